@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The only file that knows Python: checks shapes and index ranges, releases the GIL, picks the
+// kernels of the running processor's instruction-set level.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace sipower;
+
+namespace {
+
+template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Array = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+// ---- instruction-set level -------------------------------------------------------------------
+
+bool runs_v3() {
+#if defined(SIPOWER_HAS_X86_64_V3)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+std::string level() {
+    static const std::string chosen = [] {
+        const char* wanted = std::getenv("SIPOWER_ISA");
+        if (!wanted || !*wanted) return std::string(runs_v3() ? "x86-64-v3" : "baseline");
+        if (std::string(wanted) == "baseline") return std::string("baseline");
+        if (std::string(wanted) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
+        throw std::runtime_error(std::string("SIPOWER_ISA=") + wanted +
+                                 " is not available here: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
+    }();
+    return chosen;
+}
+
+template <class T> const Kernels<T>& kernels();
+template <> const Kernels<float>& kernels<float>() {
+#if defined(SIPOWER_HAS_X86_64_V3)
+    if (level() == "x86-64-v3") return x86_64_v3::kernels_float();
+#endif
+    return baseline::kernels_float();
+}
+template <> const Kernels<double>& kernels<double>() {
+#if defined(SIPOWER_HAS_X86_64_V3)
+    if (level() == "x86-64-v3") return x86_64_v3::kernels_double();
+#endif
+    return baseline::kernels_double();
+}
+
+// ---- the data --------------------------------------------------------------------------------
+
+Type type_of(const nb::dlpack::dtype& t) {
+    if (t == nb::dtype<uint8_t>()) return Type::uint8;
+    if (t == nb::dtype<uint16_t>()) return Type::uint16;
+    if (t == nb::dtype<float>()) return Type::float32;
+    if (t == nb::dtype<double>()) return Type::float64;
+    throw std::invalid_argument("values must be uint8, uint16, float32 or float64");
+}
+
+struct CsrData {
+    Vector<const int64_t> indptr;
+    Vector<const int32_t> indices;
+    nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> values;
+    Csr view;
+
+    CsrData(Vector<const int64_t> p, Vector<const int32_t> i,
+            nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> v, int64_t others)
+        : indptr(p), indices(i), values(v) {
+        require(p.shape(0) >= 1, "indptr is empty");
+        const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, nnz = static_cast<int64_t>(i.shape(0));
+        require(static_cast<int64_t>(v.shape(0)) == nnz, "indices and values differ in length");
+        require(p.data()[0] == 0 && p.data()[items] == nnz, "indptr does not span the values");
+        for (int64_t j = 0; j < items; ++j) {
+            require(p.data()[j] <= p.data()[j + 1], "indptr decreases");
+            require(p.data()[j + 1] - p.data()[j] < INT32_MAX, "an item has more than 2^31 terms");
+        }
+        for (int64_t t = 0; t < nnz; ++t)
+            require(i.data()[t] >= 0 && i.data()[t] < others, "a column index is out of range");
+        view = {p.data(), i.data(), {v.data(), type_of(v.dtype())}, items, others};
+    }
+};
+
+struct DenseData {
+    nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> values;
+    Dense view;
+
+    explicit DenseData(nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> v) : values(v) {
+        require(static_cast<int64_t>(v.shape(1)) < INT32_MAX, "an item has more than 2^31 terms");
+        view = {{v.data(), type_of(v.dtype())}, static_cast<int64_t>(v.shape(0)), static_cast<int64_t>(v.shape(1))};
+    }
+};
+
+template <class T> struct BasisData {
+    struct Free {
+        void operator()(T* p) const { std::free(p); }
+    };
+    std::unique_ptr<T, Free> rows, tiles;
+    std::vector<double> d;
+    Basis<T> view;
+
+    static std::unique_ptr<T, Free> zeros(size_t n) {
+        const size_t bytes = ((n ? n : 1) * sizeof(T) + 63) / 64 * 64;
+        T* p = static_cast<T*>(std::aligned_alloc(64, bytes));
+        if (!p) throw std::bad_alloc();
+        std::memset(static_cast<void*>(p), 0, bytes);
+        return std::unique_ptr<T, Free>(p);
+    }
+
+    // d is given where the rows are a sample of a basis: it is the whole basis' column sums.
+    BasisData(Array<const T> a, bool dense, std::optional<Vector<const double>> given) {
+        const int64_t n = static_cast<int64_t>(a.shape(0));
+        require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the rank must lie between 1 and 65536");
+        const int k = static_cast<int>(a.shape(1)), width = padded_width(k);
+        require(!given || static_cast<int>(given->shape(0)) == k, "there is not one column sum per component");
+        nb::gil_scoped_release release;
+        rows = zeros(static_cast<size_t>(n) * width);
+        d.assign(static_cast<size_t>(k), 0.0);
+        for (int64_t i = 0; i < n; ++i) {
+            std::memcpy(rows.get() + i * width, a.data() + i * k, static_cast<size_t>(k) * sizeof(T));
+            for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(a.data()[i * k + c]);
+        }
+        if (given) d.assign(given->data(), given->data() + k);
+        if (dense) {
+            tiles = zeros(static_cast<size_t>((n + TILE - 1) / TILE * TILE) * k);
+            for (int64_t i = 0; i < n; ++i)
+                for (int c = 0; c < k; ++c)
+                    tiles.get()[(i / TILE * k + c) * TILE + i % TILE] = a.data()[i * k + c];
+        }
+        view = {n, k, width, rows.get(), tiles.get(), d.data()};
+    }
+};
+
+template <class Data, class T>
+void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
+    require(V.view.others == B.view.n, "the basis has not one row per column of the data");
+    require(rows == V.view.items && k == B.view.k, "the factor has not the shape (items, rank)");
+    require(0 <= begin && begin <= end && end <= V.view.items, "the range of items is out of bounds");
+    if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "the basis was not made for dense data");
+}
+
+// ---- doors -----------------------------------------------------------------------------------
+
+template <class T, class Data>
+void gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> g) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(g.shape(0) == h.shape(0) && g.shape(1) == h.shape(1), "the result has not the shape of the factor");
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().gradient_csr(V.view, B.view, h.data(), begin, end, g.data());
+    else kernels<T>().gradient_dense(V.view, B.view, h.data(), begin, end, g.data());
+}
+
+template <class T, class Data>
+void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> g) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(static_cast<int64_t>(g.shape(0)) == V.view.others && g.shape(1) == h.shape(1),
+            "the result has not the shape (others, rank)");
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().sums_csr(V.view, B.view, h.data(), begin, end, g.data());
+    else kernels<T>().sums_dense(V.view, B.view, h.data(), begin, end, g.data());
+}
+
+template <class T, class Data>
+void divergence(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Vector<double> out) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(out.shape(0) == h.shape(0), "the result has not one entry per item");
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().divergence_csr(V.view, B.view, h.data(), begin, end, out.data());
+    else kernels<T>().divergence_dense(V.view, B.view, h.data(), begin, end, out.data());
+}
+
+template <class T, class Data>
+Items<T> items(const Data& V, const BasisData<T>& B, const Array<const T>& h, const Vector<const double>& c,
+               int64_t begin, int64_t end, const Array<T>& out) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(c.shape(0) == h.shape(0), "there is not one mass per item");
+    require(out.shape(0) == h.shape(0) && out.shape(1) == h.shape(1), "the result has not the shape of the factor");
+    return {h.data(), c.data(), out.data(), begin, end};
+}
+
+template <class T, class Data>
+void mu(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+        Vector<const double> c) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().mu_csr(V.view, B.view, which);
+    else kernels<T>().mu_dense(V.view, B.view, which);
+}
+
+template <class T, class Data>
+void power(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+           Vector<const double> c, double step) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().power_csr(V.view, B.view, which, step);
+    else kernels<T>().power_dense(V.view, B.view, which, step);
+}
+
+struct EpochPlan {
+    Epoch view{};
+    Array<const int64_t> elements;
+};
+
+template <class T, class Data>
+void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+           Vector<const double> c, const EpochPlan& plan) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    if constexpr (std::is_same_v<Data, CsrData>) {
+        const int64_t nnz = V.view.indptr[V.view.items];
+        for (int64_t t = 0; t < plan.view.length * plan.view.elements_count; ++t)
+            require(plan.view.elements[t] >= 0 && plan.view.elements[t] < nnz, "a drawn element is out of range");
+    }
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().epoch_csr(V.view, B.view, which, plan.view);
+    else kernels<T>().epoch_dense(V.view, B.view, which, plan.view);
+}
+
+// ---- draws, the same numbers as inside the epoch ----------------------------------------------
+
+Place place_of(const std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>& p) {
+    return {std::get<0>(p), std::get<1>(p), std::get<2>(p), std::get<3>(p)};
+}
+using Pair = std::tuple<uint64_t, uint64_t>;
+using Quad = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
+
+template <class T> nb::object to_numpy(std::vector<T>&& data) {
+    auto* owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) {
+    require(1 <= s && n >= 1 && n < INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
+    std::vector<int32_t> order(static_cast<size_t>(n)), swaps(static_cast<size_t>(s)), out(static_cast<size_t>(s));
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
+    Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
+    if (replace) draw_repeated(random, n, s, out.data());
+    else draw_distinct(random, n, s, order.data(), swaps.data(), out.data());
+    return to_numpy(std::move(out));
+}
+
+nb::tuple draw_weighted_batch(Pair key, Quad place, Vector<const double> weights, int64_t s, bool replace) {
+    const int64_t n = static_cast<int64_t>(weights.shape(0));
+    require(1 <= s && n >= 1 && n < INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
+    std::vector<double> upto(static_cast<size_t>(n)), factor(static_cast<size_t>(s > n ? s : n));
+    std::vector<int32_t> out(factor.size());
+    double total = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        require(weights.data()[i] > 0 && std::isfinite(weights.data()[i]), "weights must be positive");
+        upto[static_cast<size_t>(i)] = total += weights.data()[i];
+    }
+    Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
+    int64_t count = s;
+    if (replace) draw_weighted(random, upto.data(), n, s, out.data(), factor.data());
+    else count = draw_systematic(random, upto.data(), n, s, out.data(), factor.data());
+    out.resize(static_cast<size_t>(count));
+    factor.resize(static_cast<size_t>(count));
+    return nb::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(factor)));
+}
+
+nb::object uniform(Pair key, Quad place, int64_t n) {
+    require(n >= 0, "n must not be negative");
+    std::vector<double> out(static_cast<size_t>(n));
+    Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
+    for (double& x : out) x = random.uniform();
+    return to_numpy(std::move(out));
+}
+
+template <class T, class Data> void bind_doors(nb::module_& m) {
+    using nb::arg;
+    m.def("gradient", &gradient<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
+    m.def("sums", &sums<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
+    m.def("divergence", &divergence<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
+    m.def("mu", &mu<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
+    m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));
+    m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
+}
+
+template <class T> void bind_basis(nb::module_& m, const char* name) {
+    nb::class_<BasisData<T>>(m, name)
+        .def(nb::init<Array<const T>, bool, std::optional<Vector<const double>>>(), nb::arg("array").noconvert(), nb::arg("dense"),
+             nb::arg("column_sums").noconvert() = nb::none())
+        .def_prop_ro("column_sums", [](const BasisData<T>& b) { return to_numpy(std::vector<double>(b.d)); });
+    bind_doors<T, CsrData>(m);
+    bind_doors<T, DenseData>(m);
+}
+
+}  // namespace
+
+NB_MODULE(_kernels, m) {
+    m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
+    m.def("level", &level, "The instruction-set level in use.");
+    nb::class_<CsrData>(m, "Csr").def(
+        nb::init<Vector<const int64_t>, Vector<const int32_t>, nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>, int64_t>(),
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"));
+    nb::class_<DenseData>(m, "Dense").def(
+        nb::init<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(), nb::arg("values").noconvert());
+    nb::class_<EpochPlan>(m, "EpochPlan")
+        .def("__init__", [](EpochPlan* self, double step, double batch, int64_t length, double threshold, int64_t shortest,
+                            const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,
+                            Array<const int64_t> elements) {
+            require(length >= 1, "an epoch has at least one inner step");
+            require(scheme == "vectors" || scheme == "stratified" || scheme == "weighted" || scheme == "elements",
+                    "the scheme must be vectors, elements, stratified or weighted");
+            require(scheme != "elements" || static_cast<int64_t>(elements.shape(0)) == length, "elements has not one row per inner step");
+            new (self) EpochPlan{};
+            self->elements = elements;
+            self->view = {step, batch, length, threshold, shortest,
+                          scheme == "weighted" ? Scheme::weighted : scheme == "elements" ? Scheme::elements : Scheme::stratified,
+                          replace, {std::get<0>(key), std::get<1>(key)}, round, side,
+                          elements.data(), scheme == "elements" ? static_cast<int64_t>(elements.shape(1)) : 0};
+        }, nb::kw_only(), nb::arg("step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
+           nb::arg("replace"), nb::arg("key"), nb::arg("round"), nb::arg("side"), nb::arg("elements").noconvert());
+    m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
+    m.def("draw_weighted_batch", &draw_weighted_batch, nb::arg("key"), nb::arg("place"), nb::arg("weights").noconvert(), nb::arg("s"), nb::arg("replace"));
+    m.def("uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
+    bind_basis<float>(m, "BasisFloat32");
+    bind_basis<double>(m, "BasisFloat64");
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Passes over dense data: four items meet a tile of the basis as two small matrix products held in
+// registers; Z exists one tile at a time.
+#pragma once
+#include "sparse.hpp"
+
+namespace sipower {
+namespace {
+
+constexpr int GROUP = 4;                               // items handled together
+constexpr int TILES = LONGEST_SUM / TILE;              // tiles summed before going to float64
+constexpr int STRETCH = TILES * TILE;                  // others in such a stretch
+
+// z[j][i] = sum_k tile[k][i] u[j][k], i < TILE
+template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z) {
+    constexpr int L = Simd<T>::lanes, NV = 3;
+    static_assert(TILE % (L * NV) == 0, "a tile is whole vector groups");
+    for (int i = 0; i < TILE; i += L * NV) {
+        Vec<T> sum[GROUP][NV] = {};
+        for (int a = 0; a < k; ++a) {
+            const T* row = tile + a * TILE + i;
+            const Vec<T> b[NV] = {load(row), load(row + L), load(row + 2 * L)};
+            for (int j = 0; j < GROUP; ++j) {
+                const Vec<T> x = spread(u[j * stride + a]);
+                for (int v = 0; v < NV; ++v) sum[j][v] += x * b[v];
+            }
+        }
+        for (int j = 0; j < GROUP; ++j)
+            for (int v = 0; v < NV; ++v) store(z + j * TILE + i + v * L, sum[j][v]);
+    }
+}
+
+// g[j][:] += sum_i q[j][i] rows[i][:], NV vectors of every row
+template <class T, int NV> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
+    constexpr int L = Simd<T>::lanes;
+    Vec<T> sum[GROUP][NV];
+    for (int j = 0; j < GROUP; ++j)
+        for (int v = 0; v < NV; ++v) sum[j][v] = load(g + j * width + v * L);
+    for (int i = 0; i < n; ++i) {
+        Vec<T> b[NV];
+        for (int v = 0; v < NV; ++v) b[v] = load(rows + static_cast<int64_t>(i) * width + v * L);
+        for (int j = 0; j < GROUP; ++j) {
+            const Vec<T> x = spread(q[j * TILE + i]);
+            for (int v = 0; v < NV; ++v) sum[j][v] += x * b[v];
+        }
+    }
+    for (int j = 0; j < GROUP; ++j)
+        for (int v = 0; v < NV; ++v) store(g + j * width + v * L, sum[j][v]);
+}
+
+template <class T> void rows_add(const T* rows, int width, int n, const T* q, T* g) {
+    constexpr int L = Simd<T>::lanes;
+    int at = 0;
+    for (; at + 3 * L <= width; at += 3 * L) rows_add_part<T, 3>(rows + at, width, n, q, g + at);
+    if (at + 2 * L <= width) rows_add_part<T, 2>(rows + at, width, n, q, g + at);
+    else if (at + L <= width) rows_add_part<T, 1>(rows + at, width, n, q, g + at);
+}
+
+// A group of items against a stretch of a panel (a basis or a sample of its rows).
+template <class T> class DensePass {
+public:
+    DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
+
+    int members(int64_t first, int64_t end) const { return static_cast<int>(end - first < GROUP ? end - first : GROUP); }
+
+    // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
+    // kept, where asked for: q = v / z of each member over all others, (GROUP, others).
+    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* kept) {
+        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        clear();
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T q[GROUP * TILE] = {};
+            tile_quotients(first, count, i, n, u, q);
+            rows_add(B_.rows + i * B_.width, B_.width, n, q, part_.get());
+            if (kept)
+                for (int j = 0; j < count; ++j)
+                    std::memcpy(kept + j * V_.others + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
+        }
+        flush(g);
+    }
+
+    // g[i][:] += sum over members (v / z) h: the same quotients, summed for the other side.
+    void scatter(int64_t first, int count, int64_t from, const T* u, const T* h, double* g) {
+        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T q[GROUP * TILE] = {};
+            tile_quotients(first, count, i, n, u, q);
+            for (int t = 0; t < n; ++t)
+                for (int j = 0; j < count; ++j) {
+                    const double weight = static_cast<double>(q[j * TILE + t]);
+                    for (int a = 0; a < B_.k; ++a)
+                        g[(i + t) * B_.k + a] += weight * static_cast<double>(h[j * B_.k + a]);
+                }
+        }
+    }
+
+    // entropy[j] += sum_i v log(v / z) - v
+    void divergence(int64_t first, int count, int64_t from, const T* u, double* entropy) {
+        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T z[GROUP * TILE], buffer[TILE];
+            tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
+            for (int j = 0; j < count; ++j) {
+                const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+                double mass = 0;
+                for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
+                entropy[j] += relative_entropy(v, z + j * TILE, n) - mass;
+            }
+        }
+    }
+
+    // Sums over a sample: its panel (tiles of the drawn rows) starts at `rows` and `tiles`.
+    void sample_sums(const T* rows, const T* tiles, const T* v, const T* q0, int n, const T* u,
+                     double* g, double* g0) {
+        T z[GROUP * TILE], q[GROUP * TILE] = {};
+        tile_dot(tiles, B_.k, u, B_.width, z);
+        quotients(v, z, GROUP * TILE, q);
+        clear();
+        rows_add(rows, B_.width, n, q, part_.get());
+        flush(g);
+        clear();
+        rows_add(rows, B_.width, n, q0, part_.get());
+        flush(g0);
+    }
+
+private:
+    void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
+        T z[GROUP * TILE], buffer[TILE];
+        tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
+        for (int j = 0; j < count; ++j) {
+            const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+            quotients(v, z + j * TILE, n, q + j * TILE);
+        }
+    }
+    void clear() { std::memset(part_.get(), 0, static_cast<size_t>(GROUP * B_.width) * sizeof(T)); }
+    void flush(double* g) {
+        for (int a = 0; a < GROUP * B_.width; ++a) g[a] += static_cast<double>(part_[a]);
+    }
+
+    const Dense& V_;
+    const Basis<T>& B_;
+    Buffer<T> part_;
+};
+
+// Items [begin, end) in padded groups: u (groups * GROUP, width) in the working type.
+template <class T> struct Groups {
+    int64_t begin, end, count;
+    Buffer<T> u;
+    Groups(int64_t first, int64_t last, int width)
+        : begin(first), end(last), count((last - first + GROUP - 1) / GROUP), u(count * GROUP * width) {}
+};
+
+// Visit (stretch of the basis) x (group of items), the stretch outermost: it stays in cache.
+template <class T, class Visit> void for_groups(const Dense& V, const Groups<T>& groups, Visit visit) {
+    for (int64_t from = 0; from < V.others; from += STRETCH)
+        for (int64_t a = 0; a < groups.count; ++a) {
+            const int64_t first = groups.begin + a * GROUP;
+            const int64_t left = groups.end - first;
+            visit(a, first, static_cast<int>(left < GROUP ? left : GROUP), from);
+        }
+}
+
+template <class T> void copy_items(Groups<T>& groups, const Basis<T>& B, const T* h) {
+    for (int64_t j = groups.begin; j < groups.end; ++j)
+        for (int i = 0; i < B.k; ++i) groups.u[(j - groups.begin) * B.width + i] = h[j * B.k + i];
+}
+
+template <class T>
+void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    DensePass<T> pass(V, B);
+    Groups<T> groups(begin, end, B.width);
+    Buffer<double> sums(groups.count * GROUP * B.width);
+    copy_items(groups, B, h);
+    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        const int64_t at = a * GROUP * B.width;
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+    });
+    for (int64_t j = begin; j < end; ++j)
+        std::memcpy(g + j * B.k, sums.get() + (j - begin) * B.width, static_cast<size_t>(B.k) * sizeof(double));
+}
+
+template <class T>
+void sums_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    DensePass<T> pass(V, B);
+    Groups<T> groups(begin, end, B.width);
+    copy_items(groups, B, h);
+    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        pass.scatter(first, count, from, groups.u.get() + a * GROUP * B.width, h + first * B.k, g);
+    });
+}
+
+template <class T>
+void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* out) {
+    DensePass<T> pass(V, B);
+    Groups<T> groups(begin, end, B.width);
+    copy_items(groups, B, h);
+    for (int64_t j = begin; j < end; ++j) {
+        out[j] = 0;
+        for (int i = 0; i < B.k; ++i) out[j] += B.d[i] * static_cast<double>(h[j * B.k + i]);
+    }
+    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        pass.divergence(first, count, from, groups.u.get() + a * GROUP * B.width, out + first);
+    });
+}
+
+template <class T, class Rule>
+void rule_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const Rule& rule) {
+    DensePass<T> pass(V, B);
+    Groups<T> groups(items.begin, items.end, B.width);
+    Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        scale_to_mass(items.h + j * B.k, B.d, items.c[j], B.k, u.get());
+        for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
+    }
+    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        const int64_t at = a * GROUP * B.width;
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+    });
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        const double c = items.c[j];
+        if (!(c > 0)) { put_zero(B.k, items.out + j * B.k); continue; }
+        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
+        rule(B.d, c, B.k, sums.get() + (j - items.begin) * B.width, u.get());
+        put(u.get(), items.h + j * B.k, B.d, c, B.k, items.out + j * B.k);
+    }
+}
+
+template <class T> void mu_dense(const Dense& V, const Basis<T>& B, const Items<T>& items) {
+    rule_dense(V, B, items, MuRule{});
+}
+template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double step) {
+    rule_dense(V, B, items, PowerRule{step});
+}
+
+// The rows of the basis that the inner steps 1 ... m-1 draw, shared by all items, packed as panels.
+template <class T> class Samples {
+public:
+    Samples(const Basis<T>& B, const Epoch& e)
+        : s(batch_size(e.batch, B.n)), tiles((s + TILE - 1) / TILE), index(e.length * s),
+          rows_(e.length * tiles * TILE * B.width), tiles_(e.length * tiles * TILE * B.k), B_(B) {
+        Buffer<int32_t> order(B.n), swaps(s);
+        for (int64_t i = 0; i < B.n; ++i) order[i] = static_cast<int32_t>(i);
+        for (int64_t t = 1; t < e.length; ++t) {
+            Random random(e.key, {e.round, e.side, 0, static_cast<uint64_t>(t)});
+            if (e.replace) draw_repeated(random, B.n, s, index.get() + t * s);
+            else draw_distinct(random, B.n, s, order.get(), swaps.get(), index.get() + t * s);
+            pack(t);
+        }
+    }
+    const T* rows(int64_t t, int64_t tile) { return rows_.get() + (t * tiles + tile) * TILE * B_.width; }
+    const T* columns(int64_t t, int64_t tile) { return tiles_.get() + (t * tiles + tile) * TILE * B_.k; }
+
+    const int64_t s, tiles;
+    Buffer<int32_t> index;
+
+private:
+    void pack(int64_t t) {
+        for (int64_t i = 0; i < s; ++i) {
+            const T* from = B_.rows + static_cast<int64_t>(index[t * s + i]) * B_.width;
+            T* row = rows_.get() + (t * tiles * TILE + i) * B_.width;
+            T* tile = tiles_.get() + (t * tiles + i / TILE) * TILE * B_.k;
+            std::memcpy(row, from, static_cast<size_t>(B_.width) * sizeof(T));
+            for (int a = 0; a < B_.k; ++a) tile[a * TILE + i % TILE] = from[a];
+        }
+    }
+    Buffer<T> rows_, tiles_;
+    const Basis<T>& B_;
+};
+
+// The inner steps of an epoch on one group of items.
+template <class T> class GroupEpoch {
+public:
+    GroupEpoch(const Dense& V, const Basis<T>& B, const Epoch& e)
+        : V_(V), B_(B), e_(e), pass_(V, B), samples_(B, e), y_(GROUP * B.width), y0_(GROUP * B.width),
+          G0_(GROUP * B.width), gS_(GROUP * B.width), gS0_(GROUP * B.width), u_(GROUP * B.width) {}
+
+    void run(int64_t first, int count, double* u, const double* c, const double* g, const T* q0) {
+        bool live[GROUP] = {};
+        for (int j = 0; j < count; ++j) {
+            if (!(c[j] > 0)) continue;
+            live[j] = true;
+            item(j).start(u + j * B_.width, B_.d, c[j], B_.k);
+            multiplier(g + j * B_.width, B_.d, B_.k, item(j).G0);
+            // At t = 0 the batch cancels (y = y0): the step is the full one.
+            item(j).inner_step(item(j).G0, item(j).G0, 1.0, e_, B_.k);
+        }
+        for (int64_t t = 1; t < e_.length; ++t) {
+            for (int j = 0; j < count; ++j) item(j).factor(B_.d, c[j], B_.k, u_.get() + j * B_.width);
+            sum_sample(first, count, t, q0);
+            for (int j = 0; j < count; ++j) {
+                const double cosine = item(j).cosine(B_.k);
+                live[j] = live[j] && cosine >= 0.5;
+                if (!live[j]) continue;
+                multiplier(gS_.get() + j * B_.width, B_.d, B_.k, gS_.get() + j * B_.width);
+                multiplier(gS0_.get() + j * B_.width, B_.d, B_.k, gS0_.get() + j * B_.width);
+                item(j).inner_step(gS_.get() + j * B_.width, gS0_.get() + j * B_.width, 1 / cosine, e_, B_.k);
+            }
+        }
+        for (int j = 0; j < count; ++j)
+            if (c[j] > 0) item(j).factor(B_.d, c[j], B_.k, u + j * B_.width);
+    }
+
+private:
+    EpochItem item(int j) {
+        return {y_.get() + j * B_.width, y0_.get() + j * B_.width, G0_.get() + j * B_.width};
+    }
+    // gS = factor sum v b / z at the point, gS0 = factor sum q0 b, over the sample of inner step t
+    void sum_sample(int64_t first, int count, int64_t t, const T* q0) {
+        const T factor = static_cast<T>(static_cast<double>(B_.n) / static_cast<double>(samples_.s));
+        for (int a = 0; a < GROUP * B_.width; ++a) gS_[a] = gS0_[a] = 0;
+        for (int64_t tile = 0; tile < samples_.tiles; ++tile) {
+            const int64_t at = tile * TILE, left = samples_.s - at;
+            const int n = static_cast<int>(left < TILE ? left : TILE);
+            const int32_t* index = samples_.index.get() + t * samples_.s + at;
+            T v[GROUP * TILE] = {}, r[GROUP * TILE] = {};
+            for (int j = 0; j < count; ++j)
+                for (int i = 0; i < n; ++i) {
+                    T one;
+                    v[j * TILE + i] = factor * *read_values(V_.values, (first + j) * V_.others + index[i], 1, &one);
+                    r[j * TILE + i] = factor * q0[j * V_.others + index[i]];
+                }
+            pass_.sample_sums(samples_.rows(t, tile), samples_.columns(t, tile), v, r, n, u_.get(),
+                              gS_.get(), gS0_.get());
+        }
+    }
+
+    const Dense& V_;
+    const Basis<T>& B_;
+    const Epoch& e_;
+    DensePass<T> pass_;
+    Samples<T> samples_;
+    Buffer<double> y_, y0_, G0_, gS_, gS0_;
+    Buffer<T> u_;
+};
+
+template <class T>
+void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
+    DensePass<T> pass(V, B);
+    GroupEpoch<T> inner(V, B, e);
+    Groups<T> groups(items.begin, items.end, B.width);
+    Buffer<double> u(groups.count * GROUP * B.width), sums(groups.count * GROUP * B.width);
+    Buffer<T> q0(groups.count * GROUP * V.others);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        const int64_t at = (j - items.begin) * B.width;
+        scale_to_mass(items.h + j * B.k, B.d, items.c[j], B.k, u.get() + at);
+        for (int i = 0; i < B.k; ++i) groups.u[at + i] = static_cast<T>(u[at + i]);
+    }
+    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        const int64_t at = a * GROUP * B.width;
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at,
+                        q0.get() + a * GROUP * V.others);
+    });
+    for (int64_t a = 0; a < groups.count; ++a) {
+        const int64_t first = items.begin + a * GROUP, at = a * GROUP * B.width;
+        inner.run(first, pass.members(first, items.end), u.get() + at, items.c + first,
+                  sums.get() + at, q0.get() + a * GROUP * V.others);
+    }
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        T* out = items.out + j * B.k;
+        if (!(items.c[j] > 0)) { put_zero(B.k, out); continue; }
+        put(u.get() + (j - items.begin) * B.width, items.h + j * B.k, B.d, items.c[j], B.k, out);
+    }
+}
+
+}  // namespace
+}  // namespace sipower

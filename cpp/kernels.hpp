@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernels work on and what they offer: plain pointers, no Python types.
+//
+// Every kernel serves the item problem  min over h >= 0 of  d.h - sum_i v_i log(b_i.h):
+//   V   (items, others)  the data; an item is a row of it
+//   b_i (K)              row i of the basis, the other factor;  d = column sums of the basis
+//   h_j (K)              the item's row of the factor being updated;  c_j = mass of the item
+//   G_k = (1/d_k) sum_i b_ik v_i / z_i,  z_i = b_i.h with h scaled to d.h = c
+// Kernels are serial over the items [begin, end) and touch no state of their own.
+#pragma once
+#include <cstdint>
+
+#include "philox.hpp"
+
+namespace sipower {
+
+enum class Type { uint8, uint16, float32, float64 };
+
+struct Values {
+    const void* data;
+    Type type;
+};
+
+struct Csr {
+    const int64_t* indptr;
+    const int32_t* indices;
+    Values values;
+    int64_t items, others;
+};
+
+struct Dense {
+    Values values;
+    int64_t items, others;
+};
+
+// Rows of a dense panel are handled in tiles of this many; a multiple of every vector group.
+constexpr int TILE = 96;
+// A sum in the working type has at most this many terms before it is added to a float64 one.
+constexpr int LONGEST_SUM = 1024;
+
+// The basis in the kernels' own layout: rows padded with zeros to `width`; for dense data also
+// transposed tile by tile, (tiles, K, TILE).
+template <class T> struct Basis {
+    int64_t n;
+    int k, width;
+    const T* rows;
+    const T* tiles;
+    const double* d;
+};
+
+template <class T> struct Items {
+    const T* h;       // (items, K)
+    const double* c;  // (items), null where no mass is needed
+    T* out;           // (items, K)
+    int64_t begin, end;
+};
+
+enum class Scheme { stratified, weighted, elements };
+
+struct Epoch {
+    double step;       // eta
+    double batch;      // s / n
+    int64_t length;    // m
+    double threshold;  // y+ >= threshold * y
+    int64_t shortest;  // an item with fewer terms takes one full step instead
+    Scheme scheme;
+    bool replace;
+    Key key;
+    uint64_t round, side;
+    const int64_t* elements;  // (m, s): sorted positions of the scheme `elements`
+    int64_t elements_count;   // s
+};
+
+// The smallest share of an item's mass that a component keeps: multiplicative rules cannot revive
+// an exact zero.
+constexpr double FLOOR = 1e-15;
+
+static inline int padded_width(int k) {
+    if (k <= 24) return (k + 7) / 8 * 8;
+    if (k <= 64) return k <= 32 ? 32 : k <= 48 ? 48 : 64;
+    return (k + 31) / 32 * 32;
+}
+
+static inline int64_t batch_size(double share, int64_t n) {
+    const double wanted = share * static_cast<double>(n);
+    int64_t s = static_cast<int64_t>(wanted);
+    if (static_cast<double>(s) < wanted) ++s;
+    return s < 1 ? 1 : s > n ? n : s;
+}
+
+template <class T> struct Kernels {
+    void (*gradient_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
+    void (*gradient_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
+    void (*sums_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
+    void (*sums_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
+    void (*divergence_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* out);
+    void (*divergence_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double*);
+    void (*mu_csr)(const Csr&, const Basis<T>&, const Items<T>&);
+    void (*mu_dense)(const Dense&, const Basis<T>&, const Items<T>&);
+    void (*power_csr)(const Csr&, const Basis<T>&, const Items<T>&, double step);
+    void (*power_dense)(const Dense&, const Basis<T>&, const Items<T>&, double step);
+    void (*epoch_csr)(const Csr&, const Basis<T>&, const Items<T>&, const Epoch&);
+    void (*epoch_dense)(const Dense&, const Basis<T>&, const Items<T>&, const Epoch&);
+};
+
+#define SIPOWER_DECLARE(level)                  \
+    namespace level {                           \
+    const Kernels<float>& kernels_float();      \
+    const Kernels<double>& kernels_double();    \
+    }
+SIPOWER_DECLARE(baseline)
+SIPOWER_DECLARE(x86_64_v3)
+
+}  // namespace sipower

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Vectors of 32 bytes and the few operations on them that the kernels need. Everything here is
+// inlined into the kernels of one instruction-set level.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#define SIPOWER_INLINE inline __attribute__((always_inline))
+
+namespace sipower {
+namespace {
+
+template <class T> struct Simd;
+template <> struct Simd<float> {
+    typedef float type __attribute__((vector_size(32)));
+    static constexpr int lanes = 8;
+};
+template <> struct Simd<double> {
+    typedef double type __attribute__((vector_size(32)));
+    static constexpr int lanes = 4;
+};
+template <class T> using Vec = typename Simd<T>::type;
+
+template <class T> SIPOWER_INLINE Vec<T> load(const T* p) {
+    Vec<T> v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class T> SIPOWER_INLINE void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
+template <class T> SIPOWER_INLINE Vec<T> spread(T x) { return x - Vec<T>{}; }
+
+SIPOWER_INLINE float sum(Vec<float> v) {
+    typedef float half __attribute__((vector_size(16)));
+    half s = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
+    return s[0] + s[1];
+}
+SIPOWER_INLINE double sum(Vec<double> v) {
+    typedef double half __attribute__((vector_size(16)));
+    const half s = __builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3);
+    return s[0] + s[1];
+}
+
+// log(x) for positive normal x, to about 1 ulp, written so that a loop over it vectorises:
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh(s), s = (m - 1) / (m + 1).
+SIPOWER_INLINE double log_positive(double x) {
+    uint64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint64_t shifted = bits - 0x3FE6A09E667F3BCDull;  // sqrt(1/2)
+    const uint64_t mantissa = bits - (shifted & 0xFFF0000000000000ull);
+    double m;
+    std::memcpy(&m, &mantissa, sizeof m);
+    // The exponent plus 1024, a small positive integer, put into the mantissa of 2^52.
+    const uint64_t magic = 0x4330000000000000ull | ((shifted + 0x4000000000000000ull) >> 52);
+    double e;
+    std::memcpy(&e, &magic, sizeof e);
+    e -= 0x1p52 + 1024;
+    const double s = (m - 1) / (m + 1), q = s * s;
+    double p = 2.0 / 19;
+    p = p * q + 2.0 / 17;
+    p = p * q + 2.0 / 15;
+    p = p * q + 2.0 / 13;
+    p = p * q + 2.0 / 11;
+    p = p * q + 2.0 / 9;
+    p = p * q + 2.0 / 7;
+    p = p * q + 2.0 / 5;
+    p = p * q + 2.0 / 3;
+    return e * 0x1.62e42fefa39efp-1 + (2 * s + s * q * p);
+}
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Passes over CSR data: z is formed at the nonzeros only and never stored for the whole matrix.
+#pragma once
+#include "item.hpp"
+
+namespace sipower {
+namespace {
+
+constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the first cache
+
+// z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}, with NV vectors a block known to the
+// compiler; a width above 64 is several blocks.
+template <class T> struct Gather {
+    void (*dot)(const T* rows, int width, const int32_t* index, int n, const T* u, T* z);
+    void (*add)(const T* rows, int width, const int32_t* index, int n, const T* q, T* g);
+};
+
+template <class T, int NV>
+void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* u, T* z) {
+    constexpr int L = Simd<T>::lanes;
+    for (int block = 0; block < width; block += NV * L) {
+        Vec<T> h[NV];
+        for (int v = 0; v < NV; ++v) h[v] = load(u + block + v * L);
+        for (int t = 0; t < n; ++t) {
+            const T* row = rows + static_cast<int64_t>(index[t]) * width + block;
+            Vec<T> even = load(row) * h[0];
+            if constexpr (NV > 1) {
+                Vec<T> odd = load(row + L) * h[1];
+                for (int v = 2; v < NV; v += 2) {
+                    even += load(row + v * L) * h[v];
+                    if (v + 1 < NV) odd += load(row + (v + 1) * L) * h[v + 1];
+                }
+                even += odd;
+            }
+            z[t] = block ? z[t] + sum(even) : sum(even);
+        }
+    }
+}
+
+template <class T, int NV>
+void gather_add(const T* rows, int width, const int32_t* index, int n, const T* q, T* g) {
+    constexpr int L = Simd<T>::lanes;
+    for (int block = 0; block < width; block += NV * L) {
+        Vec<T> sum[NV];
+        for (int v = 0; v < NV; ++v) sum[v] = load(g + block + v * L);
+        for (int t = 0; t < n; ++t) {
+            const T* row = rows + static_cast<int64_t>(index[t]) * width + block;
+            const Vec<T> weight = spread(q[t]);
+            for (int v = 0; v < NV; ++v) sum[v] += weight * load(row + v * L);
+        }
+        for (int v = 0; v < NV; ++v) store(g + block + v * L, sum[v]);
+    }
+}
+
+template <class T> Gather<T> gather_for(int width) {
+    constexpr int U = 8 / Simd<T>::lanes;  // vectors in eight numbers
+    switch (width) {
+        case 8: return {gather_dot<T, U>, gather_add<T, U>};
+        case 16: return {gather_dot<T, 2 * U>, gather_add<T, 2 * U>};
+        case 24: return {gather_dot<T, 3 * U>, gather_add<T, 3 * U>};
+        case 48: return {gather_dot<T, 6 * U>, gather_add<T, 6 * U>};
+        case 64: return {gather_dot<T, 8 * U>, gather_add<T, 8 * U>};
+        default: return {gather_dot<T, 4 * U>, gather_add<T, 4 * U>};
+    }
+}
+
+// The values [at, at + n) in the working type: read in place where they are of it already.
+template <class T, class From> const T* converted(const From* from, int n, T* buffer) {
+    for (int t = 0; t < n; ++t) buffer[t] = static_cast<T>(from[t]);
+    return buffer;
+}
+template <class T> const T* read_values(const Values& v, int64_t at, int n, T* buffer) {
+    switch (v.type) {
+        case Type::uint8: return converted(static_cast<const uint8_t*>(v.data) + at, n, buffer);
+        case Type::uint16: return converted(static_cast<const uint16_t*>(v.data) + at, n, buffer);
+        case Type::float32:
+            if constexpr (sizeof(T) == 4) return static_cast<const float*>(v.data) + at;
+            else return converted(static_cast<const float*>(v.data) + at, n, buffer);
+        default:
+            if constexpr (sizeof(T) == 8) return static_cast<const double*>(v.data) + at;
+            else return converted(static_cast<const double*>(v.data) + at, n, buffer);
+    }
+}
+
+// q = v / z; where a zero meets a zero the quotient is zero.
+template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
+    const T tiny = sizeof(T) == 4 ? T(1.2e-38) : T(2.3e-308);
+    for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
+}
+
+// sum_t v_t log(v_t / z_t)
+template <class T> double relative_entropy(const T* v, const T* z, int n) {
+    double sum = 0;
+    for (int t = 0; t < n; ++t) {
+        const double a = static_cast<double>(v[t]), b = static_cast<double>(z[t]);
+        const double ratio = a > 0 ? a / (b > 2.3e-308 ? b : 2.3e-308) : 1.0;
+        sum += a * log_positive(ratio);
+    }
+    return sum;
+}
+
+template <class T> class SparsePass {
+public:
+    SparsePass(const Csr& V, const Basis<T>& B)
+        : V_(V), B_(B), gather_(gather_for<T>(B.width)), u_(B.width), part_(B.width) {}
+
+    // g = sum_i v_i b_i / z_i over the item's nonzeros, z = b.h; keeps q = v / z where asked to.
+    void ratio_sums(int64_t item, const T* h, double* g, T* kept = nullptr) {
+        for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
+        for (int i = 0; i < B_.width; ++i) g[i] = 0;
+        const int64_t end = V_.indptr[item + 1];
+        for (int64_t from = V_.indptr[item]; from < end; from += LONGEST_SUM) {
+            const int64_t upto = from + LONGEST_SUM < end ? from + LONGEST_SUM : end;
+            for (int i = 0; i < B_.width; ++i) part_[i] = 0;
+            for (int64_t p = from; p < upto; p += CHUNK) {
+                const int n = static_cast<int>(upto - p < CHUNK ? upto - p : CHUNK);
+                T buffer[CHUNK], z[CHUNK], q[CHUNK];
+                const T* v = read_values(V_.values, p, n, buffer);
+                for (int t = 0; t < n && p + n + t < end; ++t)
+                    __builtin_prefetch(B_.rows + static_cast<int64_t>(V_.indices[p + n + t]) * B_.width);
+                gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+                quotients(v, z, n, q);
+                gather_.add(B_.rows, B_.width, V_.indices + p, n, q, part_.get());
+                if (kept) std::memcpy(kept + (p - V_.indptr[item]), q, static_cast<size_t>(n) * sizeof(T));
+            }
+            for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
+        }
+    }
+
+    // sum_i v_i log(v_i / z_i) - c + d.h
+    double divergence(int64_t item, const T* h) {
+        for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
+        double sum = 0, mass = 0;
+        for (int64_t p = V_.indptr[item]; p < V_.indptr[item + 1]; p += CHUNK) {
+            const int64_t left = V_.indptr[item + 1] - p;
+            const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
+            T buffer[CHUNK], z[CHUNK];
+            const T* v = read_values(V_.values, p, n, buffer);
+            gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+            sum += relative_entropy(v, z, n);
+            for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
+        }
+        for (int i = 0; i < B_.k; ++i) sum += B_.d[i] * static_cast<double>(h[i]);
+        return sum - mass;
+    }
+
+    // For the other side: g[i] += (v_i / z_i) h for every nonzero i of the item.
+    void scatter(int64_t item, const T* h, double* g) {
+        for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
+        for (int64_t p = V_.indptr[item]; p < V_.indptr[item + 1]; p += CHUNK) {
+            const int64_t left = V_.indptr[item + 1] - p;
+            const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
+            T buffer[CHUNK], z[CHUNK], q[CHUNK];
+            const T* v = read_values(V_.values, p, n, buffer);
+            gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+            quotients(v, z, n, q);
+            for (int t = 0; t < n; ++t) {
+                double* row = g + static_cast<int64_t>(V_.indices[p + t]) * B_.k;
+                for (int i = 0; i < B_.k; ++i) row[i] += static_cast<double>(q[t]) * static_cast<double>(h[i]);
+            }
+        }
+    }
+
+    // Sums over a batch: position t of it is nonzero at[t] of the item, with factor[t].
+    // GS = sum factor v b / z / d at the point u,  GS0 = the same at the anchor from q0 = v / z0.
+    void batch_sums(int64_t item, const int32_t* at, const double* factor, int64_t s, const T* q0,
+                    double* GS, double* GS0) {
+        const int64_t base = V_.indptr[item];
+        for (int i = 0; i < B_.width; ++i) GS[i] = GS0[i] = 0;
+        for (int64_t from = 0; from < s; from += CHUNK) {
+            const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
+            int32_t index[CHUNK];
+            T one, v[CHUNK], z[CHUNK], q[CHUNK], r[CHUNK];
+            for (int t = 0; t < n; ++t) {
+                const int64_t p = at[from + t];
+                index[t] = V_.indices[base + p];
+                v[t] = *read_values(V_.values, base + p, 1, &one) * static_cast<T>(factor[from + t]);
+                r[t] = q0[p] * static_cast<T>(factor[from + t]);
+            }
+            gather_.dot(B_.rows, B_.width, index, n, u_.get(), z);
+            quotients(v, z, n, q);
+            add_to(index, n, q, GS);
+            add_to(index, n, r, GS0);
+        }
+        multiplier(GS, B_.d, B_.k, GS);
+        multiplier(GS0, B_.d, B_.k, GS0);
+    }
+
+    T* point() { return u_.get(); }
+
+private:
+    void add_to(const int32_t* index, int n, const T* q, double* g) {
+        for (int i = 0; i < B_.width; ++i) part_[i] = 0;
+        gather_.add(B_.rows, B_.width, index, n, q, part_.get());
+        for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
+    }
+
+    const Csr& V_;
+    const Basis<T>& B_;
+    Gather<T> gather_;
+    Buffer<T> u_, part_;
+};
+
+template <class T>
+void gradient_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    SparsePass<T> pass(V, B);
+    Buffer<double> sums(B.width);
+    for (int64_t j = begin; j < end; ++j) {
+        pass.ratio_sums(j, h + j * B.k, sums.get());
+        std::memcpy(g + j * B.k, sums.get(), static_cast<size_t>(B.k) * sizeof(double));
+    }
+}
+
+template <class T>
+void sums_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    SparsePass<T> pass(V, B);
+    for (int64_t j = begin; j < end; ++j) pass.scatter(j, h + j * B.k, g);
+}
+
+template <class T>
+void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* out) {
+    SparsePass<T> pass(V, B);
+    for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
+}
+
+template <class T, class Rule>
+void rule_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Rule& rule) {
+    SparsePass<T> pass(V, B);
+    Buffer<double> u(B.width), g(B.width);
+    Buffer<T> h(B.width);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        const double c = items.c[j];
+        T* out = items.out + j * B.k;
+        if (!(c > 0)) { put_zero(B.k, out); continue; }
+        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
+        for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
+        pass.ratio_sums(j, h.get(), g.get());
+        rule(B.d, c, B.k, g.get(), u.get());
+        put(u.get(), items.h + j * B.k, B.d, c, B.k, out);
+    }
+}
+
+template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& items) {
+    rule_csr(V, B, items, MuRule{});
+}
+template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
+    rule_csr(V, B, items, PowerRule{step});
+}
+
+// The batches of one item, drawn as its scheme says.
+template <class T> class ItemSampler {
+public:
+    ItemSampler(const Csr& V, const Epoch& e, int64_t longest)
+        : V_(V), e_(e), order_(longest), swaps_(longest), upto_(e.scheme == Scheme::weighted ? longest : 0) {
+        for (int64_t i = 0; i < longest; ++i) order_[i] = static_cast<int32_t>(i);
+    }
+
+    void enter(int64_t item) {
+        item_ = item;
+        n_ = V_.indptr[item + 1] - V_.indptr[item];
+        if (e_.scheme != Scheme::weighted) return;
+        double sum = 0;
+        T one;
+        for (int64_t i = 0; i < n_; ++i) {
+            sum += static_cast<double>(*read_values(V_.values, V_.indptr[item] + i, 1, &one));
+            upto_[i] = sum;
+        }
+    }
+
+    int64_t draw(int64_t inner, int32_t* at, double* factor) {
+        if (e_.scheme == Scheme::elements) return pick_elements(inner, at, factor);
+        const int64_t s = batch_size(e_.batch, n_);
+        Random random(e_.key, {e_.round, e_.side, static_cast<uint64_t>(item_), static_cast<uint64_t>(inner)});
+        if (e_.scheme == Scheme::weighted) {
+            if (!e_.replace) return draw_systematic(random, upto_.get(), n_, s, at, factor);
+            draw_weighted(random, upto_.get(), n_, s, at, factor);
+            return s;
+        }
+        if (e_.replace) draw_repeated(random, n_, s, at);
+        else draw_distinct(random, n_, s, order_.get(), swaps_.get(), at);
+        for (int64_t t = 0; t < s; ++t) factor[t] = static_cast<double>(n_) / static_cast<double>(s);
+        return s;
+    }
+
+private:
+    // Those of the s elements drawn from all nonzeros that fall into this item; factor nnz / s.
+    int64_t pick_elements(int64_t inner, int32_t* at, double* factor) const {
+        const int64_t* drawn = e_.elements + inner * e_.elements_count;
+        int64_t low = 0, high = e_.elements_count;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (drawn[middle] < V_.indptr[item_]) low = middle + 1; else high = middle;
+        }
+        int64_t count = 0;
+        for (; low < e_.elements_count && drawn[low] < V_.indptr[item_ + 1]; ++low, ++count) {
+            at[count] = static_cast<int32_t>(drawn[low] - V_.indptr[item_]);
+            factor[count] = static_cast<double>(V_.indptr[V_.items]) / static_cast<double>(e_.elements_count);
+        }
+        return count;
+    }
+
+    const Csr& V_;
+    const Epoch& e_;
+    Buffer<int32_t> order_, swaps_;
+    Buffer<double> upto_;
+    int64_t item_ = 0, n_ = 0;
+};
+
+// One epoch of Algorithm 1 on every item: the item's batch, anchor and point stay in cache.
+template <class T>
+void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
+    int64_t longest = 0;
+    for (int64_t j = items.begin; j < items.end; ++j)
+        longest = longest < V.indptr[j + 1] - V.indptr[j] ? V.indptr[j + 1] - V.indptr[j] : longest;
+    // With replacement the elements of one item may outnumber its terms.
+    const int64_t most = e.replace && e.elements_count > longest ? e.elements_count : longest;
+    SparsePass<T> pass(V, B);
+    ItemSampler<T> sampler(V, e, longest);
+    Buffer<double> u(B.width), g(B.width), y(B.width), y0(B.width), G0(B.width), GS(B.width), GS0(B.width);
+    Buffer<double> factor(most);
+    Buffer<int32_t> at(most);
+    Buffer<T> h(B.width), q0(longest);
+    EpochItem item{y.get(), y0.get(), G0.get()};
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        const double c = items.c[j];
+        T* out = items.out + j * B.k;
+        if (!(c > 0)) { put_zero(B.k, out); continue; }
+        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
+        for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
+        pass.ratio_sums(j, h.get(), g.get(), q0.get());
+        if (V.indptr[j + 1] - V.indptr[j] < e.shortest) {
+            PowerRule{e.step}(B.d, c, B.k, g.get(), u.get());
+        } else {
+            item.start(u.get(), B.d, c, B.k);
+            multiplier(g.get(), B.d, B.k, G0.get());
+            sampler.enter(j);
+            // At t = 0 the batch cancels (y = y0): the step is the full one.
+            item.inner_step(G0.get(), G0.get(), 1.0, e, B.k);
+            for (int64_t t = 1; t < e.length; ++t) {
+                const double cosine = item.cosine(B.k);
+                if (cosine < 0.5) break;
+                const int64_t s = sampler.draw(t, at.get(), factor.get());
+                item.factor(B.d, c, B.k, pass.point());
+                pass.batch_sums(j, at.get(), factor.get(), s, q0.get(), GS.get(), GS0.get());
+                item.inner_step(GS.get(), GS0.get(), 1 / cosine, e, B.k);
+            }
+            item.factor(B.d, c, B.k, u.get());
+        }
+        put(u.get(), items.h + j * B.k, B.d, c, B.k, out);
+    }
+}
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scale-invariant power iteration, and the KL-divergence NMF built on it."""
+
+from sipower import datasets, nmf, problems
+from sipower.checkpoint import load_state, save_state
+from sipower.kernels import level as instruction_set
+from sipower.matrix import Matrix
+from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
+from sipower.solvers import Guarded, SciPi, SSciPi
+from sipower.validation import as_matrix
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Guarded",
+    "Interrupted",
+    "Matrix",
+    "Record",
+    "Result",
+    "SSciPi",
+    "SciPi",
+    "Status",
+    "Stop",
+    "as_matrix",
+    "datasets",
+    "instruction_set",
+    "load_state",
+    "nmf",
+    "problems",
+    "save_state",
+    "solve",
+]

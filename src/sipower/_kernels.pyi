@@ -1,0 +1,74 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Csr:
+    def __init__(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[Any],
+        others: int,
+    ) -> None: ...
+
+class Dense:
+    def __init__(self, values: NDArray[Any]) -> None: ...
+
+class BasisFloat32:
+    def __init__(
+        self,
+        array: NDArray[np.float32],
+        dense: bool,
+        column_sums: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    @property
+    def column_sums(self) -> NDArray[np.float64]: ...
+
+class BasisFloat64:
+    def __init__(
+        self,
+        array: NDArray[np.float64],
+        dense: bool,
+        column_sums: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    @property
+    def column_sums(self) -> NDArray[np.float64]: ...
+
+class EpochPlan:
+    def __init__(
+        self,
+        *,
+        step: float,
+        batch: float,
+        length: int,
+        threshold: float,
+        shortest: int,
+        scheme: str,
+        replace: bool,
+        key: tuple[int, int],
+        round: int,
+        side: int,
+        elements: NDArray[np.int64],
+    ) -> None: ...
+
+def level() -> str: ...
+def gradient(*args: Any) -> None: ...
+def sums(*args: Any) -> None: ...
+def divergence(*args: Any) -> None: ...
+def mu(*args: Any) -> None: ...
+def power(*args: Any) -> None: ...
+def epoch(*args: Any) -> None: ...
+def draw_batch(
+    key: tuple[int, int], place: tuple[int, int, int, int], n: int, s: int, replace: bool
+) -> NDArray[np.int32]: ...
+def draw_weighted_batch(
+    key: tuple[int, int],
+    place: tuple[int, int, int, int],
+    weights: NDArray[np.float64],
+    s: int,
+    replace: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+def uniform(
+    key: tuple[int, int], place: tuple[int, int, int, int], n: int
+) -> NDArray[np.float64]: ...

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A checkpoint is exactly the `State`: its arrays and scalars in one .npz file, without pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["load_state", "save_state"]
+
+FORMAT = 1
+S = TypeVar("S")
+
+
+def save_state(path: str | PathLike[str], state: Any) -> None:
+    """Write a state atomically: temporary file, fsync, rename."""
+    target = Path(path)
+    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
+    arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
+    scalars = {name: v for name, v in fields.items() if name not in arrays}
+    header = {"format": FORMAT, "state": type(state).__qualname__, "scalars": scalars}
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+            np.savez(file, header=text, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_state(path: str | PathLike[str], like: S) -> S:
+    """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
+    if not Path(path).exists():
+        return like
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            parts = {name: file[name] for name in file.files}
+        header = json.loads(parts.pop("header").tobytes())
+    except Exception as error:
+        raise ValueError(f"{path} is not a checkpoint or is damaged: remove it.") from error
+    _check_fit(path, header, parts, like)
+    state: S = type(like)(**parts, **header["scalars"])
+    return state
+
+
+def _check_fit(path: Any, header: dict[str, Any], arrays: dict[str, Any], like: Any) -> None:
+    wanted = {f.name: getattr(like, f.name) for f in dataclasses.fields(like)}
+    shapes = {n: (v.shape, v.dtype) for n, v in wanted.items() if isinstance(v, np.ndarray)}
+    found = {name: (value.shape, value.dtype) for name, value in arrays.items()}
+    same = header.get("format") == FORMAT and header.get("state") == type(like).__qualname__
+    if not same or shapes != found or set(header["scalars"]) | set(found) != set(wanted):
+        raise ValueError(
+            f"{path} is a checkpoint of another problem, solver or version: choose another file."
+        )

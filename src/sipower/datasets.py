@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real count matrices to try the library on: one read from installed sources, four from files."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+__all__ = ["Corpus", "docstrings", "load"]
+
+_FOLDER_VARIABLE = "SIPOWER_DATA"
+_OWNERS = {
+    "kos": 'UCI Machine Learning Repository, "Bag of Words"',
+    "nips": 'UCI Machine Learning Repository, "Bag of Words"',
+    "mitf": "CBCL Face Database #1 of MIT",
+    "wt": 'Wallflower test images of Microsoft Research, "WavingTrees"',
+}
+_SPARSE = ("kos", "nips")
+
+# Tests, copies of other projects and build tools say little about the library they lie in.
+_SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
+_FEWEST_WORDS = 40
+_FEWEST_DOCUMENTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A bag of words: ``counts[i, j]`` is how often ``documents[i]`` says ``words[j]``."""
+
+    counts: sparse.csr_array[np.int32, tuple[int, int]]
+    documents: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def docstrings() -> Corpus:
+    """Count the words in the docstrings of the installed numpy, scipy and scikit-learn.
+
+    Each public function, class and method with at least 40 words other than English stop words
+    is a document; each word of three or more letters that three documents share is a column.
+    Of several names with the same docstring only the first one counts.
+
+    Returns
+    -------
+    Corpus
+        About 3,400 documents and 6,700 words, both sorted; the numbers depend on the versions
+        installed. A name is that of the closest public package, such as ``scipy.linalg.svd``.
+
+    Examples
+    --------
+    >>> from sipower.datasets import docstrings
+    >>> corpus = docstrings()
+    >>> corpus.counts.shape == (len(corpus.documents), len(corpus.words))
+    True
+    >>> "matrix" in corpus.words
+    True
+    """
+    vectorizer = CountVectorizer(
+        stop_words="english",
+        token_pattern=r"[^\W\d_]{3,}",
+        min_df=_FEWEST_DOCUMENTS,
+        dtype=np.int32,
+    )
+    words_in = vectorizer.build_analyzer()
+    texts = {name: text for name, text in _texts().items() if len(words_in(text)) >= _FEWEST_WORDS}
+    counts = sparse.csr_array(vectorizer.fit_transform(texts.values()))
+    counts.sum_duplicates()
+    return Corpus(counts, tuple(texts), tuple(vectorizer.get_feature_names_out().tolist()))
+
+
+def load(name: str) -> NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]:
+    """Read one of the four data sets that are not ours to distribute.
+
+    Parameters
+    ----------
+    name : {"kos", "nips", "mitf", "wt"}
+        ``"kos"`` and ``"nips"`` are documents by words, ``"mitf"`` is pixels by faces and
+        ``"wt"`` pixels by video frames.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or numpy.ndarray
+        Counts (int32) for the texts, grey values (uint8) for the images; no row or column is
+        left out.
+
+    Raises
+    ------
+    ValueError
+        When there is no data set of this name.
+    FileNotFoundError
+        When the file is not there; the message says where its owner offers the data.
+
+    Notes
+    -----
+    The environment variable ``SIPOWER_DATA`` names the folder. It holds ``kos.npz`` and
+    ``nips.npz``, written by `scipy.sparse.save_npz`, and ``mitf.npz`` and ``wt.npz``, written by
+    `numpy.savez_compressed` with the one array ``V``. Line ``n`` of ``vocab.kos.txt`` and
+    ``vocab.nips.txt`` is the word of column ``n - 1``.
+    """
+    file = _file(name)
+    if name in _SPARSE:
+        return sparse.csr_array(sparse.load_npz(file))
+    with np.load(file) as archive:
+        pixels: NDArray[np.uint8] = archive["V"]
+    return pixels
+
+
+def _file(name: str) -> Path:
+    if name not in _OWNERS:
+        raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(_OWNERS)}")
+    folder = os.environ.get(_FOLDER_VARIABLE)
+    if folder and (file := Path(folder, f"{name}.npz")).is_file():
+        return file
+    place = f"the folder {folder}" if folder else "a folder"
+    raise FileNotFoundError(
+        f"{name}.npz is missing: get the data from its owner ({_OWNERS[name]}), save it in the "
+        f"format that sipower.datasets.load describes, and put it into {place} that the "
+        f"environment variable {_FOLDER_VARIABLE} names"
+    )
+
+
+def _texts() -> dict[str, str]:
+    """Map every public name to its docstring, sorted, each docstring once."""
+    packages = (Path(inspect.getfile(package)).parent for package in (np, scipy, sklearn))
+    found = [pair for package in packages for pair in _in_package(package)]
+    # Two objects can share a public name: the later entry, here the longer text, stays.
+    longest = dict(sorted(found, key=lambda pair: (pair[0], len(pair[1]), pair[1])))
+    first_name = {text: name for name, text in reversed(longest.items())}
+    return dict(sorted((name, text) for text, name in first_name.items()))
+
+
+def _in_package(package: Path) -> Iterator[tuple[str, str]]:
+    for file in package.rglob("*.py"):
+        module = file.relative_to(package.parent).with_suffix("").parts
+        if _SKIPPED.isdisjoint(module):
+            tree = _parse(file)
+            yield from _defined(tree, _public(module))
+            yield from _added(tree, _public(module))
+
+
+def _parse(file: Path) -> ast.Module:
+    with warnings.catch_warnings():
+        # Newer Pythons find fault with older sources, which the reader cannot mend.
+        warnings.simplefilter("ignore")
+        return ast.parse(file.read_bytes())
+
+
+def _public(module: tuple[str, ...]) -> str:
+    """Name the package that offers what a private module defines."""
+    return ".".join(takewhile(lambda part: not part.startswith("_"), module))
+
+
+def _defined(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield name and docstring of the public functions, classes and methods."""
+    for node in parent.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            name = f"{prefix}.{node.name}"
+            yield name, ast.get_docstring(node) or ""
+            if isinstance(node, ast.ClassDef):
+                yield from _defined(node, name)
+
+
+def _added(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield name and docstring of compiled objects, which ``add_newdoc`` calls document."""
+    for statement in tree.body:
+        match statement:
+            case ast.Expr(ast.Call(ast.Name("add_newdoc"), arguments)):
+                # Names and texts that a program computes are no literals.
+                with suppress(ValueError):
+                    yield from _added_by(ast.literal_eval(ast.Tuple(arguments)), prefix)
+
+
+def _added_by(arguments: tuple[object, ...], prefix: str) -> Iterator[tuple[str, str]]:
+    match arguments:
+        case (str(name), str(text)):
+            names = [name]
+        case (str(place), str(name), str(text)):
+            prefix, names = _public(tuple(place.split("."))), [name]
+        case (str(place), str(name), (str(attribute), str(text))):
+            prefix, names = _public(tuple(place.split("."))), [name, attribute]
+        case _:
+            return
+    if not any(name.startswith("_") for name in names):
+        yield ".".join([prefix, *names]), inspect.cleandoc(text)

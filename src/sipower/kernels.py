@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Doors to the compiled kernels, the one place where threads live, and the random draws.
+
+A kernel is serial over a range of items and releases the GIL. `run_blocks` hands the blocks of a
+matrix to threads, `sum_blocks` also adds the blocks' partial results in the order of the blocks, so
+every result is the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower import _kernels
+from sipower._kernels import (
+    BasisFloat32,
+    BasisFloat64,
+    Csr,
+    Dense,
+    EpochPlan,
+    divergence,
+    epoch,
+    gradient,
+    level,
+    mu,
+    power,
+    sums,
+)
+
+__all__ = [
+    "FLOOR",
+    "Basis",
+    "Csr",
+    "Dense",
+    "Draw",
+    "EpochPlan",
+    "basis",
+    "batch_size",
+    "count_threads",
+    "divergence",
+    "epoch",
+    "gradient",
+    "level",
+    "mu",
+    "power",
+    "run_blocks",
+    "sum_blocks",
+    "sums",
+]
+
+Array = NDArray[Any]
+Basis = BasisFloat32 | BasisFloat64
+Kernel = Callable[..., None]
+
+FLOOR = 1e-15  # share of an item's mass that every living component keeps, as in cpp/kernels.hpp
+WORTH_A_THREAD = 200e-6  # seconds of work under which the caller does all blocks itself
+SECONDS_PER_TERM = 0.2e-9  # rough cost of one nonzero and component, to judge that
+
+
+def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:
+    """Return the factor (others, K) in the kernels' own padded layout.
+
+    `column_sums` are those of the whole basis where the factor is a sample of its rows.
+    """
+    kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
+    return kind(factor, dense, column_sums)
+
+
+# ---- threads ---------------------------------------------------------------------------------
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Threads to use: all cores of the affinity mask, but one inside a joblib or Dask worker."""
+    if n_jobs is not None:
+        return int(joblib.effective_n_jobs(n_jobs))
+    if joblib.parallel.get_active_backend()[0].nesting_level or _inside_dask_worker():
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _inside_dask_worker() -> bool:
+    worker = sys.modules.get("distributed.worker")
+    return bool(worker and getattr(worker.thread_state, "execution_state", None))
+
+
+class _Crew:
+    """The threads, started when first needed and never inherited by a forked child."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPoolExecutor | None = None
+        self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        self.__init__()  # type: ignore[misc]
+
+    def submit(self, task: Callable[[], None]) -> Future[None]:
+        with self.lock:
+            if self.pool is None:
+                self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
+            return self.pool.submit(task)
+
+
+_crew = _Crew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_crew.forget)
+
+
+def run_blocks(count: int, task: Callable[[int], None], threads: int) -> None:
+    """Run task(block) for every block number below count; blocks are taken in rising order."""
+    if threads <= 1 or count <= 1:
+        for block in range(count):
+            task(block)
+        return
+    numbers = itertools.count()  # next() on it is atomic
+    failed = threading.Event()
+
+    def work() -> None:
+        while not failed.is_set() and (block := next(numbers)) < count:
+            try:
+                task(block)
+            except BaseException:
+                failed.set()
+                raise
+
+    helpers = [_crew.submit(work) for _ in range(min(threads, count) - 1)]
+    try:
+        work()
+    except BaseException:  # Ctrl-C among them: running blocks end, no new ones start
+        failed.set()
+        for helper in helpers:
+            helper.exception()
+        raise
+    for helper in helpers:
+        helper.result()
+
+
+def sum_blocks(
+    count: int, partial: Callable[[int, Array], None], shape: tuple[int, ...], threads: int
+) -> NDArray[np.float64]:
+    """Add what partial(block, zeros) writes into its zeros, in the order of the blocks."""
+    total = np.zeros(shape)
+    spare = threading.local()
+    turn = threading.Condition()
+    done = 0
+    broken = False
+
+    def task(block: int) -> None:
+        nonlocal done, broken
+        if not hasattr(spare, "part"):
+            spare.part = np.empty(shape)
+        try:
+            spare.part[...] = 0
+            partial(block, spare.part)
+            with turn:
+                # Lower blocks were taken earlier and are being worked on: the wait ends.
+                turn.wait_for(lambda: done == block or broken)
+                np.add(total, spare.part, out=total)
+                done += 1
+                turn.notify_all()
+        except BaseException:
+            with turn:
+                broken = True
+                turn.notify_all()
+            raise
+
+    run_blocks(count, task, threads)
+    return total
+
+
+# ---- random numbers --------------------------------------------------------------------------
+
+
+class Draw(NamedTuple):
+    """Where a draw of random numbers belongs: Philox's key (seed, stream) and its counter."""
+
+    seed: int
+    stream: int = 0
+    round: int = 0
+    side: int = 0
+    inner: int = 0
+
+    def _key(self) -> tuple[int, int]:
+        return self.seed % 2**64, self.stream
+
+    def _place(self, item: int) -> tuple[int, int, int, int]:
+        return self.round, self.side, item, self.inner
+
+    def batch(self, n: int, s: int, *, item: int = 0, replace: bool = False) -> NDArray[np.int32]:
+        """Draw s of 0, ..., n-1."""
+        return _kernels.draw_batch(self._key(), self._place(item), n, s, replace)
+
+    def weighted(
+        self, weights: Array, s: int, *, item: int = 0, replace: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Draw s positions with probability proportional to weights; with unbiased factors."""
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        return _kernels.draw_weighted_batch(self._key(), self._place(item), weights, s, replace)
+
+    def uniform(self, *shape: int) -> NDArray[np.float64]:
+        """Draw uniform numbers of the open interval (0, 1)."""
+        size = int(np.prod(shape))
+        return _kernels.uniform(self._key(), self._place(0), size).reshape(shape)
+
+
+def batch_size(share: float, n: int) -> int:
+    """Return s = ceil(share n), at least 1 and at most n (as inside the epoch kernels)."""
+    return int(min(max(np.ceil(share * n), 1), n))

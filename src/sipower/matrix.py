@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Matrix`: row blocks of non-negative data (made by `as_matrix`, the one validation).
+
+    for_items(kernel, ...)   a kernel over the matrix's own rows (items)
+    sums(kernel, ...)        partial results for the other side, added in block order in float64
+    columns                  the other side as items: the transpose, or `Columns` where there is none
+    sample(...)              a random sparser matrix V_S with E[V_S] = V
+
+In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from sipower import kernels
+from sipower.kernels import Array, Basis, Draw
+
+Scheme = Literal["vectors", "elements", "stratified", "weighted"]
+SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
+
+MOST_BLOCKS = 64
+LEAST_BLOCK = 4096  # terms
+ITEM_WORK = 8  # what an item costs beside its terms, in terms
+
+
+class Batch(NamedTuple):
+    """A sampled matrix and the rows of the basis it meets (None: all of them)."""
+
+    matrix: Matrix | Columns
+    others: NDArray[np.int32] | None = None
+
+
+class Matrix:
+    """Non-negative data, dense or CSR, validated; made by `as_matrix`.
+
+    Parameters
+    ----------
+    data
+        C-contiguous ndarray or canonical CSR array in a type the kernels read.
+    dtype
+        Working type of the factors, float32 or float64.
+    threads
+        Threads that work on the blocks.
+    """
+
+    def __init__(
+        self,
+        data: Array | sp.csr_array,
+        dtype: DTypeLike,
+        threads: int = 1,
+        *,
+        transposable: bool = True,
+    ) -> None:
+        self.array = data
+        self.dtype = np.dtype(dtype)
+        self.threads = threads
+        self.transposable = transposable
+        self.row_names: Array | None = None
+        self.column_names: Array | None = None
+        self._transposed: Matrix | Callable[[], Matrix | None] | None = None
+        self._sparse: Matrix | None = None
+        if isinstance(data, np.ndarray):
+            self.dense, self.nnz = True, data.size
+            self.data: kernels.Dense | kernels.Csr = kernels.Dense(data)
+            terms = np.full(self.shape[0], self.shape[1])
+        else:
+            self.dense, self.nnz = False, int(data.nnz)
+            self.indptr = data.indptr.astype(np.int64, copy=False)
+            indices = data.indices.astype(np.int32, copy=False)
+            self.data = kernels.Csr(self.indptr, indices, data.data, self.shape[1])
+            terms = np.diff(self.indptr)
+        self.bounds = _cut_by_work(terms + ITEM_WORK)
+        self.mass = self._row_sums()
+        self.total = float(self.mass.sum())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(items, others)."""
+        return self.array.shape
+
+    @property
+    def T(self) -> Matrix:  # noqa: N802
+        """The same data with the other side as items; made once, when first asked for."""
+        known = self._transposed
+        other = known if isinstance(known, Matrix) or known is None else known()
+        if other is None:
+            if not self.transposable:
+                raise ValueError("This matrix holds its rows only; its columns are reached by sums.")
+            turned = self.array.T
+            turned = np.ascontiguousarray(turned) if self.dense else sp.csr_array(turned)
+            other = Matrix(read_only(turned), self.dtype, self.threads)
+            other.row_names, other.column_names = self.column_names, self.row_names
+            other._transposed = weakref.ref(self)
+            self._transposed = other
+        return other
+
+    @property
+    def columns(self) -> Matrix | Columns:
+        """The other side as items: the transpose, or a view that works by sums alone."""
+        return self.T if self.transposable else Columns(self)
+
+    def sparse(self) -> Matrix:
+        """The same data as CSR: its nonzeros as single terms."""
+        if not self.dense:
+            return self
+        if self._sparse is None:
+            csr = sp.csr_array(self.array, dtype=self.dtype)
+            self._sparse = Matrix(read_only(csr), self.dtype, self.threads)
+        return self._sparse
+
+    # ---- the two primitives ------------------------------------------------------------------
+
+    def for_items(
+        self, kernel: kernels.Kernel, basis: Basis, h: Array, out: Array, *extra: Any
+    ) -> Array:
+        """Run kernel(data, basis, h, begin, end, out, *extra) over all blocks of items."""
+
+        def task(block: int) -> None:
+            begin, end = self.bounds[block], self.bounds[block + 1]
+            kernel(self.data, basis, h, begin, end, out, *extra)
+
+        kernels.run_blocks(len(self.bounds) - 1, task, self._useful_threads(h))
+        return out
+
+    def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
+        """Add up what the kernel leaves for the other side, (others, K), block after block."""
+
+        def partial(block: int, part: Array) -> None:
+            begin, end = self.bounds[block], self.bounds[block + 1]
+            kernel(self.data, basis, h, begin, end, part)
+
+        shape = (self.shape[1], h.shape[1])
+        return kernels.sum_blocks(len(self.bounds) - 1, partial, shape, self._useful_threads(h))
+
+    def _useful_threads(self, h: Array) -> int:
+        work = self.nnz * h.shape[1] * kernels.SECONDS_PER_TERM
+        return self.threads if work > kernels.WORTH_A_THREAD else 1
+
+    # ---- sampling ----------------------------------------------------------------------------
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Draw V_S with E[V_S] = V: a share of the terms, each times its unbiased factor.
+
+        ==========  =====================================================  ===================
+        scheme      draws                                                  factor
+        ==========  =====================================================  ===================
+        vectors     s of the n others, the same for all items              n / s
+        elements    s of all nonzeros                                      nnz / s
+        stratified  s_j of the n_j nonzeros of every item                  n_j / s_j
+        weighted    s_j of every item, with probability p_i = V_ij / c_j   1 / (s_j p_i)
+        ==========  =====================================================  ===================
+
+        Weighted draws without replacement are systematic: the factor is one over the inclusion
+        probability min(1, τ V_ij), whose sum over the item is s_j.
+        """
+        if scheme == "vectors":
+            n = self.shape[1]
+            s = kernels.batch_size(share, n)
+            others = draw.batch(n, s, replace=replace)
+            part = (self.array[:, others] * (n / s)).astype(self.dtype, order="C", copy=False)
+            return Batch(Matrix(part, self.dtype, self.threads), others)
+        whole = self.sparse()
+        positions, factors = getattr(whole, f"_draw_{scheme}")(share, draw, replace)
+        picked = sp.csr_array(
+            (
+                (whole.array.data[positions] * factors).astype(self.dtype),
+                whole.array.indices[positions],
+                np.searchsorted(positions, whole.indptr),
+            ),
+            shape=self.shape,
+        )
+        return Batch(Matrix(picked, self.dtype, self.threads))
+
+    def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
+        """Return s sorted positions of all nonzeros."""
+        s = kernels.batch_size(share, self.nnz)
+        return np.sort(draw.batch(self.nnz, s, replace=replace)).astype(np.int64)
+
+    def _draw_elements(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
+        positions = self.draw_elements(share, draw, replace)
+        return positions, np.full(len(positions), self.nnz / len(positions))
+
+    def _draw_stratified(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
+        def one(item: int, first: int, n: int) -> tuple[Array, Array]:
+            s = kernels.batch_size(share, n)
+            return draw.batch(n, s, item=item, replace=replace), np.full(s, n / s)
+
+        return self._draw_items(one)
+
+    def _draw_weighted(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
+        def one(item: int, first: int, n: int) -> tuple[Array, Array]:
+            weights = self.array.data[first : first + n]
+            s = kernels.batch_size(share, n)
+            return draw.weighted(weights, s, item=item, replace=replace)
+
+        return self._draw_items(one)
+
+    def _draw_items(
+        self, one: Callable[[int, int, int], tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        positions, factors = [np.empty(0, np.int64)], [np.empty(0)]
+        for item, (first, end) in enumerate(zip(self.indptr, self.indptr[1:], strict=False)):
+            if end > first:
+                at, factor = one(item, first, end - first)
+                order = np.argsort(at, kind="stable")
+                positions.append(first + at[order].astype(np.int64))
+                factors.append(factor[order])
+        return np.concatenate(positions), np.concatenate(factors)
+
+    def _row_sums(self) -> NDArray[np.float64]:
+        if self.dense:
+            return np.asarray(self.array.sum(axis=1, dtype=np.float64))
+        out = np.zeros(self.shape[0])
+        for begin, end in zip(self.bounds, self.bounds[1:], strict=False):
+            first, last = self.indptr[begin], self.indptr[end]
+            filled = np.flatnonzero(np.diff(self.indptr[begin : end + 1]))
+            if len(filled):
+                values = self.array.data[first:last].astype(np.float64)
+                starts = self.indptr[begin:end][filled] - first
+                out[begin + filled] = np.add.reduceat(values, starts)
+        return out
+
+
+class Columns:
+    """The columns of a matrix that holds only its rows, as items reached by sums."""
+
+    def __init__(self, rows: Matrix) -> None:
+        self.rows = rows
+        self.shape = rows.shape[::-1]
+        self.dtype, self.dense, self.nnz, self.total = rows.dtype, rows.dense, rows.nnz, rows.total
+        self.mass = np.asarray(rows.array.sum(axis=0, dtype=np.float64))
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Draw whole rows; see `Matrix.sample`."""
+        if scheme != "vectors":
+            raise ValueError(
+                f"A matrix that holds only its rows is sampled by vectors, not by {scheme}."
+            )
+        n = self.rows.shape[0]
+        s = kernels.batch_size(share, n)
+        drawn = draw.batch(n, s, replace=replace)
+        part = (self.rows.array[drawn] * (n / s)).astype(self.dtype, copy=False)
+        return Batch(Columns(Matrix(part, self.dtype, self.rows.threads)), drawn)
+
+
+def _cut_by_work(work: Array) -> list[int]:
+    """Bounds of at most MOST_BLOCKS blocks of about equal work."""
+    upto = np.concatenate([[0], np.cumsum(work, dtype=np.float64)])
+    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), MOST_BLOCKS, max(len(work), 1)))
+    cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
+    return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]
+
+
+def read_only(data: Any) -> Any:
+    """Guard an array, or the three arrays of a CSR one, against later writing."""
+    for part in (data,) if isinstance(data, np.ndarray) else (data.data, data.indices, data.indptr):
+        part.flags.writeable = False
+    return data

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""KL-NMF as a problem, and the alternating driver that makes a solver of an update rule.
+
+    min D(V ‖ W Hᵀ) = Σ_ij [ V_ij log(V_ij/Z_ij) − V_ij + Z_ij ],  Z = W Hᵀ,  W, H ≥ 0
+
+A round is one half-step on H and one on W (one-step alternation), or each half solved to a
+certified gap by a nested `solve` (exact alternation). Both factors are stored (items, K) and updated
+by the same code.
+
+======  ===================================  ========
+symbol  meaning                              shape
+======  ===================================  ========
+V       data, rows are samples               (n, m)
+W, H    factors                              (n, K), (m, K)
+======  ===================================  ========
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.nmf.init import random_factors
+from sipower.nmf.mu import MU
+from sipower.nmf.rule import Half, OnBlock, Rule, Turn
+from sipower.problems.kl import KLBlock
+from sipower.solve import Stop, solve
+from sipower.validation import as_matrix
+
+__all__ = ["Alternating", "Factorization", "Factors", "NMFState"]
+
+
+class Factors(NamedTuple):
+    """The point of KL-NMF: V ≈ W Hᵀ."""
+
+    W: Array
+    H: Array
+
+
+class Factorization:
+    """KL-NMF of V with a given rank.
+
+    Parameters
+    ----------
+    V
+        Data, (n, m); anything `as_matrix` takes, or a `Matrix`.
+    rank
+        K.
+    """
+
+    maximise = False
+    value_passes = 0.5
+    evaluation_passes = 2.5  # the gap takes a gradient of either side, the value half a pass
+
+    def __init__(self, V: Any, rank: int) -> None:
+        self.V: Matrix = as_matrix(V)
+        self.rank = int(rank)
+        if self.rank < 1:
+            raise ValueError(f"The rank is {rank}, expected at least 1.")
+
+    def half(self, side: int, x: Factors) -> KLBlock:
+        """The block of W given H (side 0) or of H given W (side 1)."""
+        return KLBlock(self.V, x.H) if side == 0 else KLBlock(self.V.columns, x.W)
+
+    def value(self, x: Factors) -> float:
+        """D(V ‖ W Hᵀ), in float64."""
+        return self.half(0, x).divergence(x.W)
+
+    def residual(self, x: Factors) -> float:
+        """Certified gap of both convex halves, in float64 and relative to ΣV.
+
+        It bounds how far D can fall by changing W alone plus by changing H alone. Zero means a
+        stationary point; it says nothing about other local minima.
+        """
+        gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
+        return float(gaps) / max(self.V.total, 1e-300)
+
+    def rounding(self, value: float) -> float:
+        """8 eps (ΣV + D), eps of the working type."""
+        return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
+
+    def is_finite(self, x: Factors) -> bool:
+        """Whether the factors hold neither NaN nor infinity."""
+        return bool(np.isfinite(x.W.sum()) and np.isfinite(x.H.sum()))
+
+
+@dataclass(frozen=True)
+class NMFState:
+    """Everything that influences the future of a run."""
+
+    W: Array
+    H: Array
+    step: float
+    seed: int
+    round: int = 0
+    passes: float = 0.0
+    value: float = math.nan
+
+    @property
+    def x(self) -> Factors:
+        """The point."""
+        return Factors(self.W, self.H)
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """Alternate an update rule over H and W.
+
+    Parameters
+    ----------
+    rule
+        What happens to one factor while the other is the basis.
+    tol
+        None: one update a half. Otherwise each half is solved to this certified gap.
+    most
+        Updates that an exactly solved half may take.
+    """
+
+    rule: Rule
+    tol: float | None = None
+    most: int = 1000
+
+    def init(self, problem: Factorization, x0: Any, seed: int) -> NMFState:
+        """State at x0 = (W, H), or at a random start."""
+        V = problem.V
+        W, H = random_factors(V, problem.rank, seed) if x0 is None else x0
+        W, H = (np.array(factor, V.dtype, order="C") for factor in (W, H))
+        expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
+        if (W.shape, H.shape) != expected:
+            raise ValueError(f"W and H have shapes {W.shape} and {H.shape}, expected {expected}.")
+        return NMFState(W, H, self._first_step(problem), seed)
+
+    def advance(self, problem: Factorization, state: NMFState) -> NMFState:
+        """H given W, then W given H."""
+        H, cost_h = self._half(problem, 1, state.x, state)
+        W, cost_w = self._half(problem, 0, Factors(state.W, H), state)
+        passes = state.passes + cost_h + cost_w
+        return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
+
+    def _half(
+        self, problem: Factorization, side: int, x: Factors, state: NMFState
+    ) -> tuple[Array, float]:
+        block = problem.half(side, x)
+        if self.tol is None:
+            turn = Turn(state.step, state.seed, state.round, side)
+            h = self.rule.update(block, x[side], turn)
+            return h, self.rule.passes(block.V, problem.rank)
+        solver = OnBlock(self.rule, side, first_round=state.round * self.most)
+        limit = solver.first_round + self.most
+        result = solve(
+            Half(block), solver, x[side], stop=Stop(self.tol, rounds=limit), seed=state.seed
+        )
+        return result.x, result.passes
+
+    def _first_step(self, problem: Factorization) -> float:
+        sides = (problem.V, problem.V.columns)
+        return min(self.rule.first_step(V, problem.rank) for V in sides)
+
+    @property
+    def largest_step(self) -> float:
+        """A guard lets the step grow up to this."""
+        return self.rule.largest_step
+
+    def safe(self) -> Alternating:
+        """What a guard falls back to: multiplicative updates are monotone."""
+        return Alternating(MU(), self.tol, self.most)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Multiplicative updates, which are EM: x ← x∘G (Lee & Seung 2001). Monotone; one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sipower import kernels
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.nmf.rule import Rule, Turn, put
+from sipower.problems.kl import KLBlock
+
+__all__ = ["MU"]
+
+
+@dataclass(frozen=True)
+class MU(Rule):
+    """h ← h∘G at fitted mass."""
+
+    step: float = 1.0
+
+    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
+        """One multiplicative update."""
+        if isinstance(block.V, Matrix):
+            return block.V.for_items(kernels.mu, block.basis, h, np.empty_like(h), block.c)
+        return put(block, block.scale_to_mass(h) * block.multiplier(h), h)

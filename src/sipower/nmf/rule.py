@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an update rule of KL-NMF is: one half-step on a `KLBlock`, in factor coordinates h.
+
+A rule file says how h changes, given the multiplier G; the loop, the alternation, guards and
+threads are elsewhere. Every rule is also a solver of its own for a single block (`OnBlock`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from sipower.kernels import FLOOR, Array
+from sipower.matrix import Columns, Matrix, Scheme
+from sipower.problems.kl import Float, KLBlock
+
+__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "natural_scheme", "put"]
+
+
+class Turn(NamedTuple):
+    """Which half-step of a run this is, and the step size in force."""
+
+    step: float
+    seed: int
+    round: int
+    side: int  # 0: rows of V (W), 1: columns of V (H)
+
+
+class Rule(ABC):
+    """One half-step; hyper-parameters are the fields of the subclass, a frozen dataclass."""
+
+    step: float
+    largest_step: ClassVar[float] = 1.0
+    samples: ClassVar[bool] = False
+
+    @abstractmethod
+    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
+        """New h of the block's items."""
+
+    def passes(self, V: Matrix | Columns, rank: int) -> float:
+        """Passes that an update costs."""
+        return 1.0
+
+    def first_step(self, V: Matrix | Columns, rank: int) -> float:
+        """Step size before the first round."""
+        return self.step
+
+
+def natural_scheme(V: Matrix | Columns) -> Scheme:
+    """Shared vectors for dense data and where only rows are held, terms of every item otherwise."""
+    return "vectors" if V.dense or isinstance(V, Columns) else "stratified"
+
+
+def put(block: KLBlock, fitted: Float, h: Array) -> Array:
+    """Factor from mass-fitted values: floored where alive, unchanged where the basis is zero."""
+    alive = block.d > 0
+    least = FLOOR * np.divide(block.c[:, None], block.d, out=np.zeros(fitted.shape), where=alive)
+    return np.where(alive, np.maximum(fitted, least), h).astype(h.dtype)
+
+
+@dataclass(frozen=True)
+class BlockState:
+    """State of a rule on a single block."""
+
+    x: Array
+    step: float
+    seed: int
+    side: int = 0
+    round: int = 0
+    passes: float = 0.0
+    value: float = math.nan
+
+
+class Half:
+    """A block as a problem in h: its divergence and its certified gap."""
+
+    maximise = False
+    evaluation_passes = 1.5
+
+    def __init__(self, block: KLBlock) -> None:
+        self.block = block
+
+    def value(self, h: Array) -> float:
+        """D(V ‖ h Bᵀ)."""
+        return self.block.divergence(h)
+
+    def residual(self, h: Array) -> float:
+        """Σ_j c_j (max_k G_jk − 1)/ΣV."""
+        return float(self.block.gaps(h).sum()) / max(self.block.V.total, 1e-300)
+
+    def is_finite(self, h: Array) -> bool:
+        """Whether h holds neither NaN nor infinity."""
+        return bool(np.isfinite(h).all())
+
+
+@dataclass(frozen=True)
+class OnBlock:
+    """A rule as a solver of a single block, for `solve`."""
+
+    rule: Rule
+    side: int = 0
+    first_round: int = 0
+
+    def init(self, problem: Half, x0: Any, seed: int) -> BlockState:
+        """State at x0."""
+        step = self.rule.first_step(problem.block.V, problem.block.shape[1])
+        return BlockState(x0, step, seed, self.side, self.first_round)
+
+    def advance(self, problem: Half, state: BlockState) -> BlockState:
+        """One update of all items."""
+        turn = Turn(state.step, state.seed, state.round, state.side)
+        x = self.rule.update(problem.block, state.x, turn)
+        passes = state.passes + self.rule.passes(problem.block.V, problem.block.shape[1])
+        return replace(state, x=x, round=state.round + 1, passes=passes, value=math.nan)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""F-SCI-PI: x ← normalised(x∘((1 − η) + ηG)²); η = 1 is SCI-PI. One pass, worth two of MU.
+
+In h: the multiplicative update's factor squared, then every item rescaled to its mass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sipower import kernels
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.nmf.rule import Rule, Turn, put
+from sipower.problems.kl import KLBlock
+
+__all__ = ["SciPiRule"]
+
+
+@dataclass(frozen=True)
+class SciPiRule(Rule):
+    """Full-batch power step with step η."""
+
+    step: float = 1.0
+
+    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
+        """One damped power step."""
+        if isinstance(block.V, Matrix):
+            out = np.empty_like(h)
+            return block.V.for_items(kernels.power, block.basis, h, out, block.c, turn.step)
+        bracket = np.maximum((1 - turn.step) + turn.step * block.multiplier(h), 0)
+        return put(block, block.scale_to_mass(block.scale_to_mass(h) * bracket**2), h)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's stochastic rule without variance reduction: x ← normalised(x∘((1 − η) + ηG_S)²).
+
+In its correct scaling, with E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is the
+power step on it. It stalls at the noise of the batches. One update costs m s/n passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sipower.kernels import Array, Draw
+from sipower.matrix import Columns, Matrix, Scheme
+from sipower.nmf.rule import Rule, Turn, natural_scheme
+from sipower.nmf.sci_pi import SciPiRule
+from sipower.problems.base import Sampling
+from sipower.problems.kl import KLBlock
+from sipower.solvers.s_sci_pi import check_epoch
+
+__all__ = ["Vanilla"]
+
+
+@dataclass(frozen=True)
+class Vanilla(Rule):
+    """m power steps, each on a fresh batch."""
+
+    step: float = 0.1
+    batch: float = 0.1
+    epoch: int = 10
+    scheme: Scheme | None = None
+    replace: bool = False
+
+    def __post_init__(self) -> None:
+        check_epoch(self.batch, self.epoch, self.scheme or "vectors")
+
+    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
+        """m steps on m batches."""
+        scheme = self.scheme or natural_scheme(block.V)
+        sampling = Sampling(self.batch, scheme, self.replace)
+        power = SciPiRule(turn.step)
+        for t in range(self.epoch):
+            part = block.batch(sampling, Draw(turn.seed, 0, turn.round, turn.side, t))
+            h = power.update(part, h, turn)
+        return h
+
+    def passes(self, V: Matrix | Columns, rank: int) -> float:
+        """m s/n."""
+        return self.epoch * self.batch

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finite-sum scale invariant problems: max f(x) = (1/n) Σ f_i(x) over ‖x‖ = 1.
+
+Every f_i is scale invariant of one degree p: f_i(cx) = |c|^p f_i(x), or f_i(cx) = f_i(x) + w_i log|c|,
+which counts as p = 0. So c ∇f(cx) = |c|^p ∇f(x).
+
+======  =======================================================  ==========
+symbol  meaning                                                  shape
+======  =======================================================  ==========
+x       point: one unit vector per item                          (items, d)
+∇f(x)   gradient, item by item                                   (items, d)
+λ       x·∇f(x), the multiplier of the constraint                (items,)
+S       batch, whatever the problem draws                        –
+======  =======================================================  ==========
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.kernels import Draw
+from sipower.matrix import Scheme
+
+__all__ = ["REGISTRY", "Point", "Problem", "Sampling", "register"]
+
+Point = NDArray[Any]
+
+REGISTRY: dict[str, type[Problem]] = {}
+
+
+def register(name: str) -> Any:
+    """Class decorator: enter a problem into the registry under its name."""
+
+    def enter(cls: type[Problem]) -> type[Problem]:
+        REGISTRY[name] = cls
+        return cls
+
+    return enter
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a batch is drawn: the share s/n of the terms, by which scheme, with replacement or not.
+
+    A problem whose terms are single vectors knows the scheme "vectors" only.
+    """
+
+    share: float
+    scheme: Scheme = "vectors"
+    replace: bool = False
+
+
+class Problem(ABC):
+    """A scale invariant problem; see the module for its symbols.
+
+    A subclass gives `degree`, `shape`, `value`, `gradient` and `batch`; the rest follows. Points
+    handed to the methods have unit norm item by item.
+    """
+
+    degree: float
+    maximise: ClassVar[bool] = True
+    evaluation_passes: float = 1.5  # one gradient for the residual, half of one for the value
+    value_passes: float = 0.5
+    batch_passes: float = 2.0  # ∇f_S(x) and ∇f_S(x₀), as a share of a pass over the batch
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(items, d)."""
+
+    @abstractmethod
+    def value(self, x: Point) -> float:
+        """f(x)."""
+
+    @abstractmethod
+    def gradient(self, x: Point, S: Any = None) -> Point:
+        """∇f(x), or its unbiased estimate ∇f_S(x) from a batch."""
+
+    @abstractmethod
+    def batch(self, sampling: Sampling, draw: Draw) -> Any:
+        """Draw a batch S with E[∇f_S] = ∇f."""
+
+    def inner(self, x: Point, y: Point) -> NDArray[np.float64]:
+        """x·y, item by item."""
+        return np.einsum("jk,jk->j", x, y, dtype=np.float64)
+
+    def normalise(self, x: Point) -> Point:
+        """x/‖x‖, item by item; a zero item stays zero."""
+        norm = np.sqrt(self.inner(x, x))
+        return (x / np.where(norm > 0, norm, 1)[:, None]).astype(x.dtype, copy=False)
+
+    def scale(self, x: Point, g: Point) -> NDArray[np.float64]:
+        """|λ| = |x·∇f(x)| as a column, one where it vanishes: divides f to make η a true step."""
+        size = np.abs(self.inner(x, g))
+        return np.where(size > 0, size, 1.0)[:, None]
+
+    def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
+        """Bring the step x → x_new back to the feasible set; here, to the sphere.
+
+        `threshold` serves problems with a sign constraint.
+        """
+        return self.normalise(x_new)
+
+    def start(self, seed: int) -> Point:
+        """A random point of the sphere."""
+        items, d = self.shape
+        u, v = Draw(seed, stream=1).uniform(2, items, d)
+        return self.normalise(np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v))
+
+    def residual(self, x: Point) -> float:
+        """‖∇f(x) − λx‖/|λ|, the largest over the items."""
+        g = self.gradient(x)
+        multiplier = self.inner(x, g)
+        off = g - multiplier[:, None] * x
+        norm, size = np.sqrt(self.inner(off, off)), np.abs(multiplier)
+        return float(np.max(np.divide(norm, size, out=np.zeros_like(norm), where=norm > 0)))
+
+    def rounding(self, value: float) -> float:
+        """How far two equal objectives may differ by rounding alone."""
+        return 8 * float(np.finfo(np.float64).eps) * abs(value)
+
+    def is_finite(self, x: Point) -> bool:
+        """Whether x holds neither NaN nor infinity."""
+        return bool(np.isfinite(x).all())

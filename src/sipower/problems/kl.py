@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""One half of KL-NMF: the factor of one side, given the other (the basis).
+
+    min over h ≥ 0 of  Σ_i [ (b_i·h) − v_i log(b_i·h) ]       for every item (row v of V)
+
+By Lemma 9 of the paper this is a scale invariant problem of degree p = 0 on the unit sphere:
+x_k = d_k h_k / c lies on the simplex, y = √x on the sphere, and
+
+    f(y) = (1/2c) Σ_i v_i log(L_i·y²),   ∇f(y) = y∘G,   G = Lᵀ(v ⊘ Lx)/c,   y·∇f(y) = 1.
+
+======  =======================================================  ===========
+symbol  meaning                                                  shape
+======  =======================================================  ===========
+V       data, items are rows                                     (items, n)
+B       basis, the other factor;  L = B/d has columns of sum 1   (n, K)
+d       column sums of B                                         (K,)
+c       masses: row sums of V                                    (items,)
+h, x, y factor, simplex point, sphere point                      (items, K)
+G       multiplier of MU; at a solution 1 where x > 0, else ≤ 1  (items, K)
+======  =======================================================  ===========
+
+A batch is a random sparser matrix V_S with E[V_S] = V (`Matrix.sample`), so ∇f_S needs no formula
+of its own. A pass costs 4·K·nnz flops.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sipower import kernels
+from sipower.kernels import Array, Draw
+from sipower.matrix import Columns, Matrix
+from sipower.problems.base import Point, Problem, Sampling, register
+from sipower.validation import as_matrix
+
+__all__ = ["KLBlock"]
+
+Float = NDArray[np.float64]
+
+
+@register("kl")
+class KLBlock(Problem):
+    """min D(V ‖ H Bᵀ) over H ≥ 0, as a convex problem in h and on the sphere in y.
+
+    Parameters
+    ----------
+    V
+        Data with the items as rows, (items, n); anything `as_matrix` takes.
+    B
+        Basis, (n, K), non-negative.
+    dtype
+        Working type, by default that of V.
+    c, d
+        Masses and column sums where they are not those of V and B: V is a batch of another block.
+    """
+
+    degree = 0.0
+    batch_passes = 1.5  # the anchor's quotients are kept: one product instead of two
+
+    def __init__(
+        self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None
+    ) -> None:
+        self.V: Matrix | Columns = V if isinstance(V, Columns) else as_matrix(V)
+        self.B = np.ascontiguousarray(B, dtype=self.V.dtype if dtype is None else dtype)
+        if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
+            raise ValueError(
+                f"The basis has shape {self.B.shape}, expected ({self.V.shape[1]}, rank)."
+            )
+        self.basis = kernels.basis(self.B, dense=self.V.dense, column_sums=d)
+        self.d: Float = self.basis.column_sums
+        self.c: Float = self.V.mass if c is None else c
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(items, K)."""
+        return self.V.shape[0], self.B.shape[1]
+
+    # ---- the convex half, in h ---------------------------------------------------------------
+
+    def scale_to_mass(self, h: Array) -> Float:
+        """Scale every item to Σ_k d_k h_k = c, its mass at the optimum; dead items start anew."""
+        mass = h @ self.d
+        alive = self.d > 0
+        uniform = np.divide(1.0, alive.sum() * self.d, out=np.zeros_like(self.d), where=alive)
+        start = np.where((mass > 0)[:, None], h * alive, uniform)
+        scale = np.divide(self.c, mass, out=self.c.copy(), where=mass > 0)
+        return np.asarray(start * scale[:, None], np.float64)
+
+    def ratio_sums(self, h: Array) -> Float:
+        """g_j = Σ_i b_i v_ij / (b_i·h_j): over the items, or by sums where V holds its rows only."""
+        h = np.ascontiguousarray(h, self.B.dtype)
+        if isinstance(self.V, Columns):
+            other_side = kernels.basis(h, dense=self.V.dense)
+            return self.V.rows.sums(kernels.sums, other_side, self.B)
+        return self.V.for_items(kernels.gradient, self.basis, h, np.empty(self.shape))
+
+    def multiplier(self, h: Array) -> Float:
+        """G at h scaled to its mass; zero where the basis column is."""
+        return self._over_d(self.ratio_sums(self.scale_to_mass(h)))
+
+    def _over_d(self, g: Float) -> Float:
+        return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
+
+    def gaps(self, h: Array) -> Float:
+        """c_j (max_k G_jk − 1) ≥ 0: how far D can still fall over each item, by concavity."""
+        G = self.in_float64().multiplier(h)
+        return np.asarray(self.c * np.maximum(G.max(axis=1) - 1, 0))
+
+    def divergence(self, h: Array) -> float:
+        """D(V ‖ h Bᵀ) in float64."""
+        h = np.ascontiguousarray(h, np.float64)
+        if isinstance(self.V, Columns):  # D is the same from either side
+            return KLBlock(self.V.rows, h, dtype=np.float64).divergence(self.B)
+        out = np.empty(self.shape[0])
+        basis = self.in_float64().basis
+        return float(self.V.for_items(kernels.divergence, basis, h, out).sum())
+
+    def in_float64(self) -> KLBlock:
+        """The same block for evaluation: the data as they are, the arithmetic in float64."""
+        if self.B.dtype == np.float64:
+            return self
+        return KLBlock(self.V, self.B, dtype=np.float64, c=self.c, d=self.d)
+
+    # ---- Lemma 9 -----------------------------------------------------------------------------
+
+    def to_sphere(self, h: Array) -> Float:
+        """h ↦ y = √(d∘h/c), h scaled to its mass; a zero item has y = 0."""
+        c = np.where(self.c > 0, self.c, 1)[:, None]
+        return np.asarray(np.sqrt(self.scale_to_mass(h) * self.d / c))
+
+    def from_sphere(self, y: Point) -> Float:
+        """y ↦ h = c y²/d, no living component under the floor."""
+        return self.c[:, None] * self._over_d(np.maximum(y**2, kernels.FLOOR))
+
+    # ---- the scale invariant problem, in y ---------------------------------------------------
+
+    def value(self, y: Point) -> float:
+        """Σ_j c_j f_j(y) = −½ D(V ‖ h Bᵀ), up to a constant of the data."""
+        return -self.divergence(self.from_sphere(y)) / 2
+
+    def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
+        """y∘G(y²), or its estimate y∘G_S(y²)."""
+        h = self.c[:, None] * self._over_d(y**2)
+        return np.asarray(y * self._over_d((self if S is None else S).ratio_sums(h)))
+
+    def batch(self, sampling: Sampling, draw: Draw) -> KLBlock:
+        """The block of V_S, E[V_S] = V, with the masses and column sums of this one."""
+        scheme, share = sampling.scheme, sampling.share
+        part, others = self.V.sample(scheme, share, draw, replace=sampling.replace)
+        return KLBlock(part, self.B if others is None else self.B[others], c=self.c, d=self.d)
+
+    def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
+        """max(y⁺, θy), back to the sphere: steps keep their sign and revive no exact zero."""
+        return self.normalise(np.maximum(x_new, threshold * x))
+
+    def start(self, seed: int) -> Point:
+        """A random point of the positive part of the sphere."""
+        return self.normalise(Draw(seed, stream=1).uniform(*self.shape) + 0.1)
+
+    def residual(self, y: Point) -> float:
+        """Certified gap Σ_j c_j (max_k G_jk − 1)/ΣV."""
+        return float(self.gaps(self.from_sphere(y)).sum()) / max(self.V.total, 1e-300)
+
+    def rounding(self, value: float) -> float:
+        """8 eps (ΣV + D), eps of the working type."""
+        return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PCA: max ½ xᵀCx over ‖x‖ = 1, C = AᵀA/n; degree p = 2.
+
+f_i(x) = ½(a_i·x)², ∇f_i(x) = (a_i·x) a_i. SCI-PI is the power iteration, with local factor
+(λ₂/λ₁)²; S-SCI-PI is VR Power (C. Kim, D. Klabjan 2020). The data are not centred.
+
+======  ===================  ======
+symbol  meaning              shape
+======  ===================  ======
+A       samples a_i as rows  (n, d)
+x       direction, one item  (1, d)
+======  ===================  ======
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from sipower.kernels import Draw, batch_size
+from sipower.problems.base import Point, Problem, Sampling, register
+
+__all__ = ["PCA"]
+
+
+class _Rows(NamedTuple):
+    A: Any
+
+
+@register("pca")
+class PCA(Problem):
+    """First principal direction of the rows of A, dense or sparse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import SSciPi, Stop, solve
+    >>> from sipower.problems import PCA
+    >>> A = np.random.default_rng(0).normal(size=(500, 5)) * [3, 2, 1, 1, 1]
+    >>> r = solve(PCA(A), SSciPi(), stop=Stop(tol=1e-10))
+    >>> bool(abs(np.linalg.svd(A)[2][0] @ r.x[0]) > 1 - 1e-12)
+    True
+    """
+
+    degree = 2.0
+
+    def __init__(self, A: Any) -> None:
+        self.A = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if not (self.A.data if sp.issparse(self.A) else self.A).any():
+            raise ValueError("All entries of A are zero: there is no principal direction.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(1, d)."""
+        return 1, self.A.shape[1]
+
+    def value(self, x: Point) -> float:
+        """½ xᵀCx."""
+        u = self.A @ x[0]
+        return float(u @ u) / (2 * self.A.shape[0])
+
+    def gradient(self, x: Point, S: _Rows | None = None) -> Point:
+        """Cx, or C_S x."""
+        A = self.A if S is None else S.A
+        g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
+        return g[None, :]
+
+    def rounding(self, value: float) -> float:
+        """8 eps |f|, eps of the data's type."""
+        return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)
+
+    def batch(self, sampling: Sampling, draw: Draw) -> _Rows:
+        """s of the n rows."""
+        if sampling.scheme != "vectors":
+            raise ValueError(
+                f"PCA draws whole samples: use scheme='vectors', not {sampling.scheme!r}."
+            )
+        n = self.A.shape[0]
+        return _Rows(self.A[draw.batch(n, batch_size(sampling.share, n), replace=sampling.replace)])

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`solve`: the only loop of the library. It owns time, stopping, trace, callbacks, checkpoints.
+
+A solver is a frozen dataclass of hyper-parameters with ``init(problem, x0, seed) -> state`` and
+``advance(problem, state) -> state``, one round. A state is a flat dataclass of arrays and
+scalars that holds everything that influences the future.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from sipower.checkpoint import load_state, save_state
+
+__all__ = [
+    "Interrupted",
+    "Record",
+    "Result",
+    "Solvable",
+    "Solver",
+    "State",
+    "Status",
+    "Stop",
+    "solve",
+]
+
+EVALUATION_SHARE = 0.1  # of the passes, at most this many go into filling the trace
+GROWTH = 1.15  # the trace's passes grow by this factor from record to record
+
+
+class State(Protocol):
+    """What `solve` reads of a state; a solver's own dataclass has more."""
+
+    @property
+    def x(self) -> Any:
+        """The point."""
+
+    @property
+    def round(self) -> int:
+        """Rounds done."""
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data so far."""
+
+    @property
+    def step(self) -> float:
+        """Step size in use."""
+
+    @property
+    def value(self) -> float:
+        """Objective at x where the solver knows it, else NaN."""
+
+
+P_contra = TypeVar("P_contra", bound="Solvable", contravariant=True)
+S = TypeVar("S", bound=State)
+
+
+class Solvable(Protocol):
+    """What `solve` asks of a problem: an objective, an optimality residual and what they cost."""
+
+    maximise: bool
+
+    def value(self, x: Any) -> float:
+        """Objective at x."""
+
+    def residual(self, x: Any) -> float:
+        """Distance from optimality, zero at a stationary point."""
+
+    def is_finite(self, x: Any) -> bool:
+        """Whether x holds neither NaN nor infinity."""
+
+    @property
+    def evaluation_passes(self) -> float:
+        """Passes that one value and one residual cost."""
+
+
+class Solver(Protocol[P_contra, S]):
+    """An algorithm: how to begin and one round of it."""
+
+    def init(self, problem: P_contra, x0: Any, seed: int) -> S:
+        """State before the first round."""
+
+    def advance(self, problem: P_contra, state: S) -> S:
+        """State one round later; the given one stays as it is."""
+
+
+class Status(enum.Enum):
+    """Why `solve` stopped."""
+
+    CONVERGED = "converged"
+    MAX_ROUNDS = "max_rounds"
+    MAX_PASSES = "max_passes"
+    MAX_SECONDS = "max_seconds"
+    STOPPED = "stopped"  # the callback asked for it
+    INTERRUPTED = "interrupted"
+    NOT_FINITE = "not_finite"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: at a residual of tol, or after so many rounds, passes or seconds."""
+
+    tol: float = 1e-6
+    rounds: int | None = None
+    passes: float | None = None
+    seconds: float | None = None
+
+    def reached(self, state: State, elapsed: float) -> Status | None:
+        """Return the limit that is used up, if one is."""
+        if self.rounds is not None and state.round >= self.rounds:
+            return Status.MAX_ROUNDS
+        if self.passes is not None and state.passes >= self.passes:
+            return Status.MAX_PASSES
+        if self.seconds is not None and elapsed >= self.seconds:
+            return Status.MAX_SECONDS
+        return None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the trace. Objective and gap are NaN in a round that was not evaluated."""
+
+    round: int
+    passes: float
+    seconds: float
+    objective: float
+    gap: float
+    step: float
+
+
+@dataclass(frozen=True)
+class Result(Generic[S]):
+    """What `solve` returns."""
+
+    x: Any
+    value: float
+    residual: float
+    status: Status
+    passes: float
+    seconds: float
+    trace: list[Record]
+    state: S
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during `solve`; `result` is that of the last completed round."""
+
+    def __init__(self, result: Result[Any]) -> None:
+        super().__init__("interrupted; the result of the last completed round is in .result")
+        self.result = result
+
+
+@dataclass
+class _Clock:
+    """Seconds of the solver, without those of evaluations, and wall time with everything."""
+
+    started: float = field(default_factory=time.monotonic)
+    off: float = 0.0
+
+    def wall(self) -> float:
+        return time.monotonic() - self.started
+
+    def seconds(self) -> float:
+        return self.wall() - self.off
+
+
+@dataclass
+class _Trace:
+    """Records on a growing schedule: counted in passes, so that it does not depend on time."""
+
+    problem: Solvable
+    clock: _Clock
+    every_round: bool
+    records: list[Record] = field(default_factory=list)
+    spent: float = 0.0
+
+    def is_due(self, state: State) -> bool:
+        if self.every_round or not self.records:
+            return True
+        cost = self.problem.evaluation_passes
+        affordable = self.spent + cost <= EVALUATION_SHARE * state.passes
+        return affordable and state.passes >= GROWTH * self.records[-1].passes
+
+    def evaluate(self, state: State) -> Record:
+        if self.records and self.records[-1].round == state.round:
+            return self.records[-1]
+        seconds, wall = self.clock.seconds(), self.clock.wall()
+        value = self.problem.value(state.x) if math.isnan(state.value) else state.value
+        gap = self.problem.residual(state.x)
+        self.spent += self.problem.evaluation_passes if self.records else 0.0
+        self.clock.off += self.clock.wall() - wall
+        record = Record(state.round, state.passes, seconds, value, gap, state.step)
+        self.records.append(record)
+        return record
+
+    def blank(self, state: State) -> Record:
+        seconds = self.clock.seconds()
+        return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
+
+
+def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, what to tell
+    problem: Any,
+    solver: Solver[Any, S],
+    x0: Any = None,
+    *,
+    stop: Stop | None = None,
+    seed: int = 0,
+    on_round: Callable[[Record], object] | None = None,
+    trace: Literal["growing", "every"] = "growing",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+) -> Result[S]:
+    """Run a solver on a problem until it has converged or a limit is reached.
+
+    Parameters
+    ----------
+    problem, solver
+        For example ``PCA(A)`` and ``SSciPi()``.
+    x0
+        Start; None lets the problem choose one from the seed.
+    stop
+        When to stop, by default at a residual of 1e-6 or after 1,000 rounds.
+    seed
+        Same seed, same bits, for any number of threads.
+    on_round
+        Called with a `Record` after every round; a true answer stops the run.
+    trace
+        When to evaluate objective and residual, off the clock: on a growing schedule that takes at
+        most a tenth of the passes, or after every round.
+    checkpoint, checkpoint_every
+        File that receives the state at least every so many seconds. If it exists the run goes on
+        from it, to the same bits.
+
+    Returns
+    -------
+    Result
+        Point, value, residual, status, passes, seconds, trace and final state.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; its `result` is that of the last completed round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import SciPi, solve
+    >>> from sipower.problems import PCA
+    >>> A = np.random.default_rng(0).normal(size=(50, 3)) * [3, 2, 1]
+    >>> result = solve(PCA(A), SciPi())
+    >>> str(result.status), bool(result.residual <= 1e-6)
+    ('converged', True)
+    """
+    stop = Stop(rounds=1000) if stop is None else stop
+    clock = _Clock()
+    state = solver.init(problem, x0, seed)
+    if checkpoint is not None:
+        state = load_state(checkpoint, state)
+    notes = _Trace(problem, clock, trace == "every")
+    saved = clock.wall()
+    try:
+        status = _status_at_start(notes.evaluate(state), stop, state, clock)
+        while status is None:
+            state = solver.advance(problem, state)
+            status = _after_round(notes, stop, state, on_round)
+            due = status is not None or clock.wall() - saved >= checkpoint_every
+            if checkpoint is not None and due and status is not Status.NOT_FINITE:
+                save_state(checkpoint, state)
+                saved = clock.wall()
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            save_state(checkpoint, state)
+        raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
+    return _result(notes, state, status)
+
+
+def _status_at_start(record: Record, stop: Stop, state: State, clock: _Clock) -> Status | None:
+    if record.gap <= stop.tol:
+        return Status.CONVERGED
+    return stop.reached(state, clock.wall())
+
+
+def _after_round(
+    notes: _Trace, stop: Stop, state: State, on_round: Callable[[Record], object] | None
+) -> Status | None:
+    if not notes.problem.is_finite(state.x):
+        return Status.NOT_FINITE
+    limit = stop.reached(state, notes.clock.wall())
+    evaluate = notes.is_due(state) or limit is not None
+    record = notes.evaluate(state) if evaluate else notes.blank(state)
+    if record.gap <= stop.tol:
+        return Status.CONVERGED
+    if on_round is not None and on_round(record):
+        return Status.STOPPED
+    return limit
+
+
+def _result(notes: _Trace, state: S, status: Status) -> Result[S]:
+    seconds = notes.clock.seconds()
+    if status is Status.NOT_FINITE:
+        record = Record(state.round, state.passes, seconds, math.nan, math.nan, state.step)
+        notes.records.append(record)
+    else:
+        record = notes.evaluate(state)
+    return Result(
+        x=state.x,
+        value=record.objective,
+        residual=record.gap,
+        status=status,
+        passes=state.passes,
+        seconds=seconds,
+        trace=notes.records,
+        state=state,
+    )

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SCI-PI, S-SCI-PI (Algorithm 1) and the guard, for any scale invariant problem."""
+
+from sipower.solvers.guarded import Guarded
+from sipower.solvers.s_sci_pi import SSciPi
+from sipower.solvers.sci_pi import SciPi
+
+REGISTRY = {"sci-pi": SciPi, "s-sci-pi": SSciPi}
+
+__all__ = ["REGISTRY", "Guarded", "SSciPi", "SciPi"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Guarded`: a round that made the objective worse is undone, the step shrinks, a safe step follows.
+
+Worse means by more than rounding explains: 8 eps (ΣV + D) for KL. A round that succeeded lets the
+step grow again, up to the solver's `largest_step`. The objective is evaluated after every round
+and counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["Guarded"]
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """Make any solver monotone.
+
+    Parameters
+    ----------
+    solver
+        Solver to guard; its ``safe()`` is the solver that follows a failed round.
+    shrink, grow
+        Factors of the step after a failed and after a successful round.
+    """
+
+    solver: Any
+    shrink: float = 0.5
+    grow: float = 1.1
+
+    def init(self, problem: Any, x0: Any, seed: int) -> Any:
+        """State before the first round, its objective known."""
+        state = self.solver.init(problem, x0, seed)
+        return replace(state, value=problem.value(state.x))
+
+    def advance(self, problem: Any, state: Any) -> Any:
+        """One round that never makes the objective worse."""
+        tried = self._tried(problem, self.solver, state)
+        if self._is_no_worse(problem, state, tried):
+            largest = max(self.solver.largest_step, state.step)
+            return replace(tried, step=min(state.step * self.grow, largest))
+        shorter = replace(state, step=state.step * self.shrink, passes=tried.passes)
+        safe = self._tried(problem, self.solver.safe(), shorter)
+        if self._is_no_worse(problem, state, safe):
+            return safe
+        return replace(shorter, round=safe.round, passes=safe.passes)
+
+    def _tried(self, problem: Any, solver: Any, state: Any) -> Any:
+        new = solver.advance(problem, state)
+        value = problem.value(new.x) if problem.is_finite(new.x) else math.nan
+        return replace(new, value=value, passes=new.passes + problem.value_passes)
+
+    def _is_no_worse(self, problem: Any, old: Any, new: Any) -> bool:
+        change = new.value - old.value if problem.maximise else old.value - new.value
+        return math.isfinite(new.value) and change >= -problem.rounding(old.value)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SCI-PI: x ← ∇f(x)/‖∇f(x)‖ (C. Kim, Y. Kim, D. Klabjan 2019), also damped.
+
+With step η the round is x ← normalised((1 − η)x + η ∇f(x)/λ), λ = x·∇f(x); η = 1 is SCI-PI itself.
+Cost: one pass a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sipower.problems.base import Point, Problem
+from sipower.solvers.state import PointState, check_positive, start
+
+__all__ = ["SciPi"]
+
+
+@dataclass(frozen=True)
+class SciPi:
+    """Scale invariant power iteration with fixed step η and no guard."""
+
+    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
+
+    def init(self, problem: Problem, x0: Point | None, seed: int) -> PointState:
+        """State before the first round."""
+        return start(problem, x0, seed, self.step)
+
+    def advance(self, problem: Problem, state: PointState) -> PointState:
+        """One power step."""
+        x, eta = state.x, state.step
+        g = problem.gradient(x)
+        x_new = problem.retract((1 - eta) * x + eta * g / problem.scale(x, g), x, 0.0)
+        return replace(state, x=x_new, round=state.round + 1, passes=state.passes + 1)
+
+    @property
+    def largest_step(self) -> float:
+        """A guard lets the step grow up to this."""
+        return self.step
+
+    def safe(self) -> SciPi:
+        """What a guard falls back to: a full step, shorter with every failure."""
+        return self

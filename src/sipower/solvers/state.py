@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state that SCI-PI and S-SCI-PI carry from round to round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sipower.problems.base import Point, Problem
+
+__all__ = ["PointState", "check_positive", "start"]
+
+
+@dataclass(frozen=True)
+class PointState:
+    """Everything that influences the future of a run on one problem."""
+
+    x: Point
+    step: float
+    seed: int
+    side: int = 0  # which of several runs with one seed: each has its own random numbers
+    round: int = 0
+    passes: float = 0.0
+    value: float = math.nan
+
+
+def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
+    """State at x0, or at the problem's own random start."""
+    x = problem.start(seed) if x0 is None else problem.normalise(x0)
+    if x.shape != problem.shape:
+        raise ValueError(f"x0 has shape {x.shape}, expected {problem.shape}.")
+    return PointState(x=x, step=step, seed=seed)
+
+
+def check_positive(name: str, number: float) -> None:
+    """Refuse a hyper-parameter that is not a positive finite number."""
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{name} is {number}, expected a positive number.")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`as_matrix`: whatever a user has becomes a `Matrix`, or one sentence says why it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from sipower.kernels import Array, count_threads
+from sipower.matrix import Matrix, read_only
+
+READ_AS_THEY_ARE = (np.uint8, np.uint16, np.float32, np.float64)  # dense types the kernels read
+
+
+def as_matrix(
+    V: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None, transposable: bool = True
+) -> Matrix:
+    """Validate non-negative data and return it as a `Matrix`.
+
+    Parameters
+    ----------
+    V
+        ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
+        samples. A `Matrix` is returned as it is. The caller's arrays are never modified.
+    dtype
+        Working type, float32 or float64. None: float32 for float32 data, else float64.
+    n_jobs
+        Threads; None means all cores, or one inside a joblib or Dask worker.
+    transposable
+        False: only the rows are ever held, as for data on disk.
+
+    Examples
+    --------
+    >>> from sipower import as_matrix
+    >>> as_matrix([[1, 0], [2, 3]]).total
+    6.0
+    """
+    if isinstance(V, Matrix):
+        return V
+    row_names, column_names = _names(V)
+    array = _to_array(V)
+    _check_kind(array)
+    working = _working_type(array.dtype, dtype)
+    data = _dense(array, working) if isinstance(array, np.ndarray) else _csr(array, working)
+    matrix = Matrix(data, working, count_threads(n_jobs), transposable=transposable)
+    matrix.row_names, matrix.column_names = row_names, column_names
+    return matrix
+
+
+def _names(V: Any) -> tuple[Array | None, Array | None]:
+    """Row and column names of a DataFrame; polars has no row names."""
+    if not hasattr(V, "columns"):
+        return None, None
+    index = getattr(V, "index", None)
+    return None if index is None else np.asarray(index), np.asarray(V.columns)
+
+
+def _to_array(V: Any) -> Any:
+    module = type(V).__module__.partition(".")[0]
+    if module == "dask":
+        raise TypeError("The data are a Dask collection: use sipower.dask.KLNMF for them.")
+    if module == "anndata":
+        raise TypeError("The data are an AnnData object: use sipower.tl.nmf, or pass its .X.")
+    if isinstance(V, np.ma.MaskedArray):
+        raise TypeError("The data are a masked array: fill the masked entries first (V.filled(0)).")
+    if hasattr(V, "columns") and hasattr(V, "sparse") and _all_sparse(V):
+        V = V.sparse.to_coo()
+    return V if sp.issparse(V) else np.asarray(V)
+
+
+def _all_sparse(frame: Any) -> bool:
+    return all(type(kind).__name__ == "SparseDtype" for kind in frame.dtypes)
+
+
+def _check_kind(array: Any) -> None:
+    if array.ndim != 2:
+        raise ValueError(
+            f"The data have {array.ndim} dimension(s), expected 2: (samples, features)."
+        )
+    if 0 in array.shape:
+        raise ValueError(f"The data are empty: shape {array.shape}.")
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: the data must be non-negative counts.")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"The data have dtype {array.dtype}, expected numbers: convert them, for example "
+            "with V.astype(float)."
+        )
+    if array.shape[1] >= 2**31 or array.shape[0] >= 2**31:
+        raise ValueError(f"The data have shape {array.shape}; at most 2^31 - 1 rows and columns.")
+
+
+def _working_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
+    if wanted is None:
+        wanted = np.float32 if given in (np.float32, np.float16) else np.float64
+    working = np.dtype(wanted)
+    if working not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype is {working}; choose float32 or float64.")
+    return working
+
+
+def _dense(array: Array, working: np.dtype[Any]) -> Array:
+    _check_entries(array, lambda flat: np.unravel_index(flat, array.shape), working)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
+    kind = array.dtype if array.dtype in READ_AS_THEY_ARE[:2] else working
+    return np.asarray(read_only(np.ascontiguousarray(array, dtype=kind).view()))
+
+
+def _csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
+    csr = sp.csr_array(array)
+    _check_entries(csr.data, lambda flat: _entry(csr, flat), working)
+    if not csr.has_canonical_format or (csr.data == 0).any():
+        csr = csr.astype(np.result_type(csr.dtype, working))  # a copy: sums stay exact
+        csr.sum_duplicates()
+        _check_entries(csr.data, lambda flat: _entry(csr, flat), working)
+        csr.eliminate_zeros()
+    values = csr.data.astype(working, copy=False)
+    return sp.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
+
+
+def _entry(csr: sp.csr_array, flat: int) -> tuple[int, int]:
+    row = int(np.searchsorted(csr.indptr, flat, side="right")) - 1
+    return row, int(csr.indices[flat])
+
+
+def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
+    """Refuse what is negative, not finite, or leaves the range of the working type."""
+    if values.dtype.kind in "bu" or values.size == 0:
+        return
+    lowest, highest = values.min(), values.max()
+    limits = np.finfo(working)
+    smallest = _smallest_positive(values) if values.dtype.kind == "f" else 1
+    if lowest >= 0 and highest <= limits.max and smallest >= limits.tiny:
+        return
+    refused = (
+        (np.isnan(values), "is NaN", "fill or drop it"),
+        (np.isinf(values), "is infinite", "fill or drop it"),
+        (values < 0, "is negative", "the data must be non-negative"),
+        (values > limits.max, f"is too large for {working}", "rescale the data"),
+        ((values > 0) & (values < limits.tiny), f"is too small for {working}", "rescale the data"),
+    )
+    for bad, what, advice in refused:
+        if bad.any():
+            flat = int(np.argmax(bad))
+            row, column = where(flat)
+            raise ValueError(f"Entry ({row}, {column}) {what} ({values.flat[flat]}): {advice}.")
+
+
+def _smallest_positive(values: Array) -> Any:
+    lowest = values.min()
+    if lowest > 0:
+        return lowest
+    return values.min(where=values > 0, initial=np.inf)
