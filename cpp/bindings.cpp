@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -116,7 +117,7 @@ template <class T> struct BasisData {
         void operator()(T* p) const { std::free(p); }
     };
     std::unique_ptr<T, Free> rows, tiles;
-    std::vector<double> d;
+    std::vector<double> d, inverse;
     Basis<T> view;
 
     static std::unique_ptr<T, Free> zeros(size_t n) {
@@ -135,19 +136,26 @@ template <class T> struct BasisData {
         require(!given || static_cast<int>(given->shape(0)) == k, "there is not one column sum per component");
         nb::gil_scoped_release release;
         rows = zeros(static_cast<size_t>(n) * width);
-        d.assign(static_cast<size_t>(k), 0.0);
+        d.assign(static_cast<size_t>(width), 0.0);
+        inverse = d;
         for (int64_t i = 0; i < n; ++i) {
             std::memcpy(rows.get() + i * width, a.data() + i * k, static_cast<size_t>(k) * sizeof(T));
             for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(a.data()[i * k + c]);
         }
-        if (given) d.assign(given->data(), given->data() + k);
+        if (given) std::copy(given->data(), given->data() + k, d.begin());
+        int alive = 0;
+        for (int c = 0; c < k; ++c)
+            if (d[static_cast<size_t>(c)] > 0) {
+                inverse[static_cast<size_t>(c)] = 1 / d[static_cast<size_t>(c)];
+                ++alive;
+            }
         if (dense) {
             tiles = zeros(static_cast<size_t>((n + TILE - 1) / TILE * TILE) * k);
             for (int64_t i = 0; i < n; ++i)
                 for (int c = 0; c < k; ++c)
                     tiles.get()[(i / TILE * k + c) * TILE + i % TILE] = a.data()[i * k + c];
         }
-        view = {n, k, width, rows.get(), tiles.get(), d.data()};
+        view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), alive};
     }
 };
 
@@ -259,23 +267,42 @@ nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) 
     return to_numpy(std::move(out));
 }
 
-nb::tuple draw_weighted_batch(Pair key, Quad place, Vector<const double> weights, int64_t s, bool replace) {
-    const int64_t n = static_cast<int64_t>(weights.shape(0));
-    require(1 <= s && n >= 1 && n < INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
-    std::vector<double> upto(static_cast<size_t>(n)), factor(static_cast<size_t>(s > n ? s : n));
-    std::vector<int32_t> out(factor.size());
-    double total = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        require(weights.data()[i] > 0 && std::isfinite(weights.data()[i]), "weights must be positive");
-        upto[static_cast<size_t>(i)] = total += weights.data()[i];
+// The batches of all items at once: s_j of each item's terms, as positions and factors; weighted by
+// `values` where they are given.
+nb::tuple draw_items(Pair key, Quad place, Vector<const int64_t> indptr, std::optional<Vector<const double>> values,
+                     double share, bool replace) {
+    const int64_t items = static_cast<int64_t>(indptr.shape(0)) - 1;
+    require(items >= 0 && share > 0 && share <= 1, "a batch is a share of the terms");
+    std::vector<int64_t> positions;
+    std::vector<double> factors, upto, factor;
+    std::vector<int32_t> order, swaps, at;
+    Place where = place_of(place);
+    for (int64_t j = 0; j < items; ++j) {
+        const int64_t first = indptr.data()[j], n = indptr.data()[j + 1] - first, s = batch_size(share, n);
+        require(n >= 0 && n < INT32_MAX, "indptr decreases");
+        if (n == 0) continue;
+        while (static_cast<int64_t>(order.size()) < n) order.push_back(static_cast<int32_t>(order.size()));
+        swaps.resize(order.size()), at.resize(order.size()), factor.resize(order.size());
+        where.item = static_cast<uint64_t>(j);
+        Random random({std::get<0>(key), std::get<1>(key)}, where);
+        int64_t count = s;
+        if (values) {
+            require(first >= 0 && first + n <= static_cast<int64_t>(values->shape(0)), "indptr does not span the values");
+            upto.assign(values->data() + first, values->data() + first + n);
+            for (int64_t i = 1; i < n; ++i) upto[static_cast<size_t>(i)] += upto[static_cast<size_t>(i) - 1];
+            if (replace) draw_weighted(random, upto.data(), n, s, at.data(), factor.data());
+            else count = draw_systematic(random, upto.data(), n, s, at.data(), factor.data());
+        } else {
+            if (replace) draw_repeated(random, n, s, at.data());
+            else draw_distinct(random, n, s, order.data(), swaps.data(), at.data());
+            std::fill_n(factor.begin(), s, static_cast<double>(n) / static_cast<double>(s));
+        }
+        for (int64_t t = 0; t < count; ++t) {
+            positions.push_back(first + at[static_cast<size_t>(t)]);
+            factors.push_back(factor[static_cast<size_t>(t)]);
+        }
     }
-    Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
-    int64_t count = s;
-    if (replace) draw_weighted(random, upto.data(), n, s, out.data(), factor.data());
-    else count = draw_systematic(random, upto.data(), n, s, out.data(), factor.data());
-    out.resize(static_cast<size_t>(count));
-    factor.resize(static_cast<size_t>(count));
-    return nb::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(factor)));
+    return nb::make_tuple(to_numpy(std::move(positions)), to_numpy(std::move(factors)));
 }
 
 nb::object uniform(Pair key, Quad place, int64_t n) {
@@ -300,7 +327,7 @@ template <class T> void bind_basis(nb::module_& m, const char* name) {
     nb::class_<BasisData<T>>(m, name)
         .def(nb::init<Array<const T>, bool, std::optional<Vector<const double>>>(), nb::arg("array").noconvert(), nb::arg("dense"),
              nb::arg("column_sums").noconvert() = nb::none())
-        .def_prop_ro("column_sums", [](const BasisData<T>& b) { return to_numpy(std::vector<double>(b.d)); });
+        .def_prop_ro("column_sums", [](const BasisData<T>& b) { return to_numpy(std::vector<double>(b.d.begin(), b.d.begin() + b.view.k)); });
     bind_doors<T, CsrData>(m);
     bind_doors<T, DenseData>(m);
 }
@@ -316,7 +343,7 @@ NB_MODULE(_kernels, m) {
     nb::class_<DenseData>(m, "Dense").def(
         nb::init<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(), nb::arg("values").noconvert());
     nb::class_<EpochPlan>(m, "EpochPlan")
-        .def("__init__", [](EpochPlan* self, double step, double batch, int64_t length, double threshold, int64_t shortest,
+        .def("__init__", [](EpochPlan* self, double step, double full_step, double batch, int64_t length, double threshold, int64_t shortest,
                             const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,
                             Array<const int64_t> elements) {
             require(length >= 1, "an epoch has at least one inner step");
@@ -325,14 +352,15 @@ NB_MODULE(_kernels, m) {
             require(scheme != "elements" || static_cast<int64_t>(elements.shape(0)) == length, "elements has not one row per inner step");
             new (self) EpochPlan{};
             self->elements = elements;
-            self->view = {step, batch, length, threshold, shortest,
+            self->view = {step, full_step, batch, length, threshold, shortest,
                           scheme == "weighted" ? Scheme::weighted : scheme == "elements" ? Scheme::elements : Scheme::stratified,
                           replace, {std::get<0>(key), std::get<1>(key)}, round, side,
                           elements.data(), scheme == "elements" ? static_cast<int64_t>(elements.shape(1)) : 0};
-        }, nb::kw_only(), nb::arg("step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
+        }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
-    m.def("draw_weighted_batch", &draw_weighted_batch, nb::arg("key"), nb::arg("place"), nb::arg("weights").noconvert(), nb::arg("s"), nb::arg("replace"));
+    m.def("draw_items", &draw_items, nb::arg("key"), nb::arg("place"), nb::arg("indptr").noconvert(),
+          nb::arg("weights").noconvert().none(), nb::arg("share"), nb::arg("replace"));
     m.def("uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");

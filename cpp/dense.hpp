@@ -212,7 +212,7 @@ void rule_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const 
     Groups<T> groups(items.begin, items.end, B.width);
     Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        scale_to_mass(items.h + j * B.k, B.d, items.c[j], B.k, u.get());
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
         for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
     }
     for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -221,10 +221,10 @@ void rule_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const 
     });
     for (int64_t j = items.begin; j < items.end; ++j) {
         const double c = items.c[j];
-        if (!(c > 0)) { put_zero(B.k, items.out + j * B.k); continue; }
-        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
-        rule(B.d, c, B.k, sums.get() + (j - items.begin) * B.width, u.get());
-        put(u.get(), items.h + j * B.k, B.d, c, B.k, items.out + j * B.k);
+        if (!(c > 0)) { put_zero(B, items.out + j * B.k); continue; }
+        scale_to_mass(B, items.h + j * B.k, c, u.get());
+        rule(B, c, sums.get() + (j - items.begin) * B.width, u.get());
+        put(B, u.get(), items.h + j * B.k, c, items.out + j * B.k);
     }
 }
 
@@ -282,25 +282,25 @@ public:
         for (int j = 0; j < count; ++j) {
             if (!(c[j] > 0)) continue;
             live[j] = true;
-            item(j).start(u + j * B_.width, B_.d, c[j], B_.k);
-            multiplier(g + j * B_.width, B_.d, B_.k, item(j).G0);
+            item(j).start(B_, u + j * B_.width, c[j]);
+            multiplier(B_, g + j * B_.width, item(j).G0);
             // At t = 0 the batch cancels (y = y0): the step is the full one.
-            item(j).inner_step(item(j).G0, item(j).G0, 1.0, e_, B_.k);
+            item(j).inner_step(item(j).G0, item(j).G0, 1.0, e_, B_.width);
         }
         for (int64_t t = 1; t < e_.length; ++t) {
-            for (int j = 0; j < count; ++j) item(j).factor(B_.d, c[j], B_.k, u_.get() + j * B_.width);
+            for (int j = 0; j < count; ++j) item(j).factor(B_, c[j], u_.get() + j * B_.width);
             sum_sample(first, count, t, q0);
             for (int j = 0; j < count; ++j) {
-                const double cosine = item(j).cosine(B_.k);
+                const double cosine = item(j).cosine(B_.width);
                 live[j] = live[j] && cosine >= 0.5;
                 if (!live[j]) continue;
-                multiplier(gS_.get() + j * B_.width, B_.d, B_.k, gS_.get() + j * B_.width);
-                multiplier(gS0_.get() + j * B_.width, B_.d, B_.k, gS0_.get() + j * B_.width);
-                item(j).inner_step(gS_.get() + j * B_.width, gS0_.get() + j * B_.width, 1 / cosine, e_, B_.k);
+                multiplier(B_, gS_.get() + j * B_.width, gS_.get() + j * B_.width);
+                multiplier(B_, gS0_.get() + j * B_.width, gS0_.get() + j * B_.width);
+                item(j).inner_step(gS_.get() + j * B_.width, gS0_.get() + j * B_.width, 1 / cosine, e_, B_.width);
             }
         }
         for (int j = 0; j < count; ++j)
-            if (c[j] > 0) item(j).factor(B_.d, c[j], B_.k, u + j * B_.width);
+            if (c[j] > 0) item(j).factor(B_, c[j], u + j * B_.width);
     }
 
 private:
@@ -345,7 +345,7 @@ void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const
     Buffer<T> q0(groups.count * GROUP * V.others);
     for (int64_t j = items.begin; j < items.end; ++j) {
         const int64_t at = (j - items.begin) * B.width;
-        scale_to_mass(items.h + j * B.k, B.d, items.c[j], B.k, u.get() + at);
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get() + at);
         for (int i = 0; i < B.k; ++i) groups.u[at + i] = static_cast<T>(u[at + i]);
     }
     for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -360,8 +360,8 @@ void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const
     }
     for (int64_t j = items.begin; j < items.end; ++j) {
         T* out = items.out + j * B.k;
-        if (!(items.c[j] > 0)) { put_zero(B.k, out); continue; }
-        put(u.get() + (j - items.begin) * B.width, items.h + j * B.k, B.d, items.c[j], B.k, out);
+        if (!(items.c[j] > 0)) { put_zero(B, out); continue; }
+        put(B, u.get() + (j - items.begin) * B.width, items.h + j * B.k, items.c[j], out);
     }
 }
 

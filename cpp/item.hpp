@@ -32,60 +32,58 @@ private:
     T* data_;
 };
 
-// u = h scaled to the item's mass, d.u = c. Components that lost all mass start again from the
-// uniform point; a component with d_k = 0 carries no mass and is left out (u_k = 0).
-template <class T> void scale_to_mass(const T* h, const double* d, double c, int k, double* u) {
+// u = h scaled to the item's mass, d.u = c. An item that lost all mass starts again from the
+// uniform point. A component with d_k = 0 carries no mass and meets only zeros of the basis.
+template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, double* u) {
     double mass = 0;
-    int alive = 0;
-    for (int i = 0; i < k; ++i) {
-        mass += d[i] * static_cast<double>(h[i]);
-        alive += d[i] > 0;
+    for (int i = 0; i < B.k; ++i) {
+        u[i] = static_cast<double>(h[i]);
+        mass += B.d[i] * u[i];
     }
-    for (int i = 0; i < k; ++i) {
-        if (!(d[i] > 0)) u[i] = 0;
-        else if (mass > 0) u[i] = static_cast<double>(h[i]) * (c / mass);
-        else u[i] = c / (alive * d[i]);
+    if (mass > 0) {
+        const double scale = c / mass;
+        for (int i = 0; i < B.k; ++i) u[i] *= scale;
+    } else {
+        for (int i = 0; i < B.k; ++i) u[i] = c / B.alive * B.inverse[i];
     }
 }
 
 // h = u, with every living component kept at FLOOR of the mass; a dead one keeps its value.
-template <class T> void put(const double* u, const T* h, const double* d, double c, int k, T* out) {
-    for (int i = 0; i < k; ++i) {
-        const double least = d[i] > 0 ? FLOOR * c / d[i] : 0;
-        out[i] = d[i] > 0 ? static_cast<T>(u[i] > least ? u[i] : least) : h[i];
+template <class T> void put(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
+    for (int i = 0; i < B.k; ++i) {
+        const double least = FLOOR * c * B.inverse[i], kept = u[i] > least ? u[i] : least;
+        out[i] = B.inverse[i] > 0 ? static_cast<T>(kept) : h[i];
     }
 }
 
-template <class T> void put_zero(int k, T* out) {
-    for (int i = 0; i < k; ++i) out[i] = 0;
+template <class T> void put_zero(const Basis<T>& B, T* out) {
+    for (int i = 0; i < B.k; ++i) out[i] = 0;
 }
 
 // G_k = g_k / d_k, zero where d_k is.
-inline void multiplier(const double* g, const double* d, int k, double* G) {
-    for (int i = 0; i < k; ++i) G[i] = d[i] > 0 ? g[i] / d[i] : 0;
+template <class T> void multiplier(const Basis<T>& B, const double* g, double* G) {
+    for (int i = 0; i < B.width; ++i) G[i] = g[i] * B.inverse[i];
 }
 
 // MU = EM:  x+ = x o G; the mass is kept because sum_k x_k G_k = 1.
 struct MuRule {
-    void operator()(const double* d, double, int k, const double* g, double* u) const {
-        for (int i = 0; i < k; ++i)
-            if (d[i] > 0) u[i] *= g[i] / d[i];
+    template <class T> void operator()(const Basis<T>& B, double, const double* g, double* u) const {
+        for (int i = 0; i < B.width; ++i) u[i] *= g[i] * B.inverse[i];
     }
 };
 
 // SCI-PI, damped:  x+ = normalised( x o ((1 - eta) + eta G)^2 ).
 struct PowerRule {
     double step;
-    void operator()(const double* d, double c, int k, const double* g, double* u) const {
+    template <class T> void operator()(const Basis<T>& B, double c, const double* g, double* u) const {
         double mass = 0;
-        for (int i = 0; i < k; ++i) {
-            if (!(d[i] > 0)) continue;
-            const double bracket = (1 - step) + step * (g[i] / d[i]);
-            u[i] = bracket > 0 ? u[i] * bracket * bracket : 0;
-            mass += d[i] * u[i];
+        for (int i = 0; i < B.width; ++i) {
+            const double bracket = (1 - step) + step * (g[i] * B.inverse[i]);
+            u[i] *= bracket > 0 ? bracket * bracket : 0;
+            mass += B.d[i] * u[i];
         }
-        if (mass > 0)
-            for (int i = 0; i < k; ++i) u[i] *= c / mass;
+        const double scale = mass > 0 ? c / mass : 0;
+        for (int i = 0; i < B.width; ++i) u[i] *= scale;
     }
 };
 
@@ -93,30 +91,30 @@ struct PowerRule {
 struct EpochItem {
     double *y, *y0, *G0;
 
-    void start(const double* u, const double* d, double c, int k) {
-        for (int i = 0; i < k; ++i) y[i] = y0[i] = std::sqrt(u[i] * d[i] / c);
+    template <class T> void start(const Basis<T>& B, const double* u, double c) {
+        for (int i = 0; i < B.width; ++i) y[i] = y0[i] = std::sqrt(u[i] * B.d[i] / c);
     }
     // u = c y^2 / d
-    template <class T> void factor(const double* d, double c, int k, T* u) const {
-        for (int i = 0; i < k; ++i) u[i] = d[i] > 0 ? static_cast<T>(c * y[i] * y[i] / d[i]) : 0;
+    template <class T, class U> void factor(const Basis<T>& B, double c, U* u) const {
+        for (int i = 0; i < B.width; ++i) u[i] = static_cast<U>(c * y[i] * y[i] * B.inverse[i]);
     }
-    double cosine(int k) const {
+    double cosine(int width) const {
         double sum = 0;
-        for (int i = 0; i < k; ++i) sum += y[i] * y0[i];
+        for (int i = 0; i < width; ++i) sum += y[i] * y0[i];
         return sum;
     }
     // y+ = (1 - eta) y + eta (y o G_S(y) - alpha y0 o (G_S(y0) - G0)), alpha = 1 / (y.y0);
     // y+ >= threshold y; then back to the sphere.
-    void inner_step(const double* GS, const double* GS0, double alpha, const Epoch& e, int k) {
+    void inner_step(const double* GS, const double* GS0, double alpha, const Epoch& e, int width) {
         double norm = 0;
-        for (int i = 0; i < k; ++i) {
+        for (int i = 0; i < width; ++i) {
             const double D = y[i] * GS[i] - alpha * y0[i] * (GS0[i] - G0[i]);
             const double next = (1 - e.step) * y[i] + e.step * D, least = e.threshold * y[i];
             y[i] = next > least ? next : least;
             norm += y[i] * y[i];
         }
         const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
-        for (int i = 0; i < k; ++i) y[i] *= scale;
+        for (int i = 0; i < width; ++i) y[i] *= scale;
     }
 };
 

@@ -45,7 +45,9 @@ template <class T> struct Basis {
     int k, width;
     const T* rows;
     const T* tiles;
-    const double* d;
+    const double* d;        // column sums, padded with zeros
+    const double* inverse;  // 1 / d, zero where d is
+    int alive;              // components with d > 0
 };
 
 template <class T> struct Items {
@@ -59,6 +61,7 @@ enum class Scheme { stratified, weighted, elements };
 
 struct Epoch {
     double step;       // eta
+    double full_step;  // eta of the full step that short items take
     double batch;      // s / n
     int64_t length;    // m
     double threshold;  // y+ >= threshold * y

@@ -41,6 +41,27 @@ SIPOWER_INLINE double sum(Vec<double> v) {
     return s[0] + s[1];
 }
 
+// The sums of as many vectors as one has lanes: lane t of the result is sum(v[t]).
+SIPOWER_INLINE Vec<float> sums(const Vec<float>* v) {
+    Vec<float> two[4], four[2];
+    for (int i = 0; i < 4; ++i)
+        two[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13) +
+                 __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    for (int i = 0; i < 2; ++i)
+        four[i] = __builtin_shufflevector(two[2 * i], two[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
+                  __builtin_shufflevector(two[2 * i], two[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    return __builtin_shufflevector(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
+}
+SIPOWER_INLINE Vec<double> sums(const Vec<double>* v) {
+    Vec<double> two[2];
+    for (int i = 0; i < 2; ++i)
+        two[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 4, 2, 6) +
+                 __builtin_shufflevector(v[2 * i], v[2 * i + 1], 1, 5, 3, 7);
+    return __builtin_shufflevector(two[0], two[1], 0, 1, 4, 5) +
+           __builtin_shufflevector(two[0], two[1], 2, 3, 6, 7);
+}
+
 // log(x) for positive normal x, to about 1 ulp, written so that a loop over it vectorises:
 // x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh(s), s = (m - 1) / (m + 1).
 SIPOWER_INLINE double log_positive(double x) {

@@ -15,40 +15,59 @@ template <class T> struct Gather {
     void (*add)(const T* rows, int width, const int32_t* index, int n, const T* q, T* g);
 };
 
+template <class T, int NV> SIPOWER_INLINE Vec<T> lanes_dot(const T* row, const Vec<T>* h) {
+    Vec<T> even = load(row) * h[0];
+    if constexpr (NV == 1) return even;
+    Vec<T> odd = load(row + Simd<T>::lanes) * h[1];
+    for (int v = 2; v < NV; ++v) (v % 2 ? odd : even) += load(row + v * Simd<T>::lanes) * h[v];
+    return even + odd;
+}
+
 template <class T, int NV>
 void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* u, T* z) {
     constexpr int L = Simd<T>::lanes;
     for (int block = 0; block < width; block += NV * L) {
         Vec<T> h[NV];
         for (int v = 0; v < NV; ++v) h[v] = load(u + block + v * L);
-        for (int t = 0; t < n; ++t) {
-            const T* row = rows + static_cast<int64_t>(index[t]) * width + block;
-            Vec<T> even = load(row) * h[0];
-            if constexpr (NV > 1) {
-                Vec<T> odd = load(row + L) * h[1];
-                for (int v = 2; v < NV; v += 2) {
-                    even += load(row + v * L) * h[v];
-                    if (v + 1 < NV) odd += load(row + (v + 1) * L) * h[v + 1];
-                }
-                even += odd;
-            }
-            z[t] = block ? z[t] + sum(even) : sum(even);
+        const T* base = rows + block;
+        int t = 0;
+        for (; t + L <= n; t += L) {
+            Vec<T> part[L];
+            for (int l = 0; l < L; ++l)
+                part[l] = lanes_dot<T, NV>(base + static_cast<int64_t>(index[t + l]) * width, h);
+            const Vec<T> found = sums(part);
+            store(z + t, block ? load(z + t) + found : found);
+        }
+        for (; t < n; ++t) {
+            const T found = sum(lanes_dot<T, NV>(base + static_cast<int64_t>(index[t]) * width, h));
+            z[t] = block ? z[t] + found : found;
         }
     }
 }
 
+// Two sets of partial sums, so that one nonzero need not wait for the one before it.
 template <class T, int NV>
 void gather_add(const T* rows, int width, const int32_t* index, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     for (int block = 0; block < width; block += NV * L) {
-        Vec<T> sum[NV];
-        for (int v = 0; v < NV; ++v) sum[v] = load(g + block + v * L);
-        for (int t = 0; t < n; ++t) {
-            const T* row = rows + static_cast<int64_t>(index[t]) * width + block;
-            const Vec<T> weight = spread(q[t]);
-            for (int v = 0; v < NV; ++v) sum[v] += weight * load(row + v * L);
+        Vec<T> even[NV], odd[NV] = {};
+        for (int v = 0; v < NV; ++v) even[v] = load(g + block + v * L);
+        const T* base = rows + block;
+        int t = 0;
+        for (; t + 2 <= n; t += 2) {
+            const T* row0 = base + static_cast<int64_t>(index[t]) * width;
+            const T* row1 = base + static_cast<int64_t>(index[t + 1]) * width;
+            const Vec<T> q0 = spread(q[t]), q1 = spread(q[t + 1]);
+            for (int v = 0; v < NV; ++v) {
+                even[v] += q0 * load(row0 + v * L);
+                odd[v] += q1 * load(row1 + v * L);
+            }
         }
-        for (int v = 0; v < NV; ++v) store(g + block + v * L, sum[v]);
+        if (t < n) {
+            const T* row = base + static_cast<int64_t>(index[t]) * width;
+            for (int v = 0; v < NV; ++v) even[v] += spread(q[t]) * load(row + v * L);
+        }
+        for (int v = 0; v < NV; ++v) store(g + block + v * L, even[v] + odd[v]);
     }
 }
 
@@ -116,8 +135,7 @@ public:
                 const int n = static_cast<int>(upto - p < CHUNK ? upto - p : CHUNK);
                 T buffer[CHUNK], z[CHUNK], q[CHUNK];
                 const T* v = read_values(V_.values, p, n, buffer);
-                for (int t = 0; t < n && p + n + t < end; ++t)
-                    __builtin_prefetch(B_.rows + static_cast<int64_t>(V_.indices[p + n + t]) * B_.width);
+                fetch_ahead(p + n, end - p - n < n ? end - p - n : n);
                 gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
                 quotients(v, z, n, q);
                 gather_.add(B_.rows, B_.width, V_.indices + p, n, q, part_.get());
@@ -182,13 +200,21 @@ public:
             add_to(index, n, q, GS);
             add_to(index, n, r, GS0);
         }
-        multiplier(GS, B_.d, B_.k, GS);
-        multiplier(GS0, B_.d, B_.k, GS0);
+        multiplier(B_, GS, GS);
+        multiplier(B_, GS0, GS0);
     }
 
     T* point() { return u_.get(); }
 
 private:
+    // Ask for the basis rows of the nonzeros [p, p + n), cache line by cache line.
+    void fetch_ahead(int64_t p, int64_t n) const {
+        constexpr int line = 64 / sizeof(T);
+        for (int64_t t = 0; t < n; ++t) {
+            const T* row = B_.rows + static_cast<int64_t>(V_.indices[p + t]) * B_.width;
+            for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
+        }
+    }
     void add_to(const int32_t* index, int n, const T* q, double* g) {
         for (int i = 0; i < B_.width; ++i) part_[i] = 0;
         gather_.add(B_.rows, B_.width, index, n, q, part_.get());
@@ -231,12 +257,12 @@ void rule_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Rule
     for (int64_t j = items.begin; j < items.end; ++j) {
         const double c = items.c[j];
         T* out = items.out + j * B.k;
-        if (!(c > 0)) { put_zero(B.k, out); continue; }
-        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
+        if (!(c > 0)) { put_zero(B, out); continue; }
+        scale_to_mass(B, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get());
-        rule(B.d, c, B.k, g.get(), u.get());
-        put(u.get(), items.h + j * B.k, B.d, c, B.k, out);
+        rule(B, c, g.get(), u.get());
+        put(B, u.get(), items.h + j * B.k, c, out);
     }
 }
 
@@ -324,29 +350,29 @@ void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epo
     for (int64_t j = items.begin; j < items.end; ++j) {
         const double c = items.c[j];
         T* out = items.out + j * B.k;
-        if (!(c > 0)) { put_zero(B.k, out); continue; }
-        scale_to_mass(items.h + j * B.k, B.d, c, B.k, u.get());
+        if (!(c > 0)) { put_zero(B, out); continue; }
+        scale_to_mass(B, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get(), q0.get());
         if (V.indptr[j + 1] - V.indptr[j] < e.shortest) {
-            PowerRule{e.step}(B.d, c, B.k, g.get(), u.get());
+            PowerRule{e.full_step}(B, c, g.get(), u.get());
         } else {
-            item.start(u.get(), B.d, c, B.k);
-            multiplier(g.get(), B.d, B.k, G0.get());
+            item.start(B, u.get(), c);
+            multiplier(B, g.get(), G0.get());
             sampler.enter(j);
             // At t = 0 the batch cancels (y = y0): the step is the full one.
-            item.inner_step(G0.get(), G0.get(), 1.0, e, B.k);
+            item.inner_step(G0.get(), G0.get(), 1.0, e, B.width);
             for (int64_t t = 1; t < e.length; ++t) {
-                const double cosine = item.cosine(B.k);
+                const double cosine = item.cosine(B.width);
                 if (cosine < 0.5) break;
                 const int64_t s = sampler.draw(t, at.get(), factor.get());
-                item.factor(B.d, c, B.k, pass.point());
+                item.factor(B, c, pass.point());
                 pass.batch_sums(j, at.get(), factor.get(), s, q0.get(), GS.get(), GS0.get());
-                item.inner_step(GS.get(), GS0.get(), 1 / cosine, e, B.k);
+                item.inner_step(GS.get(), GS0.get(), 1 / cosine, e, B.width);
             }
-            item.factor(B.d, c, B.k, u.get());
+            item.factor(B, c, u.get());
         }
-        put(u.get(), items.h + j * B.k, B.d, c, B.k, out);
+        put(B, u.get(), items.h + j * B.k, c, out);
     }
 }
 

@@ -40,6 +40,7 @@ class EpochPlan:
         self,
         *,
         step: float,
+        full_step: float,
         batch: float,
         length: int,
         threshold: float,
@@ -62,13 +63,14 @@ def epoch(*args: Any) -> None: ...
 def draw_batch(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int, s: int, replace: bool
 ) -> NDArray[np.int32]: ...
-def draw_weighted_batch(
+def draw_items(
     key: tuple[int, int],
     place: tuple[int, int, int, int],
-    weights: NDArray[np.float64],
-    s: int,
+    indptr: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    share: float,
     replace: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def uniform(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int
 ) -> NDArray[np.float64]: ...

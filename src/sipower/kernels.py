@@ -196,16 +196,16 @@ class Draw(NamedTuple):
     def _place(self, item: int) -> tuple[int, int, int, int]:
         return self.round, self.side, item, self.inner
 
-    def batch(self, n: int, s: int, *, item: int = 0, replace: bool = False) -> NDArray[np.int32]:
+    def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
         """Draw s of 0, ..., n-1."""
-        return _kernels.draw_batch(self._key(), self._place(item), n, s, replace)
+        return _kernels.draw_batch(self._key(), self._place(0), n, s, replace)
 
-    def weighted(
-        self, weights: Array, s: int, *, item: int = 0, replace: bool = False
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Draw s positions with probability proportional to weights; with unbiased factors."""
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        return _kernels.draw_weighted_batch(self._key(), self._place(item), weights, s, replace)
+    def items(
+        self, indptr: NDArray[np.int64], weights: Array | None, share: float, replace: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Draw a share of every item's terms, uniformly or by weight: positions and factors."""
+        weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
+        return _kernels.draw_items(self._key(), self._place(0), indptr, weights, share, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""

@@ -167,52 +167,23 @@ class Matrix:
             part = (self.array[:, others] * (n / s)).astype(self.dtype, order="C", copy=False)
             return Batch(Matrix(part, self.dtype, self.threads), others)
         whole = self.sparse()
-        positions, factors = getattr(whole, f"_draw_{scheme}")(share, draw, replace)
-        picked = sp.csr_array(
-            (
-                (whole.array.data[positions] * factors).astype(self.dtype),
-                whole.array.indices[positions],
-                np.searchsorted(positions, whole.indptr),
-            ),
-            shape=self.shape,
-        )
+        if scheme == "elements":
+            positions = whole.draw_elements(share, draw, replace)
+            factors = np.full(len(positions), whole.nnz / len(positions))
+        else:
+            weights = whole.array.data if scheme == "weighted" else None
+            positions, factors = draw.items(whole.indptr, weights, share, replace)
+            order = np.argsort(positions, kind="stable")
+            positions, factors = positions[order], factors[order]
+        values = (whole.array.data[positions] * factors).astype(self.dtype)
+        indptr = np.searchsorted(positions, whole.indptr)
+        picked = sp.csr_array((values, whole.array.indices[positions], indptr), shape=self.shape)
         return Batch(Matrix(picked, self.dtype, self.threads))
 
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
         """Return s sorted positions of all nonzeros."""
         s = kernels.batch_size(share, self.nnz)
         return np.sort(draw.batch(self.nnz, s, replace=replace)).astype(np.int64)
-
-    def _draw_elements(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
-        positions = self.draw_elements(share, draw, replace)
-        return positions, np.full(len(positions), self.nnz / len(positions))
-
-    def _draw_stratified(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
-        def one(item: int, first: int, n: int) -> tuple[Array, Array]:
-            s = kernels.batch_size(share, n)
-            return draw.batch(n, s, item=item, replace=replace), np.full(s, n / s)
-
-        return self._draw_items(one)
-
-    def _draw_weighted(self, share: float, draw: Draw, replace: bool) -> tuple[Array, Array]:
-        def one(item: int, first: int, n: int) -> tuple[Array, Array]:
-            weights = self.array.data[first : first + n]
-            s = kernels.batch_size(share, n)
-            return draw.weighted(weights, s, item=item, replace=replace)
-
-        return self._draw_items(one)
-
-    def _draw_items(
-        self, one: Callable[[int, int, int], tuple[Array, Array]]
-    ) -> tuple[Array, Array]:
-        positions, factors = [np.empty(0, np.int64)], [np.empty(0)]
-        for item, (first, end) in enumerate(zip(self.indptr, self.indptr[1:], strict=False)):
-            if end > first:
-                at, factor = one(item, first, end - first)
-                order = np.argsort(at, kind="stable")
-                positions.append(first + at[order].astype(np.int64))
-                factors.append(factor[order])
-        return np.concatenate(positions), np.concatenate(factors)
 
     def _row_sums(self) -> NDArray[np.float64]:
         if self.dense:

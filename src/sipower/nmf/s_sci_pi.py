@@ -88,7 +88,7 @@ class SSciPiRule(Rule):
         """One epoch."""
         plan = self.plan(block.V, block.shape[1])
         if not plan.samples:
-            return SciPiRule().update(block, h, turn)
+            return SciPiRule().update(block, h, turn._replace(step=self._full_step(block, turn)))
         fused = isinstance(block.V, Matrix) and (block.V.dense or plan.scheme != "vectors")
         return (self._fused if fused else self._generic)(block, h, turn, plan)
 
@@ -99,6 +99,7 @@ class SSciPiRule(Rule):
             V = V.sparse()
         epoch = kernels.EpochPlan(
             step=turn.step,
+            full_step=self._full_step(block, turn),
             batch=plan.batch,
             length=plan.epoch,
             threshold=self.threshold,
@@ -111,6 +112,10 @@ class SSciPiRule(Rule):
             elements=self._elements(V, turn, plan),
         )
         return V.for_items(kernels.epoch, basis, h, np.empty_like(h), block.c, epoch)
+
+    def _full_step(self, block: KLBlock, turn: Turn) -> float:
+        """Items that are not sampled take SCI-PI's own step, shorter only after a guard's halving."""
+        return min(1.0, turn.step / self.first_step(block.V, block.shape[1]))
 
     def _elements(self, V: Matrix, turn: Turn, plan: Plan) -> Array:
         """Positions of the inner steps' elements, drawn from all nonzeros at once."""
