@@ -357,11 +357,11 @@ NB_MODULE(_kernels, m) {
                           replace, {std::get<0>(key), std::get<1>(key)}, round, side,
                           elements.data(), scheme == "elements" ? static_cast<int64_t>(elements.shape(1)) : 0};
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
-           nb::arg("replace"), nb::arg("key"), nb::arg("round"), nb::arg("side"), nb::arg("elements").noconvert());
+           nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
     m.def("draw_items", &draw_items, nb::arg("key"), nb::arg("place"), nb::arg("indptr").noconvert(),
           nb::arg("weights").noconvert().none(), nb::arg("share"), nb::arg("replace"));
-    m.def("uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
+    m.def("draw_uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");
 }

@@ -48,7 +48,7 @@ class EpochPlan:
         scheme: str,
         replace: bool,
         key: tuple[int, int],
-        round: int,
+        at_round: int,
         side: int,
         elements: NDArray[np.int64],
     ) -> None: ...
@@ -71,6 +71,6 @@ def draw_items(
     share: float,
     replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
-def uniform(
+def draw_uniform(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int
 ) -> NDArray[np.float64]: ...

@@ -30,7 +30,7 @@ def save_state(path: str | PathLike[str], state: Any) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-            np.savez(file, header=text, **arrays)
+            np.savez(file, allow_pickle=False, header=text, **arrays)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(target)
@@ -44,12 +44,14 @@ def load_state(path: str | PathLike[str], like: S) -> S:
     if not Path(path).exists():
         return like
     try:
-        with np.load(path, allow_pickle=False) as file:
-            parts = {name: file[name] for name in file.files}
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            parts = {name: archive[name] for name in archive.files}
         header = json.loads(parts.pop("header").tobytes())
     except Exception as error:
         raise ValueError(f"{path} is not a checkpoint or is damaged: remove it.") from error
     _check_fit(path, header, parts, like)
+    if header["scalars"].get("seed") != getattr(like, "seed", None):
+        raise ValueError(f"{path} is a checkpoint with another seed: choose another file.")
     state: S = type(like)(**parts, **header["scalars"])
     return state
 

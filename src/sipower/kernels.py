@@ -20,7 +20,6 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower import _kernels
 from sipower._kernels import (
     BasisFloat32,
     BasisFloat64,
@@ -28,6 +27,9 @@ from sipower._kernels import (
     Dense,
     EpochPlan,
     divergence,
+    draw_batch,
+    draw_items,
+    draw_uniform,
     epoch,
     gradient,
     level,
@@ -118,10 +120,14 @@ if hasattr(os, "register_at_fork"):
 
 def run_blocks(count: int, task: Callable[[int], None], threads: int) -> None:
     """Run task(block) for every block number below count; blocks are taken in rising order."""
-    if threads <= 1 or count <= 1:
-        for block in range(count):
-            task(block)
+    if threads > 1 and count > 1:
+        _run_in_threads(count, task, min(threads, count))
         return
+    for block in range(count):
+        task(block)
+
+
+def _run_in_threads(count: int, task: Callable[[int], None], threads: int) -> None:
     numbers = itertools.count()  # next() on it is atomic
     failed = threading.Event()
 
@@ -133,7 +139,7 @@ def run_blocks(count: int, task: Callable[[int], None], threads: int) -> None:
                 failed.set()
                 raise
 
-    helpers = [_crew.submit(work) for _ in range(min(threads, count) - 1)]
+    helpers = [_crew.submit(work) for _ in range(threads - 1)]
     try:
         work()
     except BaseException:  # Ctrl-C among them: running blocks end, no new ones start
@@ -198,19 +204,19 @@ class Draw(NamedTuple):
 
     def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
         """Draw s of 0, ..., n-1."""
-        return _kernels.draw_batch(self._key(), self._place(0), n, s, replace)
+        return draw_batch(self._key(), self._place(0), n, s, replace)
 
     def items(
         self, indptr: NDArray[np.int64], weights: Array | None, share: float, replace: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Draw a share of every item's terms, uniformly or by weight: positions and factors."""
         weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
-        return _kernels.draw_items(self._key(), self._place(0), indptr, weights, share, replace)
+        return draw_items(self._key(), self._place(0), indptr, weights, share, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""
         size = int(np.prod(shape))
-        return _kernels.uniform(self._key(), self._place(0), size).reshape(shape)
+        return draw_uniform(self._key(), self._place(0), size).reshape(shape)
 
 
 def batch_size(share: float, n: int) -> int:

@@ -3,7 +3,7 @@
 
     for_items(kernel, ...)   a kernel over the matrix's own rows (items)
     sums(kernel, ...)        partial results for the other side, added in block order in float64
-    columns                  the other side as items: the transpose, or `Columns` where there is none
+    columns                  the other side as items: the transpose, or `Columns` without one
     sample(...)              a random sparser matrix V_S with E[V_S] = V
 
 In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone.
@@ -52,13 +52,13 @@ class Matrix:
 
     def __init__(
         self,
-        data: Array | sp.csr_array,
+        data: Any,
         dtype: DTypeLike,
         threads: int = 1,
         *,
         transposable: bool = True,
     ) -> None:
-        self.array = data
+        self.array: Any = data
         self.dtype = np.dtype(dtype)
         self.threads = threads
         self.transposable = transposable
@@ -83,7 +83,8 @@ class Matrix:
     @property
     def shape(self) -> tuple[int, int]:
         """(items, others)."""
-        return self.array.shape
+        rows, columns = self.array.shape
+        return rows, columns
 
     @property
     def T(self) -> Matrix:  # noqa: N802
@@ -92,7 +93,7 @@ class Matrix:
         other = known if isinstance(known, Matrix) or known is None else known()
         if other is None:
             if not self.transposable:
-                raise ValueError("This matrix holds its rows only; its columns are reached by sums.")
+                raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
             turned = self.array.T
             turned = np.ascontiguousarray(turned) if self.dense else sp.csr_array(turned)
             other = Matrix(read_only(turned), self.dtype, self.threads)
@@ -164,7 +165,7 @@ class Matrix:
             n = self.shape[1]
             s = kernels.batch_size(share, n)
             others = draw.batch(n, s, replace=replace)
-            part = (self.array[:, others] * (n / s)).astype(self.dtype, order="C", copy=False)
+            part = _scaled(self.array[:, others], n / s, self.dtype)
             return Batch(Matrix(part, self.dtype, self.threads), others)
         whole = self.sparse()
         if scheme == "elements":
@@ -217,8 +218,13 @@ class Columns:
         n = self.rows.shape[0]
         s = kernels.batch_size(share, n)
         drawn = draw.batch(n, s, replace=replace)
-        part = (self.rows.array[drawn] * (n / s)).astype(self.dtype, copy=False)
+        part = _scaled(self.rows.array[drawn], n / s, self.dtype)
         return Batch(Columns(Matrix(part, self.dtype, self.rows.threads)), drawn)
+
+
+def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
+    product = part * factor
+    return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 
 
 def _cut_by_work(work: Array) -> list[int]:

@@ -129,7 +129,7 @@ def _entry(csr: sp.csr_array, flat: int) -> tuple[int, int]:
 
 def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
     """Refuse what is negative, not finite, or leaves the range of the working type."""
-    if values.dtype.kind in "bu" or values.size == 0:
+    if values.dtype.kind in ("b", "u") or values.size == 0:
         return
     lowest, highest = values.min(), values.max()
     limits = np.finfo(working)

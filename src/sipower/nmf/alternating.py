@@ -4,8 +4,8 @@
     min D(V ‖ W Hᵀ) = Σ_ij [ V_ij log(V_ij/Z_ij) − V_ij + Z_ij ],  Z = W Hᵀ,  W, H ≥ 0
 
 A round is one half-step on H and one on W (one-step alternation), or each half solved to a
-certified gap by a nested `solve` (exact alternation). Both factors are stored (items, K) and updated
-by the same code.
+certified gap by a nested `solve` (exact alternation). Both factors are stored (items, K) and
+updated by the same code.
 
 ======  ===================================  ========
 symbol  meaning                              shape
@@ -133,7 +133,7 @@ class Alternating:
         expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
         if (W.shape, H.shape) != expected:
             raise ValueError(f"W and H have shapes {W.shape} and {H.shape}, expected {expected}.")
-        return NMFState(W, H, self._first_step(problem), seed)
+        return NMFState(W, H, self.rule.step, seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
         """H given W, then W given H."""
@@ -156,10 +156,6 @@ class Alternating:
             Half(block), solver, x[side], stop=Stop(self.tol, rounds=limit), seed=state.seed
         )
         return result.x, result.passes
-
-    def _first_step(self, problem: Factorization) -> float:
-        sides = (problem.V, problem.V.columns)
-        return min(self.rule.first_step(V, problem.rank) for V in sides)
 
     @property
     def largest_step(self) -> float:

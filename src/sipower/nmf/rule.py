@@ -35,7 +35,6 @@ class Rule(ABC):
 
     step: float
     largest_step: ClassVar[float] = 1.0
-    samples: ClassVar[bool] = False
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
@@ -44,10 +43,6 @@ class Rule(ABC):
     def passes(self, V: Matrix | Columns, rank: int) -> float:
         """Passes that an update costs."""
         return 1.0
-
-    def first_step(self, V: Matrix | Columns, rank: int) -> float:
-        """Step size before the first round."""
-        return self.step
 
 
 def natural_scheme(V: Matrix | Columns) -> Scheme:
@@ -107,8 +102,7 @@ class OnBlock:
 
     def init(self, problem: Half, x0: Any, seed: int) -> BlockState:
         """State at x0."""
-        step = self.rule.first_step(problem.block.V, problem.block.shape[1])
-        return BlockState(x0, step, seed, self.side, self.first_round)
+        return BlockState(x0, self.rule.step, seed, self.side, self.first_round)
 
     def advance(self, problem: Half, state: BlockState) -> BlockState:
         """One update of all items."""

@@ -7,8 +7,9 @@ no items form, or a sparse one is sampled by vectors, that very solver runs inst
 What is not given comes from the data. Sampling pays only where an item has many terms: n ≥ 50 K
 (sparse), and s ≥ 3 K. Items with fewer terms take one full step.
 
-    dense, n terms an item    s/n = max(1/50, 3K/n), no more than 1/2;  m = 20 (n ≥ 1,000) or 10;  η = 1
-    sparse                    s/n = 1/10,  m = 10,  η = 0.3;  η = 1 where every item is short
+    dense, n terms an item    s/n = max(1/50, 3K/n), sampled if that is at most 1/2;
+                              m = 20 where n ≥ 1,000, else 10
+    sparse                    s/n = 1/10,  m = 10
 
 An epoch costs 1 + 1.5 (m − 1) s/n passes.
 """
@@ -27,7 +28,7 @@ from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock
 from sipower.solvers.s_sci_pi import SSciPi, check_epoch
-from sipower.solvers.state import PointState
+from sipower.solvers.state import PointState, check_positive
 
 __all__ = ["SSciPiRule"]
 
@@ -55,8 +56,10 @@ class SSciPiRule(Rule):
 
     Parameters
     ----------
-    step, batch, epoch, scheme
-        η, s/n, m and how batches are drawn; None: from the data.
+    step
+        η of sampled items; those that are not sampled take at most SCI-PI's own step, η = 1.
+    batch, epoch, scheme
+        s/n, m and how batches are drawn; None: from the data.
     replace
         Draw with replacement.
     threshold
@@ -68,7 +71,7 @@ class SSciPiRule(Rule):
         paper does on dense data. The other takes full steps.
     """
 
-    step: float | None = None  # type: ignore[assignment]
+    step: float = 1.0
     batch: float | None = None
     epoch: int | None = None
     scheme: Scheme | None = None
@@ -80,7 +83,9 @@ class SSciPiRule(Rule):
     largest_step: ClassVar[float] = 4.0
 
     def __post_init__(self) -> None:
-        check_epoch(self.batch or 1.0, 1 if self.epoch is None else self.epoch, self.scheme or "vectors")
+        epoch = 1 if self.epoch is None else self.epoch
+        check_epoch(1.0 if self.batch is None else self.batch, epoch, self.scheme or "vectors")
+        check_positive("step", self.step)
         if self.sides not in ("both", "long"):
             raise ValueError(f"sides is {self.sides!r}, expected 'both' or 'long'.")
 
@@ -88,7 +93,7 @@ class SSciPiRule(Rule):
         """One epoch."""
         plan = self.plan(block.V, block.shape[1])
         if not plan.samples:
-            return SciPiRule().update(block, h, turn._replace(step=self._full_step(block, turn)))
+            return SciPiRule().update(block, h, turn._replace(step=min(turn.step, 1.0)))
         fused = isinstance(block.V, Matrix) and (block.V.dense or plan.scheme != "vectors")
         return (self._fused if fused else self._generic)(block, h, turn, plan)
 
@@ -99,7 +104,7 @@ class SSciPiRule(Rule):
             V = V.sparse()
         epoch = kernels.EpochPlan(
             step=turn.step,
-            full_step=self._full_step(block, turn),
+            full_step=min(turn.step, 1.0),
             batch=plan.batch,
             length=plan.epoch,
             threshold=self.threshold,
@@ -107,15 +112,11 @@ class SSciPiRule(Rule):
             scheme=plan.scheme,
             replace=self.replace,
             key=(turn.seed % 2**64, 0),
-            round=turn.round,
+            at_round=turn.round,
             side=turn.side,
             elements=self._elements(V, turn, plan),
         )
         return V.for_items(kernels.epoch, basis, h, np.empty_like(h), block.c, epoch)
-
-    def _full_step(self, block: KLBlock, turn: Turn) -> float:
-        """Items that are not sampled take SCI-PI's own step, shorter only after a guard's halving."""
-        return min(1.0, turn.step / self.first_step(block.V, block.shape[1]))
 
     def _elements(self, V: Matrix, turn: Turn, plan: Plan) -> Array:
         """Positions of the inner steps' elements, drawn from all nonzeros at once."""
@@ -153,13 +154,6 @@ class SSciPiRule(Rule):
         if V.dense or isinstance(V, Columns):
             return V.shape[1] < shortest
         return bool(np.diff(V.indptr).max(initial=0) < shortest)
-
-    def first_step(self, V: Matrix | Columns, rank: int) -> float:
-        """η before the first round."""
-        if self.step is not None:
-            return self.step
-        plan = self.plan(V, rank)
-        return 0.3 if plan.samples and plan.scheme != "vectors" else 1.0
 
     def passes(self, V: Matrix | Columns, rank: int) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""

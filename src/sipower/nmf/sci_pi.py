@@ -15,6 +15,7 @@ from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf.rule import Rule, Turn, put
 from sipower.problems.kl import KLBlock
+from sipower.solvers.state import check_positive
 
 __all__ = ["SciPiRule"]
 
@@ -24,6 +25,9 @@ class SciPiRule(Rule):
     """Full-batch power step with step η."""
 
     step: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One damped power step."""

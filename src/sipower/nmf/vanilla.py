@@ -16,6 +16,7 @@ from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.base import Sampling
 from sipower.problems.kl import KLBlock
 from sipower.solvers.s_sci_pi import check_epoch
+from sipower.solvers.state import check_positive
 
 __all__ = ["Vanilla"]
 
@@ -31,6 +32,7 @@ class Vanilla(Rule):
     replace: bool = False
 
     def __post_init__(self) -> None:
+        check_positive("step", self.step)
         check_epoch(self.batch, self.epoch, self.scheme or "vectors")
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:

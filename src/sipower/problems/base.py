@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finite-sum scale invariant problems: max f(x) = (1/n) Σ f_i(x) over ‖x‖ = 1.
 
-Every f_i is scale invariant of one degree p: f_i(cx) = |c|^p f_i(x), or f_i(cx) = f_i(x) + w_i log|c|,
-which counts as p = 0. So c ∇f(cx) = |c|^p ∇f(x).
+Every f_i is scale invariant of one degree p: f_i(cx) = |c|^p f_i(x), or, counted as p = 0,
+f_i(cx) = f_i(x) + w_i log|c|. So c ∇f(cx) = |c|^p ∇f(x).
 
 ======  =======================================================  ==========
 symbol  meaning                                                  shape
@@ -87,7 +87,7 @@ class Problem(ABC):
 
     def inner(self, x: Point, y: Point) -> NDArray[np.float64]:
         """x·y, item by item."""
-        return np.einsum("jk,jk->j", x, y, dtype=np.float64)
+        return np.asarray(np.einsum("jk,jk->j", x, y, dtype=np.float64))
 
     def normalise(self, x: Point) -> Point:
         """x/‖x‖, item by item; a zero item stays zero."""

@@ -90,7 +90,7 @@ class KLBlock(Problem):
         return np.asarray(start * scale[:, None], np.float64)
 
     def ratio_sums(self, h: Array) -> Float:
-        """g_j = Σ_i b_i v_ij / (b_i·h_j): over the items, or by sums where V holds its rows only."""
+        """g_j = Σ_i b_i v_ij / (b_i·h_j), over the items, or by sums if V holds its rows only."""
         h = np.ascontiguousarray(h, self.B.dtype)
         if isinstance(self.V, Columns):
             other_side = kernels.basis(h, dense=self.V.dense)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
@@ -49,19 +48,19 @@ class PCA(Problem):
     degree = 2.0
 
     def __init__(self, A: Any) -> None:
-        self.A = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if not (self.A.data if sp.issparse(self.A) else self.A).any():
+        self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if not abs(self.A).max() > 0:
             raise ValueError("All entries of A are zero: there is no principal direction.")
 
     @property
     def shape(self) -> tuple[int, int]:
         """(1, d)."""
-        return 1, self.A.shape[1]
+        return 1, int(self.A.shape[1])
 
     def value(self, x: Point) -> float:
         """½ xᵀCx."""
         u = self.A @ x[0]
-        return float(u @ u) / (2 * self.A.shape[0])
+        return float(u @ u / (2 * self.A.shape[0]))
 
     def gradient(self, x: Point, S: _Rows | None = None) -> Point:
         """Cx, or C_S x."""

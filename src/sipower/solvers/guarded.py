@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Guarded`: a round that made the objective worse is undone, the step shrinks, a safe step follows.
+"""`Guarded`: a round that made the objective worse is undone; a shorter, safe step follows.
 
 Worse means by more than rounding explains: 8 eps (ΣV + D) for KL. A round that succeeded lets the
 step grow again, up to the solver's `largest_step`. The objective is evaluated after every round

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plain float64 NumPy forms of everything the library computes, written from the definitions."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import rel_entr
+
+
+def counts(n, m, rank=4, seed=0, density=1.0):
+    """Poisson data of low rank with empty rows and columns and rows of a single nonzero."""
+    rng = np.random.default_rng(seed)
+    mean = rng.gamma(0.5, 2.0, (n, rank)) @ rng.gamma(0.5, 2.0, (rank, m)) * density
+    V = rng.poisson(mean).astype(float)
+    V[n // 2] = 0
+    V[:, m // 3] = 0
+    V[n // 3] = 0
+    V[n // 3, m // 2] = 7
+    return V
+
+
+def factors(n, m, rank, seed=0):
+    rng = np.random.default_rng(seed + 100)
+    return rng.random((n, rank)) + 0.05, rng.random((m, rank)) + 0.05
+
+
+def divergence(V, W, H):
+    """Σ V log(V/Z) − V + Z, Z = W Hᵀ."""
+    V = V.toarray() if sp.issparse(V) else np.asarray(V, float)
+    Z = np.asarray(W, float) @ np.asarray(H, float).T
+    return float((rel_entr(V, Z) - V + Z).sum())
+
+
+def multiplier(V, B, X):
+    """G(X) = Lᵀ(V ⊘ LX)/c for items as rows of V and X on the simplex."""
+    c, d = V.sum(axis=1), B.sum(axis=0)
+    L = B / d
+    Z = X @ L.T
+    Q = np.divide(V, Z, out=np.zeros_like(Z), where=V > 0)
+    return (Q @ L) / np.where(c > 0, c, 1)[:, None]
+
+
+def simplex(V, B, h):
+    """Lemma 9, forward, h scaled to its mass."""
+    x = h * B.sum(axis=0)
+    return x / x.sum(axis=1, keepdims=True)
+
+
+def factor(V, B, X):
+    """Lemma 9, back."""
+    return V.sum(axis=1)[:, None] * X / B.sum(axis=0)
+
+
+def log_likelihood(V, B, X):
+    """F_j(X) = Σ_i V_ij log(L X)_ij for every item."""
+    Z = X @ (B / B.sum(axis=0)).T
+    return np.where(V > 0, V * np.log(np.where(V > 0, Z, 1)), 0).sum(axis=1)
+
+
+def best_item(v, B):
+    """min over h ≥ 0 of Σ b·h − v log(b·h), by L-BFGS-B from several starts."""
+
+    def objective(h):
+        z = B @ h
+        return (z - v * np.log(z)).sum(), B.T @ (1 - v / z)
+
+    start = np.full(B.shape[1], v.sum() / B.sum())
+    options = {"ftol": 1e-15, "gtol": 1e-11, "maxiter": 5000, "maxfun": 50000}
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(1e-12, None)] * B.shape[1],
+        options=options,
+    )
+    return found.fun, found.x

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The loop: stopping, trace, callbacks, interrupts, checkpoints."""
+
+import json
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import oracles
+from sipower import Guarded, Interrupted, SciPi, SSciPi, Status, Stop, load_state, save_state, solve
+from sipower.nmf import MU, Alternating, Factorization
+from sipower.problems import PCA
+
+A = np.random.default_rng(0).normal(size=(60, 5)) * [3, 2.8, 1, 1, 1]
+V = oracles.counts(40, 30)
+
+
+def test_converged_is_said_only_with_the_certificate():
+    result = solve(PCA(A), SciPi(), stop=Stop(tol=1e-9))
+    assert result.status is Status.CONVERGED
+    assert result.residual <= 1e-9
+    assert PCA(A).residual(result.x) == result.residual
+    assert result.value == pytest.approx(np.linalg.svd(A)[1][0] ** 2 / 120, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (Stop(tol=0, rounds=7), Status.MAX_ROUNDS),
+        (Stop(tol=0, passes=12), Status.MAX_PASSES),
+        (Stop(tol=0, seconds=0.0), Status.MAX_SECONDS),
+    ],
+)
+def test_limits(stop, status):
+    result = solve(Factorization(V, 3), Alternating(MU()), stop=stop)
+    assert result.status is status
+    assert result.state.round == {Status.MAX_ROUNDS: 7, Status.MAX_PASSES: 6}.get(status, 0)
+    assert result.value == pytest.approx(oracles.divergence(V, *result.x), rel=1e-12)
+
+
+def test_trace_takes_at_most_a_tenth_of_the_passes():
+    problem = Factorization(V, 3)
+    result = solve(problem, Alternating(MU()), stop=Stop(tol=0, rounds=1000))
+    inner = result.trace[1:-1]  # start and end are always known
+    assert len(inner) > 10
+    assert len(inner) * problem.evaluation_passes <= 0.1 * result.passes
+    rounds = [record.round for record in result.trace]
+    assert rounds == sorted(set(rounds))
+    objectives = [record.objective for record in result.trace]
+    assert objectives == sorted(objectives, reverse=True)
+
+
+def test_trace_of_every_round():
+    result = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0, rounds=20), trace="every")
+    assert [record.round for record in result.trace] == list(range(21))
+    assert [record.passes for record in result.trace] == [2.0 * r for r in range(21)]
+
+
+def test_evaluations_are_off_the_clock():
+    class Slow(Factorization):
+        def residual(self, x):
+            time.sleep(0.02)
+            return super().residual(x)
+
+    result = solve(Slow(V, 3), Alternating(MU()), stop=Stop(0, rounds=20), trace="every")
+    assert result.seconds < 0.2  # 21 evaluations slept for 0.42 s
+
+
+def test_callback_sees_every_round_and_may_stop():
+    seen = []
+
+    def on_round(record):
+        seen.append(record)
+        return record.round == 5
+
+    result = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
+    assert result.status is Status.STOPPED
+    assert [record.round for record in seen] == [1, 2, 3, 4, 5]
+    assert any(math.isnan(record.gap) for record in seen)
+
+
+def test_an_error_in_the_callback_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError):
+        solve(Factorization(V, 3), Alternating(MU()), on_round=lambda record: 1 / 0)
+
+
+def test_ctrl_c_keeps_the_last_completed_round():
+    def on_round(record):
+        if record.round == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
+    assert isinstance(caught.value, Interrupted)
+    result = caught.value.result
+    assert result.status is Status.INTERRUPTED
+    expected = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0, rounds=4))
+    np.testing.assert_array_equal(result.x.W, expected.x.W)
+    assert result.value == expected.value
+
+
+def test_a_solver_that_diverges_is_caught():
+    class Broken(SciPi):
+        def advance(self, problem, state):
+            state = super().advance(problem, state)
+            return replace(state, x=state.x * np.nan) if state.round == 3 else state
+
+    result = solve(PCA(A), Broken(), stop=Stop(tol=0))
+    assert result.status is Status.NOT_FINITE
+    assert result.state.round == 3
+
+
+def test_guard_undoes_a_bad_round():
+    class Wild(SciPi):
+        """Every third round jumps to a bad place."""
+
+        def advance(self, problem, state):
+            new = super().advance(problem, state)
+            bad = problem.normalise(np.eye(1, 5, 4))
+            return replace(new, x=bad) if state.step >= 1 and new.round % 3 == 0 else new
+
+    plain = solve(PCA(A), Wild(), stop=Stop(0, rounds=30), trace="every")
+    guarded = solve(PCA(A), Guarded(Wild()), stop=Stop(0, rounds=30), trace="every")
+    values = [record.objective for record in guarded.trace]
+    assert np.diff([record.objective for record in plain.trace]).min() < 0
+    assert np.diff(values).min() >= -PCA(A).rounding(values[-1])
+
+
+def test_guard_is_not_fooled_by_nan():
+    class Broken(SciPi):
+        def advance(self, problem, state):
+            new = super().advance(problem, state)
+            return replace(new, x=new.x * np.nan) if new.round == 2 else new
+
+        def safe(self):
+            return SciPi()
+
+    result = solve(PCA(A), Guarded(Broken()), stop=Stop(1e-8))
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver"),
+    [
+        (PCA(A), SciPi()),
+        (PCA(A), Guarded(SSciPi())),
+        (Factorization(V, 3), Guarded(Alternating(MU()))),
+    ],
+    ids=["sci-pi", "guarded s-sci-pi", "guarded mu"],
+)
+def test_checkpoint_after_every_round_changes_no_bit(tmp_path, problem, solver):
+    whole = solve(problem, solver, stop=Stop(0, rounds=12), seed=5)
+    state = solver.init(problem, None, 5)
+    for _ in range(12):
+        state = solver.advance(problem, state)
+        save_state(tmp_path / "s.npz", state)
+        state = load_state(tmp_path / "s.npz", solver.init(problem, None, 5))
+    left, right = np.asarray(whole.state.x[0]), np.asarray(state.x[0])
+    assert left.tobytes() == right.tobytes()
+    assert whole.state.passes == state.passes
+
+
+def test_solve_goes_on_from_its_checkpoint(tmp_path):
+    problem, solver, path = Factorization(V, 3), Alternating(MU()), tmp_path / "run.npz"
+    whole = solve(problem, solver, stop=Stop(0, rounds=20), seed=1)
+    solve(problem, solver, stop=Stop(0, rounds=9), seed=1, checkpoint=path)
+    resumed = solve(problem, solver, stop=Stop(0, rounds=20), seed=1, checkpoint=path)
+    assert resumed.state.round == 20
+    assert resumed.x.W.tobytes() == whole.x.W.tobytes()
+    assert not [p for p in tmp_path.iterdir() if p.name != "run.npz"]
+
+
+def test_checkpoints_of_something_else_are_refused(tmp_path):
+    problem, solver, path = Factorization(V, 3), Alternating(MU()), tmp_path / "run.npz"
+    solve(problem, solver, stop=Stop(0, rounds=2), checkpoint=path)
+    with pytest.raises(ValueError, match="checkpoint of another"):
+        solve(Factorization(V, 4), solver, checkpoint=path)
+    with pytest.raises(ValueError, match="another seed"):
+        solve(problem, solver, seed=9, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
+        solve(problem, solver, checkpoint=path)
+
+
+def test_checkpoints_hold_no_pickle(tmp_path):
+    state = Alternating(MU()).init(Factorization(V, 3), None, 0)
+    save_state(tmp_path / "s.npz", state)
+    with np.load(tmp_path / "s.npz", allow_pickle=False) as file:
+        assert set(file.files) == {"header", "W", "H"}
+        scalars = json.loads(file["header"].tobytes())["scalars"]
+    assert scalars["seed"] == 0
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    state = Alternating(MU()).init(Factorization(V, 3), None, 0)
+    path = tmp_path / "s.npz"
+    save_state(path, state)
+    before = path.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space"):
+        save_state(path, state)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]

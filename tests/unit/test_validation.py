@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`as_matrix`: every input a user may have becomes the same matrix, or one sentence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from sipower import Matrix, as_matrix
+
+V = oracles.counts(9, 7, density=0.3)
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+def as_dense(matrix):
+    return matrix.array if matrix.dense else matrix.array.toarray()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        bool,
+        np.uint8,
+        np.int8,
+        np.uint16,
+        np.int32,
+        np.uint64,
+        np.int64,
+        np.float16,
+        np.float32,
+        np.float64,
+        np.longdouble,
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_dense_of_any_real_type(dtype, order):
+    given = np.asarray(np.minimum(V, 1) if dtype is bool else V).astype(dtype, order=order)
+    matrix = as_matrix(given)
+    np.testing.assert_array_equal(as_dense(matrix).astype(float), given.astype(float))
+    small = (np.dtype(np.float16), np.dtype(np.float32))
+    assert matrix.dtype == (np.float32 if np.dtype(dtype) in small else np.float64)
+    np.testing.assert_array_equal(matrix.mass, given.astype(float).sum(axis=1))
+    np.testing.assert_array_equal(as_dense(matrix.T).astype(float), given.astype(float).T)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_sparse_format(format_, kind):
+    given = getattr(sp, f"{format_}_{kind}")(V)
+    matrix = as_matrix(given)
+    assert not matrix.dense
+    assert matrix.nnz == np.count_nonzero(V)
+    np.testing.assert_array_equal(as_dense(matrix), V)
+    np.testing.assert_array_equal(as_dense(matrix.T), V.T)
+    np.testing.assert_array_equal(matrix.mass, V.sum(axis=1))
+
+
+def test_64_bit_indices():
+    given = sp.csr_array(V)
+    given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
+    np.testing.assert_array_equal(as_dense(as_matrix(given)), V)
+
+
+def test_duplicates_zeros_and_order_without_touching_the_input():
+    data, row = np.array([1.0, 2.0, 0.0, 4.0, 5.0]), np.array([0, 0, 0, 1, 1])
+    column = np.array([2, 2, 1, 3, 0])
+    given = sp.csr_array((data, column, np.array([0, 3, 5])), shape=(2, 4))
+    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
+    matrix = as_matrix(given)
+    assert matrix.nnz == 3
+    assert matrix.array.has_sorted_indices
+    np.testing.assert_array_equal(as_dense(matrix), [[0, 0, 3, 0], [5, 0, 0, 4]])
+    for old, new in zip(before, (given.data, given.indices, given.indptr), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert row.size == 5
+
+
+def test_read_only_and_memory_mapped(tmp_path):
+    np.save(tmp_path / "v.npy", V)
+    mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
+    np.testing.assert_array_equal(as_dense(as_matrix(mapped)), V)
+    frozen = V.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(as_dense(as_matrix(frozen)), V)
+
+
+def test_a_matrix_stays_itself():
+    matrix = as_matrix(V)
+    assert as_matrix(matrix) is matrix
+    assert isinstance(matrix, Matrix)
+    assert matrix.T.T is matrix
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(V, index=[f"s{i}" for i in range(9)], columns=list("abcdefg"))
+    for given in (frame, frame.astype(pd.SparseDtype(float, 0.0))):
+        matrix = as_matrix(given)
+        np.testing.assert_array_equal(as_dense(matrix), V)
+        assert list(matrix.row_names) == [f"s{i}" for i in range(9)]
+        assert list(matrix.column_names) == list("abcdefg")
+        assert list(matrix.T.row_names) == list("abcdefg")
+    assert not as_matrix(frame.astype(pd.SparseDtype(float, 0.0))).dense
+
+
+def test_all_zero_data_are_legal():
+    assert as_matrix(np.zeros((3, 4))).total == 0
+    assert as_matrix(sp.csr_array((3, 4))).nnz == 0
+
+
+def spoiled(value, row=4, column=3):
+    out = V.copy()
+    out[row, column] = value
+    return out
+
+
+BAD = {
+    "negative": (spoiled(-1.5), r"Entry \(4, 3\) is negative \(-1.5\)"),
+    "negative integer": (spoiled(-2).astype(int), r"Entry \(4, 3\) is negative \(-2\)"),
+    "NaN": (spoiled(np.nan), r"Entry \(4, 3\) is NaN"),
+    "infinite": (spoiled(np.inf), r"Entry \(4, 3\) is infinite"),
+    "sparse negative": (sp.csr_array(spoiled(-1.5)), r"Entry \(4, 3\) is negative"),
+    "sparse NaN": (sp.coo_array(spoiled(np.nan)), r"Entry \(4, 3\) is NaN"),
+    "Fortran order": (np.asfortranarray(spoiled(-1.0)), r"Entry \(4, 3\) is negative"),
+    "complex": (V + 0j, "Complex data not supported"),
+    "objects": (V.astype(object), "dtype object, expected numbers"),
+    "strings": (V.astype(str), "expected numbers"),
+    "no rows": (np.zeros((0, 3)), r"empty: shape \(0, 3\)"),
+    "no columns": (sp.csr_array((3, 0)), r"empty: shape \(3, 0\)"),
+    "one dimension": (np.ones(3), "1 dimension"),
+    "three dimensions": (np.ones((2, 2, 2)), "3 dimension"),
+    "masked": (np.ma.masked_equal(V, 0), "masked array"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_gets_one_sentence(what):
+    given, message = BAD[what]
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        as_matrix(given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "word"), [(1e39, "too large"), (1e-40, "too small")])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_values_outside_the_working_type(layout, value, word):
+    assert as_matrix(layout(spoiled(value))).dtype == np.float64
+    with pytest.raises(ValueError, match=rf"Entry \(4, 3\) is {word} for float32"):
+        as_matrix(layout(spoiled(value)), dtype=np.float32)
+
+
+def test_the_first_of_several_bad_entries_is_named():
+    bad = V.copy()
+    bad[8, 0], bad[5, 6], bad[5, 2] = -1, -1, -1
+    for given in (bad, sp.csr_array(bad)):
+        with pytest.raises(ValueError, match=r"\(5, 2\)"):
+            as_matrix(given)
+
+
+def test_sums_of_duplicates_may_not_overflow():
+    given = sp.coo_array((np.full(2, 3e38, np.float32), ([1, 1], [2, 2])), shape=(3, 3))
+    with pytest.raises(ValueError, match=r"Entry \(1, 2\) is (too large|infinite)"):
+        as_matrix(given)
+
+
+def test_working_type_must_be_a_kernel_type():
+    with pytest.raises(ValueError, match="choose float32 or float64"):
+        as_matrix(V, dtype=np.int32)
+
+
+def test_blocks_cover_all_rows_and_are_cut_by_work():
+    big = sp.random_array((5000, 400), density=0.05, random_state=0, format="csr")
+    big.data[:] = 1
+    matrix = as_matrix(big)
+    assert matrix.bounds[0] == 0
+    assert matrix.bounds[-1] == 5000
+    work = np.diff(matrix.indptr[matrix.bounds])
+    assert 8 <= len(work) <= 64
+    assert work.max() < 1.5 * work.mean()
