@@ -224,6 +224,17 @@ void power(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
     else kernels<T>().power_dense(V.view, B.view, which, step);
 }
 
+template <class T, class Data>
+void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Vector<double> out,
+          Vector<const double> c) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "there is not one mass and one result per item");
+    const Items<T> which{h.data(), c.data(), nullptr, begin, end};
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().gaps_csr(V.view, B.view, which, out.data());
+    else kernels<T>().gaps_dense(V.view, B.view, which, out.data());
+}
+
 struct EpochPlan {
     Epoch view{};
     Array<const int64_t> elements;
@@ -267,28 +278,32 @@ nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) 
     return to_numpy(std::move(out));
 }
 
-// The batches of all items at once: s_j of each item's terms, as positions and factors; weighted by
-// `values` where they are given.
-nb::tuple draw_items(Pair key, Quad place, Vector<const int64_t> indptr, std::optional<Vector<const double>> values,
-                     double share, bool replace) {
-    const int64_t items = static_cast<int64_t>(indptr.shape(0)) - 1;
-    require(items >= 0 && share > 0 && share <= 1, "a batch is a share of the terms");
-    std::vector<int64_t> positions;
-    std::vector<double> factors, upto, factor;
-    std::vector<int32_t> order, swaps, at;
+// The batches of all items at once: s_j of each item's terms, uniformly or by weight, as a CSR
+// matrix with the unbiased factors in its values.
+template <class T>
+nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
+    const Csr& from = V.view;
+    require(share > 0 && share <= 1, "a batch is a share of the terms");
+    require(from.values.type == (sizeof(T) == 4 ? Type::float32 : Type::float64), "the values are of another type");
+    const T* values = static_cast<const T*>(from.values.data);
+    std::vector<int64_t> indptr(static_cast<size_t>(from.items) + 1);
+    std::vector<int32_t> indices, order, swaps, at;
+    std::vector<T> picked;
+    std::vector<double> upto, factor;
+    const size_t expected = static_cast<size_t>(share * static_cast<double>(from.indptr[from.items])) + indptr.size();
+    indices.reserve(expected), picked.reserve(expected);
     Place where = place_of(place);
-    for (int64_t j = 0; j < items; ++j) {
-        const int64_t first = indptr.data()[j], n = indptr.data()[j + 1] - first, s = batch_size(share, n);
-        require(n >= 0 && n < INT32_MAX, "indptr decreases");
+    for (int64_t j = 0; j < from.items; ++j) {
+        const int64_t first = from.indptr[j], n = from.indptr[j + 1] - first, s = batch_size(share, n);
+        indptr[static_cast<size_t>(j) + 1] = indptr[static_cast<size_t>(j)];
         if (n == 0) continue;
         while (static_cast<int64_t>(order.size()) < n) order.push_back(static_cast<int32_t>(order.size()));
         swaps.resize(order.size()), at.resize(order.size()), factor.resize(order.size());
         where.item = static_cast<uint64_t>(j);
         Random random({std::get<0>(key), std::get<1>(key)}, where);
         int64_t count = s;
-        if (values) {
-            require(first >= 0 && first + n <= static_cast<int64_t>(values->shape(0)), "indptr does not span the values");
-            upto.assign(values->data() + first, values->data() + first + n);
+        if (weighted) {
+            upto.assign(values + first, values + first + n);
             for (int64_t i = 1; i < n; ++i) upto[static_cast<size_t>(i)] += upto[static_cast<size_t>(i) - 1];
             if (replace) draw_weighted(random, upto.data(), n, s, at.data(), factor.data());
             else count = draw_systematic(random, upto.data(), n, s, at.data(), factor.data());
@@ -298,11 +313,13 @@ nb::tuple draw_items(Pair key, Quad place, Vector<const int64_t> indptr, std::op
             std::fill_n(factor.begin(), s, static_cast<double>(n) / static_cast<double>(s));
         }
         for (int64_t t = 0; t < count; ++t) {
-            positions.push_back(first + at[static_cast<size_t>(t)]);
-            factors.push_back(factor[static_cast<size_t>(t)]);
+            const int64_t p = first + at[static_cast<size_t>(t)];
+            indices.push_back(from.indices[p]);
+            picked.push_back(static_cast<T>(static_cast<double>(values[p]) * factor[static_cast<size_t>(t)]));
         }
+        indptr[static_cast<size_t>(j) + 1] += count;
     }
-    return nb::make_tuple(to_numpy(std::move(positions)), to_numpy(std::move(factors)));
+    return nb::make_tuple(to_numpy(std::move(picked)), to_numpy(std::move(indices)), to_numpy(std::move(indptr)));
 }
 
 nb::object uniform(Pair key, Quad place, int64_t n) {
@@ -320,6 +337,7 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("divergence", &divergence<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
     m.def("mu", &mu<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));
+    m.def("gaps", &gaps<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
 }
 
@@ -359,8 +377,10 @@ NB_MODULE(_kernels, m) {
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
-    m.def("draw_items", &draw_items, nb::arg("key"), nb::arg("place"), nb::arg("indptr").noconvert(),
-          nb::arg("weights").noconvert().none(), nb::arg("share"), nb::arg("replace"));
+    m.def("sample_items_float32", &sample_items<float>, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"),
+          nb::arg("weighted"), nb::arg("replace"));
+    m.def("sample_items_float64", &sample_items<double>, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"),
+          nb::arg("weighted"), nb::arg("replace"));
     m.def("draw_uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");

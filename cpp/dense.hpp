@@ -206,8 +206,9 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
     });
 }
 
-template <class T, class Rule>
-void rule_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const Rule& rule) {
+// Visit every item that has mass: u is h at that mass, g the ratio sums there.
+template <class T, class Visit>
+void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);
     Groups<T> groups(items.begin, items.end, B.width);
     Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
@@ -220,19 +221,20 @@ void rule_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const 
         pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
     });
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const double c = items.c[j];
-        if (!(c > 0)) { put_zero(B, items.out + j * B.k); continue; }
-        scale_to_mass(B, items.h + j * B.k, c, u.get());
-        rule(B, c, sums.get() + (j - items.begin) * B.width, u.get());
-        put(B, u.get(), items.h + j * B.k, c, items.out + j * B.k);
+        if (!(items.c[j] > 0)) continue;
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        visit(j, sums.get() + (j - items.begin) * B.width, u.get());
     }
 }
 
 template <class T> void mu_dense(const Dense& V, const Basis<T>& B, const Items<T>& items) {
-    rule_dense(V, B, items, MuRule{});
+    visit_dense(V, B, items, Update<T, MuRule>{B, items, {}});
 }
 template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double step) {
-    rule_dense(V, B, items, PowerRule{step});
+    visit_dense(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+template <class T> void gaps_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double* out) {
+    visit_dense(V, B, items, Certify<T>{B, items, out});
 }
 
 // The rows of the basis that the inner steps 1 ... m-1 draw, shared by all items, packed as panels.
@@ -359,8 +361,8 @@ void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const
                   sums.get() + at, q0.get() + a * GROUP * V.others);
     }
     for (int64_t j = items.begin; j < items.end; ++j) {
+        if (!(items.c[j] > 0)) continue;
         T* out = items.out + j * B.k;
-        if (!(items.c[j] > 0)) { put_zero(B, out); continue; }
         put(B, u.get() + (j - items.begin) * B.width, items.h + j * B.k, items.c[j], out);
     }
 }

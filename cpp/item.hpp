@@ -56,10 +56,6 @@ template <class T> void put(const Basis<T>& B, const double* u, const T* h, doub
     }
 }
 
-template <class T> void put_zero(const Basis<T>& B, T* out) {
-    for (int i = 0; i < B.k; ++i) out[i] = 0;
-}
-
 // G_k = g_k / d_k, zero where d_k is.
 template <class T> void multiplier(const Basis<T>& B, const double* g, double* G) {
     for (int i = 0; i < B.width; ++i) G[i] = g[i] * B.inverse[i];
@@ -84,6 +80,32 @@ struct PowerRule {
         }
         const double scale = mass > 0 ? c / mass : 0;
         for (int i = 0; i < B.width; ++i) u[i] *= scale;
+    }
+};
+
+// What to do with an item whose ratio sums are known: apply a rule to it ...
+template <class T, class Rule> struct Update {
+    const Basis<T>& B;
+    const Items<T>& items;
+    Rule rule;
+    void operator()(int64_t j, const double* g, double* u) const {
+        rule(B, items.c[j], g, u);
+        put(B, u, items.h + j * B.k, items.c[j], items.out + j * B.k);
+    }
+};
+
+// ... or certify it: the divergence can fall by no more than c (max_k G_k - 1).
+template <class T> struct Certify {
+    const Basis<T>& B;
+    const Items<T>& items;
+    double* out;
+    void operator()(int64_t j, const double* g, const double*) const {
+        double largest = 1;
+        for (int i = 0; i < B.k; ++i) {
+            const double G = g[i] * B.inverse[i];
+            largest = G > largest ? G : largest;
+        }
+        out[j] = items.c[j] * (largest - 1);
     }
 };
 

@@ -12,8 +12,10 @@ namespace SIPOWER_LEVEL {
 const Kernels<SIPOWER_TYPE>& SIPOWER_JOIN(kernels, SIPOWER_TYPE)() {
     typedef SIPOWER_TYPE T;
     static const Kernels<T> table = {
-        gradient_csr<T>, gradient_dense<T>, sums_csr<T>,  sums_dense<T>,  divergence_csr<T>, divergence_dense<T>,
-        mu_csr<T>,       mu_dense<T>,       power_csr<T>, power_dense<T>, epoch_csr<T>,      epoch_dense<T>,
+        gradient_csr<T>,   gradient_dense<T>,   sums_csr<T>,  sums_dense<T>,
+        divergence_csr<T>, divergence_dense<T>, mu_csr<T>,    mu_dense<T>,
+        power_csr<T>,      power_dense<T>,      gaps_csr<T>,  gaps_dense<T>,
+        epoch_csr<T>,      epoch_dense<T>,
     };
     return table;
 }

@@ -53,7 +53,7 @@ template <class T> struct Basis {
 template <class T> struct Items {
     const T* h;       // (items, K)
     const double* c;  // (items), null where no mass is needed
-    T* out;           // (items, K)
+    T* out;           // (items, K), zeroed: an item without mass is left as it is
     int64_t begin, end;
 };
 
@@ -102,6 +102,8 @@ template <class T> struct Kernels {
     void (*mu_dense)(const Dense&, const Basis<T>&, const Items<T>&);
     void (*power_csr)(const Csr&, const Basis<T>&, const Items<T>&, double step);
     void (*power_dense)(const Dense&, const Basis<T>&, const Items<T>&, double step);
+    void (*gaps_csr)(const Csr&, const Basis<T>&, const Items<T>&, double* out);
+    void (*gaps_dense)(const Dense&, const Basis<T>&, const Items<T>&, double* out);
     void (*epoch_csr)(const Csr&, const Basis<T>&, const Items<T>&, const Epoch&);
     void (*epoch_dense)(const Dense&, const Basis<T>&, const Items<T>&, const Epoch&);
 };

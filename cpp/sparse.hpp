@@ -249,28 +249,29 @@ void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, 
     for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
 }
 
-template <class T, class Rule>
-void rule_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Rule& rule) {
+// Visit every item that has mass: u is h at that mass, g the ratio sums there.
+template <class T, class Visit>
+void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     SparsePass<T> pass(V, B);
     Buffer<double> u(B.width), g(B.width);
     Buffer<T> h(B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const double c = items.c[j];
-        T* out = items.out + j * B.k;
-        if (!(c > 0)) { put_zero(B, out); continue; }
-        scale_to_mass(B, items.h + j * B.k, c, u.get());
+        if (!(items.c[j] > 0)) continue;
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get());
-        rule(B, c, g.get(), u.get());
-        put(B, u.get(), items.h + j * B.k, c, out);
+        visit(j, g.get(), u.get());
     }
 }
 
 template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& items) {
-    rule_csr(V, B, items, MuRule{});
+    visit_csr(V, B, items, Update<T, MuRule>{B, items, {}});
 }
 template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
-    rule_csr(V, B, items, PowerRule{step});
+    visit_csr(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double* out) {
+    visit_csr(V, B, items, Certify<T>{B, items, out});
 }
 
 // The batches of one item, drawn as its scheme says.
@@ -350,7 +351,7 @@ void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epo
     for (int64_t j = items.begin; j < items.end; ++j) {
         const double c = items.c[j];
         T* out = items.out + j * B.k;
-        if (!(c > 0)) { put_zero(B, out); continue; }
+        if (!(c > 0)) continue;
         scale_to_mass(B, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get(), q0.get());

@@ -28,13 +28,15 @@ from sipower._kernels import (
     EpochPlan,
     divergence,
     draw_batch,
-    draw_items,
     draw_uniform,
     epoch,
+    gaps,
     gradient,
     level,
     mu,
     power,
+    sample_items_float32,
+    sample_items_float64,
     sums,
 )
 
@@ -50,6 +52,7 @@ __all__ = [
     "count_threads",
     "divergence",
     "epoch",
+    "gaps",
     "gradient",
     "level",
     "mu",
@@ -207,11 +210,11 @@ class Draw(NamedTuple):
         return draw_batch(self._key(), self._place(0), n, s, replace)
 
     def items(
-        self, indptr: NDArray[np.int64], weights: Array | None, share: float, replace: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Draw a share of every item's terms, uniformly or by weight: positions and factors."""
-        weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
-        return draw_items(self._key(), self._place(0), indptr, weights, share, replace)
+        self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
+    ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
+        """Draw a share of every item's terms, as CSR with the unbiased factors in its values."""
+        sample = sample_items_float32 if dtype == np.float32 else sample_items_float64
+        return sample(V, self._key(), self._place(0), share, weighted, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""

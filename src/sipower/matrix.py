@@ -68,7 +68,7 @@ class Matrix:
         self._sparse: Matrix | None = None
         if isinstance(data, np.ndarray):
             self.dense, self.nnz = True, data.size
-            self.data: kernels.Dense | kernels.Csr = kernels.Dense(data)
+            self.data: Any = kernels.Dense(data)
             terms = np.full(self.shape[0], self.shape[1])
         else:
             self.dense, self.nnz = False, int(data.nnz)
@@ -169,17 +169,14 @@ class Matrix:
             return Batch(Matrix(part, self.dtype, self.threads), others)
         whole = self.sparse()
         if scheme == "elements":
-            positions = whole.draw_elements(share, draw, replace)
-            factors = np.full(len(positions), whole.nnz / len(positions))
+            at = whole.draw_elements(share, draw, replace)
+            values = whole.array.data[at] * (whole.nnz / max(len(at), 1))
+            indptr = np.searchsorted(at, whole.indptr)
+            parts = values.astype(self.dtype), whole.array.indices[at], indptr
         else:
-            weights = whole.array.data if scheme == "weighted" else None
-            positions, factors = draw.items(whole.indptr, weights, share, replace)
-            order = np.argsort(positions, kind="stable")
-            positions, factors = positions[order], factors[order]
-        values = (whole.array.data[positions] * factors).astype(self.dtype)
-        indptr = np.searchsorted(positions, whole.indptr)
-        picked = sp.csr_array((values, whole.array.indices[positions], indptr), shape=self.shape)
-        return Batch(Matrix(picked, self.dtype, self.threads))
+            weighted = scheme == "weighted"
+            parts = draw.items(whole.data, self.dtype, share, weighted=weighted, replace=replace)
+        return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
 
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
         """Return s sorted positions of all nonzeros."""

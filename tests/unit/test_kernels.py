@@ -77,7 +77,7 @@ def test_dead_components_are_skipped():
     block = KLBlock(V, H)
     assert (block.multiplier(W)[:, 1] == 0).all()
     for kernel, extra in ((kernels.mu, ()), (kernels.power, (1.0,))):
-        out = block.V.for_items(kernel, block.basis, W, np.empty_like(W), block.c, *extra)
+        out = block.V.for_items(kernel, block.basis, W, np.zeros_like(W), block.c, *extra)
         alive = V.sum(axis=1) > 0
         np.testing.assert_array_equal(out[alive, 1], W[alive, 1])
         np.testing.assert_array_equal(out[~alive], 0)
@@ -87,7 +87,7 @@ def test_a_lost_item_starts_again_from_the_uniform_point():
     V = oracles.counts(9, 11)
     _, H = oracles.factors(9, 11, 3)
     block = KLBlock(V, H)
-    out = block.V.for_items(kernels.mu, block.basis, np.zeros((9, 3)), np.empty((9, 3)), block.c)
+    out = block.V.for_items(kernels.mu, block.basis, np.zeros((9, 3)), np.zeros((9, 3)), block.c)
     np.testing.assert_allclose(out @ H.sum(axis=0), V.sum(axis=1), rtol=1e-12)
 
 

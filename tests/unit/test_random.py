@@ -6,7 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from sipower import as_matrix
 from sipower.kernels import Draw
 
 
@@ -44,25 +46,30 @@ def test_distinct_draws_are_distinct_and_stateless():
     np.testing.assert_array_equal(first, draw.batch(100, 60))
 
 
+def ones_by_weight(weights, indptr):
+    """CSR with the given values, one column a term: a batch's value / weight is its factor."""
+    indices = np.arange(len(weights), dtype=np.int32)
+    return sp.csr_array((weights, indices, indptr), shape=(len(indptr) - 1, len(weights)))
+
+
 @pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_factors_are_unbiased(weighted, replace):
+@pytest.mark.parametrize("scheme", ["stratified", "weighted"])
+def test_factors_are_unbiased(scheme, replace):
     """E[factor · 1{i drawn}] = 1 for every term, the whole point of a factor."""
-    indptr = np.array([0, 6, 6, 10])
     weights = np.array([1, 2, 3, 4, 5, 60, 1, 1, 1, 5], float)
+    V = as_matrix(ones_by_weight(weights, np.array([0, 6, 6, 10])))
     total = np.zeros(10)
-    draws = 40_000
+    draws = 20_000
     for r in range(draws):
-        positions, factor = Draw(11, round=r).items(
-            indptr, weights if weighted else None, 0.5, replace
-        )
-        np.add.at(total, positions, factor)
-    np.testing.assert_allclose(total / draws, 1, atol=0.06)
+        part = V.sample(scheme, 0.5, Draw(11, round=r), replace=replace).matrix.array
+        np.add.at(total, part.indices, part.data)
+    np.testing.assert_allclose(total / draws / weights, 1, atol=0.08)
 
 
 def test_systematic_draws_take_heavy_terms_for_certain():
     weights = np.array([1, 1, 1, 1, 100.0])
+    V = as_matrix(ones_by_weight(weights, np.array([0, 5])))
     for r in range(50):
-        positions, factor = Draw(2, round=r).items(np.array([0, 5]), weights, 0.4, False)
-        assert factor[positions == 4] == pytest.approx(1)
-        assert len(set(positions.tolist())) == len(positions) == 2
+        part = V.sample("weighted", 0.4, Draw(2, round=r)).matrix.array
+        assert part.data[part.indices == 4] == pytest.approx(100)
+        assert len(set(part.indices.tolist())) == part.nnz == 2

@@ -25,5 +25,5 @@ class MU(Rule):
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One multiplicative update."""
         if isinstance(block.V, Matrix):
-            return block.V.for_items(kernels.mu, block.basis, h, np.empty_like(h), block.c)
+            return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
         return put(block, block.scale_to_mass(h) * block.multiplier(h), h)

@@ -116,7 +116,7 @@ class SSciPiRule(Rule):
             side=turn.side,
             elements=self._elements(V, turn, plan),
         )
-        return V.for_items(kernels.epoch, basis, h, np.empty_like(h), block.c, epoch)
+        return V.for_items(kernels.epoch, basis, h, np.zeros_like(h), block.c, epoch)
 
     def _elements(self, V: Matrix, turn: Turn, plan: Plan) -> Array:
         """Positions of the inner steps' elements, drawn from all nonzeros at once."""

@@ -32,7 +32,7 @@ class SciPiRule(Rule):
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One damped power step."""
         if isinstance(block.V, Matrix):
-            out = np.empty_like(h)
+            out = np.zeros_like(h)
             return block.V.for_items(kernels.power, block.basis, h, out, block.c, turn.step)
         bracket = np.maximum((1 - turn.step) + turn.step * block.multiplier(h), 0)
         return put(block, block.scale_to_mass(block.scale_to_mass(h) * bracket**2), h)

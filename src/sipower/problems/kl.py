@@ -106,8 +106,12 @@ class KLBlock(Problem):
 
     def gaps(self, h: Array) -> Float:
         """c_j (max_k G_jk − 1) ≥ 0: how far D can still fall over each item, by concavity."""
-        G = self.in_float64().multiplier(h)
-        return np.asarray(self.c * np.maximum(G.max(axis=1) - 1, 0))
+        block = self.in_float64()
+        if isinstance(self.V, Columns):
+            return np.asarray(self.c * np.maximum(block.multiplier(h).max(axis=1) - 1, 0))
+        h = np.ascontiguousarray(h, np.float64)
+        out = np.zeros(self.shape[0])
+        return self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
 
     def divergence(self, h: Array) -> float:
         """D(V ‖ h Bᵀ) in float64."""
