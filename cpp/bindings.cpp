@@ -132,7 +132,7 @@ template <class T> struct BasisData {
     BasisData(Array<const T> a, bool dense, std::optional<Vector<const double>> given) {
         const int64_t n = static_cast<int64_t>(a.shape(0));
         require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the rank must lie between 1 and 65536");
-        const int k = static_cast<int>(a.shape(1)), width = padded_width(k);
+        const int k = static_cast<int>(a.shape(1)), width = padded_width<T>(k);
         require(!given || static_cast<int>(given->shape(0)) == k, "there is not one column sum per component");
         nb::gil_scoped_release release;
         rows = zeros(static_cast<size_t>(n) * width);

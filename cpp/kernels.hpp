@@ -78,8 +78,10 @@ struct Epoch {
 // an exact zero.
 constexpr double FLOOR = 1e-15;
 
-static inline int padded_width(int k) {
-    if (k <= 24) return (k + 7) / 8 * 8;
+// Whole vectors of 32 bytes up to 24 components, a few fixed widths up to 64, then blocks of 32.
+template <class T> static inline int padded_width(int k) {
+    constexpr int lanes = 32 / sizeof(T);
+    if (k <= 24) return (k + lanes - 1) / lanes * lanes;
     if (k <= 64) return k <= 32 ? 32 : k <= 48 ? 48 : 64;
     return (k + 31) / 32 * 32;
 }

@@ -71,15 +71,20 @@ void gather_add(const T* rows, int width, const int32_t* index, int n, const T* 
     }
 }
 
+template <class T, int NV> Gather<T> gather_of() { return {gather_dot<T, NV>, gather_add<T, NV>}; }
+
 template <class T> Gather<T> gather_for(int width) {
-    constexpr int U = 8 / Simd<T>::lanes;  // vectors in eight numbers
-    switch (width) {
-        case 8: return {gather_dot<T, U>, gather_add<T, U>};
-        case 16: return {gather_dot<T, 2 * U>, gather_add<T, 2 * U>};
-        case 24: return {gather_dot<T, 3 * U>, gather_add<T, 3 * U>};
-        case 48: return {gather_dot<T, 6 * U>, gather_add<T, 6 * U>};
-        case 64: return {gather_dot<T, 8 * U>, gather_add<T, 8 * U>};
-        default: return {gather_dot<T, 4 * U>, gather_add<T, 4 * U>};
+    switch (width / Simd<T>::lanes) {
+        case 1: return gather_of<T, 1>();
+        case 2: return gather_of<T, 2>();
+        case 3: return gather_of<T, 3>();
+        case 4: return gather_of<T, 4>();
+        case 5: return gather_of<T, 5>();
+        case 6: return gather_of<T, 6>();
+        case 8: return gather_of<T, 8>();
+        case 12: return gather_of<T, 12>();
+        case 16: return gather_of<T, 16>();
+        default: return gather_of<T, 32 / Simd<T>::lanes>();
     }
 }
 
