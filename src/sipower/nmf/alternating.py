@@ -157,10 +157,9 @@ class Alternating:
         )
         return result.x, result.passes
 
-    @property
-    def largest_step(self) -> float:
+    def largest_step(self, problem: Factorization) -> float:
         """A guard lets the step grow up to this."""
-        return self.rule.largest_step
+        return self.rule.largest_step(problem.V)
 
     def safe(self) -> Alternating:
         """What a guard falls back to: multiplicative updates are monotone."""

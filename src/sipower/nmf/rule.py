@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,11 +34,14 @@ class Rule(ABC):
     """One half-step; hyper-parameters are the fields of the subclass, a frozen dataclass."""
 
     step: float
-    largest_step: ClassVar[float] = 1.0
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """New h of the block's items."""
+
+    def largest_step(self, V: Matrix | Columns) -> float:
+        """A guard lets the step grow up to this."""
+        return self.step
 
     def passes(self, V: Matrix | Columns, rank: int) -> float:
         """Passes that an update costs."""

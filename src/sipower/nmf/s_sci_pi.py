@@ -17,7 +17,7 @@ An epoch costs 1 + 1.5 (m − 1) s/n passes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -79,8 +79,6 @@ class SSciPiRule(Rule):
     threshold: float = 0.01
     shortest: int | None = None
     sides: Literal["both", "long"] = "both"
-
-    largest_step: ClassVar[float] = 4.0
 
     def __post_init__(self) -> None:
         epoch = 1 if self.epoch is None else self.epoch
@@ -154,6 +152,10 @@ class SSciPiRule(Rule):
         if V.dense or isinstance(V, Columns):
             return V.shape[1] < shortest
         return bool(np.diff(V.indptr).max(initial=0) < shortest)
+
+    def largest_step(self, V: Matrix | Columns) -> float:
+        """A guard lets η grow beyond 1 on dense data; on sparse data such steps mostly fail."""
+        return max(self.step, 4.0 if V.dense else 1.0)
 
     def passes(self, V: Matrix | Columns, rank: int) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""

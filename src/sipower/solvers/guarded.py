@@ -40,7 +40,7 @@ class Guarded:
         """One round that never makes the objective worse."""
         tried = self._tried(problem, self.solver, state)
         if self._is_no_worse(problem, state, tried):
-            largest = max(self.solver.largest_step, state.step)
+            largest = max(self.solver.largest_step(problem), state.step)
             return replace(tried, step=min(state.step * self.grow, largest))
         shorter = replace(state, step=state.step * self.shrink, passes=tried.passes)
         safe = self._tried(problem, self.solver.safe(), shorter)

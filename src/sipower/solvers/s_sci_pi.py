@@ -87,8 +87,7 @@ class SSciPi:
         passes = state.passes + 1 + problem.batch_passes * (self.epoch - 1) * self.batch
         return replace(state, x=x, round=state.round + 1, passes=passes)
 
-    @property
-    def largest_step(self) -> float:
+    def largest_step(self, problem: Problem) -> float:
         """A guard lets the step grow up to this."""
         return max(self.step, 1.0)
 

@@ -35,8 +35,7 @@ class SciPi:
         x_new = problem.retract((1 - eta) * x + eta * g / problem.scale(x, g), x, 0.0)
         return replace(state, x=x_new, round=state.round + 1, passes=state.passes + 1)
 
-    @property
-    def largest_step(self) -> float:
+    def largest_step(self, problem: Problem) -> float:
         """A guard lets the step grow up to this."""
         return self.step
 
