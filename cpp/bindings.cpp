@@ -235,6 +235,43 @@ void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
     else kernels<T>().gaps_dense(V.view, B.view, which, out.data());
 }
 
+Place place_of(const std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>& p) {
+    return {std::get<0>(p), std::get<1>(p), std::get<2>(p), std::get<3>(p)};
+}
+using Pair = std::tuple<uint64_t, uint64_t>;
+using Quad = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
+
+template <class T, class Data>
+void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+                Vector<const double> c, int64_t sweeps, bool random, Pair key, Quad place) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    const Order order = random ? Order::random : Order::cyclic;
+    const Key philox_key{std::get<0>(key), std::get<1>(key)};
+    const Place where = place_of(place);
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().coordinate_csr(V.view, B.view, which, sweeps, order, philox_key, where);
+    else kernels<T>().coordinate_dense(V.view, B.view, which, sweeps, order, philox_key, where);
+}
+
+template <class T, class Data>
+void projected(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+               Vector<const double> c) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().projected_csr(V.view, B.view, which);
+    else kernels<T>().projected_dense(V.view, B.view, which);
+}
+
+template <class T, class Data>
+void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+                 Vector<const double> c, double tol, int64_t most, Vector<double> gap) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    require(gap.shape(0) == h.shape(0), "there is not one gap per item");
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().solve_csr(V.view, B.view, which, tol, most, gap.data());
+    else kernels<T>().solve_dense(V.view, B.view, which, tol, most, gap.data());
+}
+
 struct EpochPlan {
     Epoch view{};
     Array<const int64_t> elements;
@@ -255,12 +292,6 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
 }
 
 // ---- draws, the same numbers as inside the epoch ----------------------------------------------
-
-Place place_of(const std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>& p) {
-    return {std::get<0>(p), std::get<1>(p), std::get<2>(p), std::get<3>(p)};
-}
-using Pair = std::tuple<uint64_t, uint64_t>;
-using Quad = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
 
 template <class T> nb::object to_numpy(std::vector<T>&& data) {
     auto* owned = new std::vector<T>(std::move(data));
@@ -338,6 +369,11 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("mu", &mu<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));
     m.def("gaps", &gaps<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
+    m.def("coordinate", &coordinate<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
+          arg("mass").noconvert(), arg("sweeps"), arg("random"), arg("key"), arg("place"));
+    m.def("projected", &projected<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
+    m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
+          arg("mass").noconvert(), arg("tol"), arg("most"), arg("gap").noconvert());
     m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
 }
 

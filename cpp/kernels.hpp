@@ -57,6 +57,8 @@ template <class T> struct Items {
     int64_t begin, end;
 };
 
+enum class Order { cyclic, random };
+
 enum class Scheme { stratified, weighted, elements };
 
 struct Epoch {
@@ -106,6 +108,12 @@ template <class T> struct Kernels {
     void (*power_dense)(const Dense&, const Basis<T>&, const Items<T>&, double step);
     void (*gaps_csr)(const Csr&, const Basis<T>&, const Items<T>&, double* out);
     void (*gaps_dense)(const Dense&, const Basis<T>&, const Items<T>&, double* out);
+    void (*coordinate_csr)(const Csr&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
+    void (*coordinate_dense)(const Dense&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
+    void (*projected_csr)(const Csr&, const Basis<T>&, const Items<T>&);
+    void (*projected_dense)(const Dense&, const Basis<T>&, const Items<T>&);
+    void (*solve_csr)(const Csr&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
+    void (*solve_dense)(const Dense&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
     void (*epoch_csr)(const Csr&, const Basis<T>&, const Items<T>&, const Epoch&);
     void (*epoch_dense)(const Dense&, const Basis<T>&, const Items<T>&, const Epoch&);
 };

@@ -26,6 +26,7 @@ from sipower._kernels import (
     Csr,
     Dense,
     EpochPlan,
+    coordinate,
     divergence,
     draw_batch,
     draw_uniform,
@@ -35,8 +36,10 @@ from sipower._kernels import (
     level,
     mu,
     power,
+    projected,
     sample_items_float32,
     sample_items_float64,
+    solve_items,
     sums,
 )
 
@@ -49,6 +52,7 @@ __all__ = [
     "EpochPlan",
     "basis",
     "batch_size",
+    "coordinate",
     "count_threads",
     "divergence",
     "epoch",
@@ -57,7 +61,9 @@ __all__ = [
     "level",
     "mu",
     "power",
+    "projected",
     "run_blocks",
+    "solve_items",
     "sum_blocks",
     "sums",
 ]
@@ -199,27 +205,31 @@ class Draw(NamedTuple):
     side: int = 0
     inner: int = 0
 
-    def _key(self) -> tuple[int, int]:
+    @property
+    def key(self) -> tuple[int, int]:
+        """Philox's key."""
         return self.seed % 2**64, self.stream
 
-    def _place(self, item: int) -> tuple[int, int, int, int]:
-        return self.round, self.side, item, self.inner
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Philox's counter; a kernel puts its item into it."""
+        return self.round, self.side, 0, self.inner
 
     def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
         """Draw s of 0, ..., n-1."""
-        return draw_batch(self._key(), self._place(0), n, s, replace)
+        return draw_batch(self.key, self.place, n, s, replace)
 
     def items(
         self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
         """Draw a share of every item's terms, as CSR with the unbiased factors in its values."""
         sample = sample_items_float32 if dtype == np.float32 else sample_items_float64
-        return sample(V, self._key(), self._place(0), share, weighted, replace)
+        return sample(V, self.key, self.place, share, weighted, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""
         size = int(np.prod(shape))
-        return draw_uniform(self._key(), self._place(0), size).reshape(shape)
+        return draw_uniform(self.key, self.place, size).reshape(shape)
 
 
 def batch_size(share: float, n: int) -> int:

@@ -149,7 +149,7 @@ class Alternating:
         if self.tol is None:
             turn = Turn(state.step, state.seed, state.round, side)
             h = self.rule.update(block, x[side], turn)
-            return h, self.rule.passes(block.V, problem.rank)
+            return h, self.rule.passes(block, turn)
         solver = OnBlock(self.rule, side, first_round=state.round * self.most)
         limit = solver.first_round + self.most
         result = solve(

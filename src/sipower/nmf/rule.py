@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sipower.kernels import FLOOR, Array
+from sipower.kernels import FLOOR, Array, Draw
 from sipower.matrix import Columns, Matrix, Scheme
 from sipower.problems.kl import Float, KLBlock
 
@@ -28,6 +28,10 @@ class Turn(NamedTuple):
     seed: int
     round: int
     side: int  # 0: rows of V (W), 1: columns of V (H)
+
+    def draw(self, inner: int = 0) -> Draw:
+        """The random numbers of this half-step."""
+        return Draw(self.seed, 0, self.round, self.side, inner)
 
 
 class Rule(ABC):
@@ -43,7 +47,7 @@ class Rule(ABC):
         """A guard lets the step grow up to this."""
         return self.step
 
-    def passes(self, V: Matrix | Columns, rank: int) -> float:
+    def passes(self, block: KLBlock, turn: Turn) -> float:
         """Passes that an update costs."""
         return 1.0
 
@@ -111,5 +115,5 @@ class OnBlock:
         """One update of all items."""
         turn = Turn(state.step, state.seed, state.round, state.side)
         x = self.rule.update(problem.block, state.x, turn)
-        passes = state.passes + self.rule.passes(problem.block.V, problem.block.shape[1])
+        passes = state.passes + self.rule.passes(problem.block, turn)
         return replace(state, x=x, round=state.round + 1, passes=passes, value=math.nan)

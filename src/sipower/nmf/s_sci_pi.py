@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from sipower import kernels
-from sipower.kernels import Array, Draw
+from sipower.kernels import Array
 from sipower.matrix import Columns, Matrix, Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
@@ -109,7 +109,7 @@ class SSciPiRule(Rule):
             shortest=plan.shortest,
             scheme=plan.scheme,
             replace=self.replace,
-            key=(turn.seed % 2**64, 0),
+            key=turn.draw().key,
             at_round=turn.round,
             side=turn.side,
             elements=self._elements(V, turn, plan),
@@ -120,7 +120,7 @@ class SSciPiRule(Rule):
         """Positions of the inner steps' elements, drawn from all nonzeros at once."""
         if plan.scheme != "elements":
             return np.zeros((1, 0), np.int64)
-        draws = (Draw(turn.seed, 0, turn.round, turn.side, t) for t in range(plan.epoch))
+        draws = (turn.draw(inner=t) for t in range(plan.epoch))
         return np.stack([V.draw_elements(plan.batch, draw, self.replace) for draw in draws])
 
     def _generic(self, block: KLBlock, h: Array, turn: Turn, plan: Plan) -> Array:
@@ -157,9 +157,9 @@ class SSciPiRule(Rule):
         """A guard lets η grow beyond 1 on dense data; on sparse data such steps mostly fail."""
         return max(self.step, 4.0 if V.dense else 1.0)
 
-    def passes(self, V: Matrix | Columns, rank: int) -> float:
+    def passes(self, block: KLBlock, turn: Turn) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""
-        plan = self.plan(V, rank)
+        V, plan = block.V, self.plan(block.V, block.shape[1])
         share = 1.0
         if plan.shortest and isinstance(V, Matrix):
             terms = np.diff(V.sparse().indptr)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sipower.kernels import Array, Draw
-from sipower.matrix import Columns, Matrix, Scheme
+from sipower.kernels import Array
+from sipower.matrix import Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.base import Sampling
@@ -41,10 +41,10 @@ class Vanilla(Rule):
         sampling = Sampling(self.batch, scheme, self.replace)
         power = SciPiRule(turn.step)
         for t in range(self.epoch):
-            part = block.batch(sampling, Draw(turn.seed, 0, turn.round, turn.side, t))
+            part = block.batch(sampling, turn.draw(inner=t))
             h = power.update(part, h, turn)
         return h
 
-    def passes(self, V: Matrix | Columns, rank: int) -> float:
+    def passes(self, block: KLBlock, turn: Turn) -> float:
         """m s/n."""
         return self.epoch * self.batch

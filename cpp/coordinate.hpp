@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rules that work on one item at a time with its basis rows at hand: coordinate descent, projected
+// gradient, and the exact solution of an item. The rows are gathered once into tiles (K, TILE), so
+// that every loop runs over an item's terms.
+#pragma once
+#include "dense.hpp"
+
+namespace sipower {
+namespace {
+
+// Scratch memory of Newton steps.
+struct Newton {
+    explicit Newton(int k) : H(static_cast<int64_t>(k) * k), x(k), p(k), index(k) {}
+    Buffer<double> H, x, p;
+    Buffer<int> index;
+};
+
+// x <- H^-1 x for the lower half of a positive definite H, which is overwritten; false if it is not.
+inline bool cholesky_solve(double* H, int n, double* x) {
+    for (int a = 0; a < n; ++a) {
+        const double whole = H[a * n + a];
+        for (int b = 0; b <= a; ++b) {
+            double left = H[a * n + b];
+            for (int c = 0; c < b; ++c) left -= H[a * n + c] * H[b * n + c];
+            if (b < a) H[a * n + b] = left / H[b * n + b];
+            else if (!(left > 1e-12 * whole)) return false;
+            else H[a * n + a] = std::sqrt(left);
+        }
+    }
+    for (int a = 0; a < n; ++a) {
+        for (int c = 0; c < a; ++c) x[a] -= H[a * n + c] * x[c];
+        x[a] /= H[a * n + a];
+    }
+    for (int a = n - 1; a >= 0; --a) {
+        for (int c = a + 1; c < n; ++c) x[a] -= H[c * n + a] * x[c];
+        x[a] /= H[a * n + a];
+    }
+    return true;
+}
+
+// One item: its values v > 0, its tiles, the point h, and z = b.h, w = 1/z at its terms.
+template <class T> class Item {
+    static constexpr int L = Simd<T>::lanes;
+
+public:
+    Item(const Basis<T>& B, int64_t longest)
+        : B_(B), tiles_((longest + TILE - 1) / TILE * TILE * B.k), v_(padded(longest)),
+          z_(padded(longest)), w_(padded(longest)), h(B.width), g(B.width) {}
+
+    void enter(const Csr& V, int64_t item) {
+        const int64_t from = V.indptr[item];
+        n_ = V.indptr[item + 1] - from;
+        blank_last_tile();
+        for (int64_t t = 0; t < n_; ++t) {
+            T one;
+            v_[t] = *read_values(V.values, from + t, 1, &one);
+            take_row(t, V.indices[from + t]);
+        }
+    }
+
+    // Zeros of a dense item play no part: their terms enter through d alone.
+    void enter(const Dense& V, int64_t item) {
+        n_ = 0;
+        for (int64_t i = 0; i < V.others; ++i) {
+            T one;
+            const T v = *read_values(V.values, item * V.others + i, 1, &one);
+            if (!(v > 0)) continue;
+            if (n_ % TILE == 0) blank_tile(n_ / TILE);
+            v_[n_] = v;
+            take_row(n_++, static_cast<int32_t>(i));
+        }
+    }
+
+    // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
+    bool refresh() {
+        T smallest = T(1);
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> z[TILE / L] = {};
+            for (int k = 0; k < B_.k; ++k) {
+                const Vec<T> x = spread(static_cast<T>(h[k]));
+                for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
+            }
+            for (int t = 0; t < n; t += L) store(z_.get() + at + t, z[t / L]);
+            for (int64_t t = at; t < at + n; ++t) {
+                if (t >= n_) z_[t] = T(1);
+                smallest = z_[t] < smallest ? z_[t] : smallest;
+                z_[t] = z_[t] > tiny() ? z_[t] : tiny();
+                w_[t] = T(1) / z_[t];
+            }
+        });
+        return smallest > tiny();
+    }
+
+    // g_k = sum_i v_i b_ik / z_i
+    void ratio_sums() {
+        for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> q[TILE / L];
+            for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
+            for (int k = 0; k < B_.k; ++k) {
+                Vec<T> part = {};
+                for (int t = 0; t < n; t += L) part += q[t / L] * load(tile + k * TILE + t);
+                g[k] += static_cast<double>(sum(part));
+            }
+        });
+    }
+
+    // max_k G_k - 1 at the present point; d.h = c must hold.
+    double gap() {
+        ratio_sums();
+        double largest = 1;
+        for (int k = 0; k < B_.k; ++k) {
+            const double G = g[k] * B_.inverse[k];
+            largest = G > largest ? G : largest;
+        }
+        return largest - 1;
+    }
+
+    // One Newton step on coordinate k. Going up the step undershoots (the derivative is concave in
+    // h_k). Going down by delta, with m = max_i b_i/z_i, the objective is at most
+    // f - delta g + hess (-log(1 - m delta) - m delta)/m^2, which delta = newton/(1 + m newton)
+    // minimises: every step descends and no z reaches 0.
+    void coordinate_step(int k) {
+        if (!(B_.d[k] > 0)) return;
+        double slope = B_.d[k], curvature = 0, steepest = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> first = {}, second = {}, most = {};
+            for (int t = 0; t < n; t += L) {
+                const Vec<T> ratio = load(tile + k * TILE + t) * load(w_.get() + at + t);
+                const Vec<T> q = load(v_.get() + at + t) * ratio;
+                first += q;
+                second += q * ratio;
+                most = ratio > most ? ratio : most;
+            }
+            slope -= static_cast<double>(sum(first));
+            curvature += static_cast<double>(sum(second));
+            for (int l = 0; l < L; ++l)
+                steepest = steepest > static_cast<double>(most[l]) ? steepest : static_cast<double>(most[l]);
+        });
+        if (slope >= 0 && !(h[k] > 0)) return;  // at zero and pushed outwards
+        double delta;
+        if (curvature > 0) {
+            delta = slope / curvature;
+            if (delta > 0) delta /= 1 + steepest * delta;
+        } else {
+            delta = h[k];  // the component meets no term: it only costs
+        }
+        const double next = h[k] > delta ? h[k] - delta : 0;
+        move(k, next);
+    }
+
+    void sweep(Order order, Random& random) {
+        if (order == Order::cyclic) {
+            for (int k = 0; k < B_.k; ++k) coordinate_step(k);
+        } else {
+            for (int k = 0; k < B_.k; ++k) coordinate_step(static_cast<int>(random.below(B_.k)));
+        }
+    }
+
+    // h <- scaled to d.h = c, z and w anew with it
+    void fit_mass(double c) {
+        double mass = 0;
+        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
+        if (!(mass > 0)) return;
+        const double scale = c / mass;
+        for (int k = 0; k < B_.k; ++k) h[k] *= scale;
+        refresh();
+    }
+
+    // d.h - sum v log z, up to a constant: sum v log(v/z) + d.h
+    double objective() {
+        double sum = 0;
+        for (int64_t at = 0; at < n_; at += TILE) {
+            const int n = static_cast<int>(n_ - at < TILE ? n_ - at : TILE);
+            sum += relative_entropy(v_.get() + at, z_.get() + at, n);
+        }
+        for (int k = 0; k < B_.k; ++k) sum += B_.d[k] * h[k];
+        return sum;
+    }
+
+    // sum_i v_i (b_i.p)^2 / z_i^2, the curvature along p; m = max_i -(b_i.p)/z_i beside it.
+    double curvature_along(const double* p, double* m) {
+        double total = 0, most = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> bp[TILE / L] = {};
+            for (int k = 0; k < B_.k; ++k) {
+                if (p[k] == 0) continue;
+                const Vec<T> x = spread(static_cast<T>(p[k]));
+                for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
+            }
+            for (int t = 0; t < n; ++t) {
+                const double ratio = static_cast<double>(bp[t / L][t % L]) * static_cast<double>(w_[at + t]);
+                total += static_cast<double>(v_[at + t]) * ratio * ratio;
+                most = most > -ratio ? most : -ratio;
+            }
+        });
+        *m = most;
+        return total;
+    }
+
+    // One Newton step on the coordinates that are positive or pushed upwards, cut where the first
+    // of them reaches zero. With m = max_i -(b_i.p)/z_i the step 1/(1 + m) minimises the upper bound
+    // of coordinate_step along p, so it descends. Nothing happens where the Hessian is singular.
+    void newton_step(Newton& work) {
+        ratio_sums();
+        int size = 0;
+        for (int k = 0; k < B_.k; ++k) {
+            work.p[k] = 0;
+            if (B_.d[k] > 0 && (h[k] > 0 || g[k] > B_.d[k])) work.index[size++] = k;
+        }
+        hessian(work, size);
+        for (int a = 0; a < size; ++a) work.x[a] = g[work.index[a]] - B_.d[work.index[a]];
+        if (!cholesky_solve(work.H.get(), size, work.x.get())) return;
+        for (int a = 0; a < size; ++a) work.p[work.index[a]] = work.x[a];
+        double m, length;
+        curvature_along(work.p.get(), &m);
+        length = 1 / (1 + m);
+        for (int a = 0; a < size; ++a) {
+            const int k = work.index[a];
+            if (work.p[k] < 0 && -work.p[k] * length > h[k]) length = h[k] / -work.p[k];
+        }
+        for (int a = 0; a < size; ++a) {
+            const int k = work.index[a];
+            const double next = h[k] + length * work.p[k];
+            h[k] = next > 0 ? next : 0;
+        }
+        refresh();
+    }
+
+    int64_t terms() const { return n_; }
+
+private:
+    static int64_t padded(int64_t n) { return (n + TILE - 1) / TILE * TILE; }
+    static T tiny() { return sizeof(T) == 4 ? T(1.2e-38) : T(2.3e-308); }
+
+    void blank_tile(int64_t tile) {
+        std::memset(tiles_.get() + tile * TILE * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
+        for (int t = 0; t < TILE; ++t) v_[tile * TILE + t] = 0;
+    }
+    void blank_last_tile() {
+        if (n_ > 0) blank_tile((n_ - 1) / TILE);
+    }
+    void take_row(int64_t t, int32_t row) {
+        const T* from = B_.rows + static_cast<int64_t>(row) * B_.width;
+        T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
+        for (int k = 0; k < B_.k; ++k) tile[k * TILE] = from[k];
+    }
+    // visit(tile, first term, length): lengths are whole vectors, terms beyond the last are blank
+    template <class Visit> void for_tiles(Visit visit) {
+        for (int64_t at = 0; at < n_; at += TILE) {
+            const int64_t left = (n_ - at + L - 1) / L * L;
+            visit(tiles_.get() + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
+        }
+    }
+    void move(int k, double next) {
+        const Vec<T> change = spread(static_cast<T>(next - h[k]));
+        const Vec<T> keep = spread(sizeof(T) == 4 ? T(1e-6) : T(1e-14)), one = spread(T(1));
+        h[k] = next;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            for (int t = 0; t < n; t += L) {
+                const Vec<T> old = load(z_.get() + at + t);
+                const Vec<T> z = old + change * load(tile + k * TILE + t), least = old * keep;
+                const Vec<T> kept = z > least ? z : least;
+                store(z_.get() + at + t, kept);
+                store(w_.get() + at + t, one / kept);
+            }
+        });
+    }
+    // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half
+    void hessian(Newton& work, int size) {
+        for (int a = 0; a < size * size; ++a) work.H[a] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            for (int a = 0; a < size; ++a) {
+                Vec<T> weighted[TILE / L];
+                const T* column = tile + work.index[a] * TILE;
+                for (int t = 0; t < n; t += L) {
+                    const Vec<T> w = load(w_.get() + at + t);
+                    weighted[t / L] = load(v_.get() + at + t) * w * w * load(column + t);
+                }
+                for (int b = 0; b <= a; ++b) {
+                    const T* other = tile + work.index[b] * TILE;
+                    Vec<T> part = {};
+                    for (int t = 0; t < n; t += L) part += weighted[t / L] * load(other + t);
+                    work.H[a * size + b] += static_cast<double>(sum(part));
+                }
+            }
+        });
+    }
+
+    const Basis<T>& B_;
+    Buffer<T> tiles_, v_, z_, w_;
+    int64_t n_ = 0;
+
+public:
+    Buffer<double> h, g;
+};
+
+inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
+    int64_t longest = 0;
+    for (int64_t j = begin; j < end; ++j)
+        longest = longest < V.indptr[j + 1] - V.indptr[j] ? V.indptr[j + 1] - V.indptr[j] : longest;
+    return longest;
+}
+inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }
+
+// Visit every item that has mass, entered and at h scaled to it.
+template <class T, class Data, class Visit>
+void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
+    Item<T> item(B, longest_item(V, items.begin, items.end));
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        if (!(items.c[j] > 0)) continue;
+        item.enter(V, j);
+        scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
+        item.refresh();
+        visit(j, item);
+        for (int k = 0; k < B.k; ++k)
+            items.out[j * B.k + k] = B.d[k] > 0 ? static_cast<T>(item.h[k]) : items.h[j * B.k + k];
+    }
+}
+
+// Coordinate descent: `sweeps` times K Newton steps, one coordinate after another or at random.
+template <class T, class Data>
+void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
+                Key key, Place place) {
+    visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
+        Random random(key, {place.round, place.side, static_cast<uint64_t>(j), place.inner});
+        for (int64_t s = 0; s < sweeps; ++s) item.sweep(order, random);
+    });
+}
+
+// Projected gradient with one step for the item: h+ = max(0, h - alpha (d - g)), alpha halved until
+// the decrease is at least a hundredth of what the slope promises (Armijo).
+template <class T, class Data>
+void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items) {
+    Buffer<double> old(B.width), slope(B.width);
+    visit_items(V, B, items, [&](int64_t, Item<T>& item) {
+        item.ratio_sums();
+        double steep = 0;
+        for (int k = 0; k < B.k; ++k) {
+            old[k] = item.h[k];
+            slope[k] = B.d[k] > 0 ? B.d[k] - item.g[k] : 0;
+            if (slope[k] > 0 && !(old[k] > 0)) slope[k] = 0;
+            steep += slope[k] * slope[k];
+        }
+        double unused;
+        const double curvature = item.curvature_along(slope.get(), &unused), before = item.objective();
+        if (!(steep > 0) || !(curvature > 0)) return;
+        double alpha = steep / curvature;
+        for (int trial = 0; trial < 40; ++trial, alpha /= 2) {
+            double promised = 0;
+            for (int k = 0; k < B.k; ++k) {
+                const double next = old[k] - alpha * slope[k];
+                item.h[k] = next > 0 ? next : 0;
+                promised += slope[k] * (old[k] - item.h[k]);
+            }
+            if (item.refresh() && item.objective() <= before - 0.01 * promised) return;
+        }
+        for (int k = 0; k < B.k; ++k) item.h[k] = old[k];
+    });
+}
+
+// The solution of every item for itself, to max_k G_k - 1 <= tol: a few SCI-PI steps, then
+// coordinate descent, which finds the zeros, with Newton steps on the rest. From h = 0 an item starts at the uniform point and its answer depends on
+// nothing but its own terms and the basis. gap receives what was certified.
+template <class T, class Data>
+void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double tol, int64_t most, double* gap) {
+    constexpr int power_steps = 4, first_newton = 6;
+    Newton work(B.k);
+    visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
+        Random unused({0, 0}, {0, 0, 0, 0});
+        for (int64_t round = 0;; ++round) {
+            gap[j] = item.gap();
+            if (gap[j] <= tol || round >= most) break;
+            if (round < power_steps) {
+                PowerRule{1.0}(B, items.c[j], item.g.get(), item.h.get());
+                item.refresh();
+                continue;
+            }
+            item.sweep(Order::cyclic, unused);
+            if (round >= first_newton) item.newton_step(work);
+            item.fit_mass(items.c[j]);
+        }
+    });
+}
+
+}  // namespace
+}  // namespace sipower
