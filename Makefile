@@ -27,6 +27,7 @@ types: $(VENV)/.tools
 bench: $(VENV)/.tools
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/transform.py
 	$(BIN)/python benchmarks/footprint.py
 
 $(VENV)/.installed: $(SOURCES)

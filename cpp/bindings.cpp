@@ -79,6 +79,31 @@ Type type_of(const nb::dlpack::dtype& t) {
     throw std::invalid_argument("values must be uint8, uint16, float32 or float64");
 }
 
+// Sum of n values in float64, in parts of LONGEST_SUM: the same bits wherever a row stands.
+template <class T> double sum_of(const T* values, int64_t n) {
+    double total = 0;
+    for (int64_t from = 0; from < n; from += LONGEST_SUM) {
+        double part = 0;
+        for (int64_t i = from; i < n && i < from + LONGEST_SUM; ++i) part += static_cast<double>(values[i]);
+        total += part;
+    }
+    return total;
+}
+double sum_of(const Values& v, int64_t at, int64_t n) {
+    switch (v.type) {
+        case Type::uint8: return sum_of(static_cast<const uint8_t*>(v.data) + at, n);
+        case Type::uint16: return sum_of(static_cast<const uint16_t*>(v.data) + at, n);
+        case Type::float32: return sum_of(static_cast<const float*>(v.data) + at, n);
+        default: return sum_of(static_cast<const double*>(v.data) + at, n);
+    }
+}
+
+template <class T> nb::object to_numpy(std::vector<T>&& data) {
+    auto* owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
 struct CsrData {
     Vector<const int64_t> indptr;
     Vector<const int32_t> indices;
@@ -100,6 +125,13 @@ struct CsrData {
             require(i.data()[t] >= 0 && i.data()[t] < others, "a column index is out of range");
         view = {p.data(), i.data(), {v.data(), type_of(v.dtype())}, items, others};
     }
+
+    nb::object row_sums() const {
+        std::vector<double> out(static_cast<size_t>(view.items));
+        for (int64_t j = 0; j < view.items; ++j)
+            out[static_cast<size_t>(j)] = sum_of(view.values, view.indptr[j], view.indptr[j + 1] - view.indptr[j]);
+        return to_numpy(std::move(out));
+    }
 };
 
 struct DenseData {
@@ -109,6 +141,13 @@ struct DenseData {
     explicit DenseData(nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> v) : values(v) {
         require(static_cast<int64_t>(v.shape(1)) < INT32_MAX, "an item has more than 2^31 terms");
         view = {{v.data(), type_of(v.dtype())}, static_cast<int64_t>(v.shape(0)), static_cast<int64_t>(v.shape(1))};
+    }
+
+    nb::object row_sums() const {
+        std::vector<double> out(static_cast<size_t>(view.items));
+        for (int64_t j = 0; j < view.items; ++j)
+            out[static_cast<size_t>(j)] = sum_of(view.values, j * view.others, view.others);
+        return to_numpy(std::move(out));
     }
 };
 
@@ -293,12 +332,6 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
 
 // ---- draws, the same numbers as inside the epoch ----------------------------------------------
 
-template <class T> nb::object to_numpy(std::vector<T>&& data) {
-    auto* owned = new std::vector<T>(std::move(data));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
 nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) {
     require(1 <= s && n >= 1 && n < INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
     std::vector<int32_t> order(static_cast<size_t>(n)), swaps(static_cast<size_t>(s)), out(static_cast<size_t>(s));
@@ -393,9 +426,11 @@ NB_MODULE(_kernels, m) {
     m.def("level", &level, "The instruction-set level in use.");
     nb::class_<CsrData>(m, "Csr").def(
         nb::init<Vector<const int64_t>, Vector<const int32_t>, nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>, int64_t>(),
-        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"));
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"))
+        .def("row_sums", &CsrData::row_sums);
     nb::class_<DenseData>(m, "Dense").def(
-        nb::init<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(), nb::arg("values").noconvert());
+        nb::init<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(), nb::arg("values").noconvert())
+        .def("row_sums", &DenseData::row_sums);
     nb::class_<EpochPlan>(m, "EpochPlan")
         .def("__init__", [](EpochPlan* self, double step, double full_step, double batch, int64_t length, double threshold, int64_t shortest,
                             const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,

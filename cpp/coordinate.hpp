@@ -50,7 +50,8 @@ public:
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.indptr[item];
         n_ = V.indptr[item + 1] - from;
-        blank_last_tile();
+        from_ = tiles_.get();
+        if (n_ > 0) blank_tile((n_ - 1) / TILE);
         for (int64_t t = 0; t < n_; ++t) {
             T one;
             v_[t] = *read_values(V.values, from + t, 1, &one);
@@ -58,17 +59,20 @@ public:
         }
     }
 
-    // Zeros of a dense item play no part: their terms enter through d alone.
+    // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
+    // tiles are those of the basis.
     void enter(const Dense& V, int64_t item) {
-        n_ = 0;
-        for (int64_t i = 0; i < V.others; ++i) {
-            T one;
-            const T v = *read_values(V.values, item * V.others + i, 1, &one);
-            if (!(v > 0)) continue;
-            if (n_ % TILE == 0) blank_tile(n_ / TILE);
-            v_[n_] = v;
-            take_row(n_++, static_cast<int32_t>(i));
+        bool positive = true;
+        for (int64_t i = 0; i < V.others; i += TILE) {
+            const int n = static_cast<int>(V.others - i < TILE ? V.others - i : TILE);
+            T buffer[TILE];
+            const T* v = read_values(V.values, item * V.others + i, n, buffer);
+            for (int t = 0; t < TILE; ++t) v_[i + t] = t < n ? v[t] : T(0);
+            for (int t = 0; t < n; ++t) positive = positive && v[t] > 0;
         }
+        n_ = V.others;
+        from_ = positive ? B_.tiles : tiles_.get();
+        if (!positive) gather_positive(V.others);
     }
 
     // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
@@ -237,8 +241,17 @@ private:
         std::memset(tiles_.get() + tile * TILE * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
         for (int t = 0; t < TILE; ++t) v_[tile * TILE + t] = 0;
     }
-    void blank_last_tile() {
-        if (n_ > 0) blank_tile((n_ - 1) / TILE);
+    void gather_positive(int64_t others) {
+        n_ = 0;
+        for (int64_t i = 0; i < others; ++i) {
+            const T v = v_[i];
+            if (!(v > 0)) continue;
+            if (n_ % TILE == 0)
+                std::memset(tiles_.get() + n_ * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
+            v_[n_] = v;
+            take_row(n_++, static_cast<int32_t>(i));
+        }
+        for (int64_t t = n_; t < padded(n_); ++t) v_[t] = 0;
     }
     void take_row(int64_t t, int32_t row) {
         const T* from = B_.rows + static_cast<int64_t>(row) * B_.width;
@@ -249,7 +262,7 @@ private:
     template <class Visit> void for_tiles(Visit visit) {
         for (int64_t at = 0; at < n_; at += TILE) {
             const int64_t left = (n_ - at + L - 1) / L * L;
-            visit(tiles_.get() + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
+            visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
         }
     }
     void move(int k, double next) {
@@ -289,6 +302,7 @@ private:
 
     const Basis<T>& B_;
     Buffer<T> tiles_, v_, z_, w_;
+    const T* from_ = nullptr;
     int64_t n_ = 0;
 
 public:

@@ -3,6 +3,7 @@
 
 from sipower import datasets, nmf, problems
 from sipower.checkpoint import load_state, save_state
+from sipower.estimators import KLNMF, non_negative_factorization
 from sipower.kernels import level as instruction_set
 from sipower.matrix import Matrix
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
@@ -12,6 +13,7 @@ from sipower.validation import as_matrix
 __version__ = "0.1.0"
 
 __all__ = [
+    "KLNMF",
     "Guarded",
     "Interrupted",
     "Matrix",
@@ -26,6 +28,7 @@ __all__ = [
     "instruction_set",
     "load_state",
     "nmf",
+    "non_negative_factorization",
     "problems",
     "save_state",
     "solve",

@@ -77,7 +77,7 @@ class Matrix:
             self.data = kernels.Csr(self.indptr, indices, data.data, self.shape[1])
             terms = np.diff(self.indptr)
         self.bounds = _cut_by_work(terms + ITEM_WORK)
-        self.mass = self._row_sums()
+        self.mass: NDArray[np.float64] = self.data.row_sums()
         self.total = float(self.mass.sum())
 
     @property
@@ -182,19 +182,6 @@ class Matrix:
         """Return s sorted positions of all nonzeros."""
         s = kernels.batch_size(share, self.nnz)
         return np.sort(draw.batch(self.nnz, s, replace=replace)).astype(np.int64)
-
-    def _row_sums(self) -> NDArray[np.float64]:
-        if self.dense:
-            return np.asarray(self.array.sum(axis=1, dtype=np.float64))
-        out = np.zeros(self.shape[0])
-        for begin, end in zip(self.bounds, self.bounds[1:], strict=False):
-            first, last = self.indptr[begin], self.indptr[end]
-            filled = np.flatnonzero(np.diff(self.indptr[begin : end + 1]))
-            if len(filled):
-                values = self.array.data[first:last].astype(np.float64)
-                starts = self.indptr[begin:end][filled] - first
-                out[begin + filled] = np.add.reduceat(values, starts)
-        return out
 
 
 class Columns:

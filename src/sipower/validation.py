@@ -78,10 +78,15 @@ def _all_sparse(frame: Any) -> bool:
 def _check_kind(array: Any) -> None:
     if array.ndim != 2:
         raise ValueError(
-            f"The data have {array.ndim} dimension(s), expected 2: (samples, features)."
+            f"The data have {array.ndim} dimension(s), expected 2. Reshape your data to "
+            "(samples, features), a single sample with V.reshape(1, -1)."
         )
-    if 0 in array.shape:
-        raise ValueError(f"The data are empty: shape {array.shape}.")
+    for size, what in zip(array.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise ValueError(
+                f"The data are empty: 0 {what}(s) (shape={array.shape}) while a minimum of 1 is "
+                "required."
+            )
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: the data must be non-negative counts.")
     if array.dtype.kind not in "biuf":
@@ -136,18 +141,19 @@ def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
     smallest = _smallest_positive(values) if values.dtype.kind == "f" else 1
     if lowest >= 0 and highest <= limits.max and smallest >= limits.tiny:
         return
+    small = (values > 0) & (values < limits.tiny)
     refused = (
-        (np.isnan(values), "is NaN", "fill or drop it"),
-        (np.isinf(values), "is infinite", "fill or drop it"),
-        (values < 0, "is negative", "the data must be non-negative"),
-        (values > limits.max, f"is too large for {working}", "rescale the data"),
-        ((values > 0) & (values < limits.tiny), f"is too small for {working}", "rescale the data"),
+        (np.isnan(values), "NaN in data: entry {} is {}; fill it or drop its row."),
+        (np.isinf(values), "Infinity in data: entry {} is {}; fill it or drop its row."),
+        (values < 0, "Negative values in data: entry {} is {}; counts must be non-negative."),
+        (values > limits.max, "Entry {} is {}, too large for {}; rescale the data."),
+        (small, "Entry {} is {}, too small for {}; rescale the data."),
     )
-    for bad, what, advice in refused:
+    for bad, sentence in refused:
         if bad.any():
             flat = int(np.argmax(bad))
-            row, column = where(flat)
-            raise ValueError(f"Entry ({row}, {column}) {what} ({values.flat[flat]}): {advice}.")
+            row, column = (int(i) for i in where(flat))
+            raise ValueError(sentence.format((row, column), values.flat[flat], working))
 
 
 def _smallest_positive(values: Array) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 
 from sipower.kernels import Array
 from sipower.matrix import Matrix
-from sipower.nmf.init import random_factors
+from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
 from sipower.nmf.rule import Half, OnBlock, Rule, Turn
 from sipower.problems.kl import KLBlock
@@ -128,7 +128,7 @@ class Alternating:
     def init(self, problem: Factorization, x0: Any, seed: int) -> NMFState:
         """State at x0 = (W, H), or at a random start."""
         V = problem.V
-        W, H = random_factors(V, problem.rank, seed) if x0 is None else x0
+        W, H = initial_factors(V, problem.rank, seed) if x0 is None else x0
         W, H = (np.array(factor, V.dtype, order="C") for factor in (W, H))
         expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
         if (W.shape, H.shape) != expected:

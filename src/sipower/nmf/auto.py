@@ -2,8 +2,8 @@
 """`auto`: the rule that suits the data, and the phase of the run.
 
 Far from the optimum power steps make more of a pass, near it coordinate descent does (on sparse
-data by an order of magnitude). So: sparse data get SCI-PI rounds and then CCD; dense data get
-S-SCI-PI epochs.
+data by an order of magnitude). So the run begins with SCI-PI rounds on sparse data, with S-SCI-PI
+epochs on dense data, and goes on with CCD.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from sipower.problems.kl import KLBlock
 __all__ = ["Auto"]
 
 POWER_ROUNDS = 10  # on sparse data, before coordinate descent takes over
+EPOCHS = 30  # on dense data
 
 
 @dataclass(frozen=True)
 class Auto(Rule):
-    """SCI-PI then CCD on sparse data, S-SCI-PI on dense data."""
+    """Power steps, stochastic on dense data, then CCD."""
 
     step: float = field(default=1.0, init=False)
 
@@ -34,11 +35,9 @@ class Auto(Rule):
         return self._rule(block.V, turn.round).update(block, h, turn)
 
     def _rule(self, V: Matrix | Columns, at_round: int) -> Rule:
-        if V.dense:
-            return SSciPiRule()
-        if isinstance(V, Columns) or at_round < POWER_ROUNDS:
-            return SciPiRule()
-        return CCD()
+        if isinstance(V, Matrix) and at_round >= (EPOCHS if V.dense else POWER_ROUNDS):
+            return CCD()
+        return SSciPiRule() if V.dense else SciPiRule()
 
     def largest_step(self, V: Matrix | Columns) -> float:
         """As the rule of dense data has it."""

@@ -35,6 +35,7 @@ class CCD(Rule):
         Sweeps over the coordinates in one update.
     """
 
+    monotone: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     sweeps: int = 1
     random: ClassVar[bool] = False

@@ -1,21 +1,68 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts for KL-NMF."""
+"""Starts for KL-NMF: random, and the non-negative double SVD with three ways to fill its zeros."""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
+from sklearn.utils.extmath import randomized_svd
 
 from sipower.kernels import Array, Draw
 from sipower.matrix import Matrix
 
-__all__ = ["random_factors"]
+__all__ = ["INITS", "Init", "initial_factors"]
 
+Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar"]
+INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
 STREAM = 2  # of the random numbers; the solvers' batches have stream 0
+
+
+def initial_factors(V: Matrix, rank: int, seed: int, init: Init = "random") -> tuple[Array, Array]:
+    """W (n, K) and H (m, K) to start from."""
+    factors = random_factors(V, rank, seed) if init == "random" else nndsvd(V, rank, seed, init)
+    W, H = (np.ascontiguousarray(factor, V.dtype) for factor in factors)
+    return W, H
 
 
 def random_factors(V: Matrix, rank: int, seed: int) -> tuple[Array, Array]:
     """Uniform(0, 1) factors, scaled so that W Hᵀ has the mean of V."""
-    scale = 2 * np.sqrt(V.total / (V.shape[0] * V.shape[1] * rank))
-    sides = enumerate(V.shape)
-    W, H = (scale * Draw(seed, STREAM, side=s).uniform(n, rank) for s, n in sides)
-    return W.astype(V.dtype), H.astype(V.dtype)
+    scale = 2 * np.sqrt(_mean(V) / rank)
+    W, H = (scale * Draw(seed, STREAM, side=s).uniform(n, rank) for s, n in enumerate(V.shape))
+    return W, H
+
+
+def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
+    """Of each singular pair keep the heavier sign (Boutsidis & Gallopoulos 2008).
+
+    Zeros stay ("nndsvd"), become the mean of V ("nndsvda") or small random numbers ("nndsvdar").
+    """
+    if rank > min(V.shape):
+        raise ValueError(
+            f"init={init!r} needs n_components <= min(V.shape) = {min(V.shape)}, not {rank}: "
+            "use init='random'."
+        )
+    U, S, Vt = randomized_svd(_as_float(V), rank, random_state=seed % 2**32)
+    W, H = np.zeros((V.shape[0], rank)), np.zeros((V.shape[1], rank))
+    for k in range(rank):
+        pairs = [(np.maximum(s * U[:, k], 0), np.maximum(s * Vt[k], 0)) for s in (1, -1)]
+        weights = [float(np.linalg.norm(u) * np.linalg.norm(v)) for u, v in pairs]
+        (u, v), weight = max(zip(pairs, weights, strict=True), key=lambda pair: pair[1])
+        if weight > 0:
+            W[:, k] = np.sqrt(S[k] * weight) * u / np.linalg.norm(u)
+            H[:, k] = np.sqrt(S[k] * weight) * v / np.linalg.norm(v)
+    if init == "nndsvd":
+        return W, H
+    mean = _mean(V)
+    for side, factor in enumerate((W, H)):
+        fill = Draw(seed, STREAM, side=side).uniform(*factor.shape) / 100
+        factor[factor == 0] = mean if init == "nndsvda" else (mean * fill)[factor == 0]
+    return W, H
+
+
+def _mean(V: Matrix) -> float:
+    return V.total / (V.shape[0] * V.shape[1])
+
+
+def _as_float(V: Matrix) -> Any:
+    return V.array.astype(V.dtype, copy=False)

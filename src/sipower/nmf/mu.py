@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ __all__ = ["MU"]
 class MU(Rule):
     """h ← h∘G at fitted mass."""
 
+    monotone: ClassVar[bool] = True
     step: float = 1.0
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:

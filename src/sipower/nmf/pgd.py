@@ -10,6 +10,7 @@ coordinate it is CCD's step. Counts 2.5 passes: gradient, curvature and about tw
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ __all__ = ["PGD", "projected_step"]
 class PGD(Rule):
     """Projected gradient with one step size per item and backtracking."""
 
+    monotone: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:

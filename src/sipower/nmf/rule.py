@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Rule(ABC):
     """One half-step; hyper-parameters are the fields of the subclass, a frozen dataclass."""
 
     step: float
+    monotone: ClassVar[bool] = False  # never raises the divergence, so needs no guard
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:

@@ -113,6 +113,18 @@ class KLBlock(Problem):
         out = np.zeros(self.shape[0])
         return self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
 
+    def solution(self, tol: float, most: int = 500) -> tuple[Float, Float]:
+        """The optimal h of every item from a cold start, max_k G_k − 1 ≤ tol, and what it reached.
+
+        An item's answer depends on its own row of V and the basis alone, to the last bit.
+        """
+        if isinstance(self.V, Columns):
+            raise ValueError("The data hold their rows only: their columns cannot be solved.")
+        block, cold = self.in_float64(), np.zeros(self.shape)
+        h, gaps = np.zeros(self.shape), np.zeros(self.shape[0])
+        self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, tol, most, gaps)
+        return h, gaps
+
     def divergence(self, h: Array) -> float:
         """D(V ‖ h Bᵀ) in float64."""
         h = np.ascontiguousarray(h, np.float64)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arguments of the estimator: what each may be, and one sentence for what is not offered."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sipower.matrix import Matrix
+from sipower.nmf import RULES, Factors
+from sipower.nmf.init import INITS
+
+__all__ = ["CONSTRAINTS", "custom_start", "refuse_what_is_not_offered", "seed_of"]
+
+CONSTRAINTS: dict[str, Any] = {
+    "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+    "solver": [StrOptions({*RULES, "cd"})],
+    "init": [StrOptions({*INITS, "custom"}), None],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="left"), None],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+    "dtype": "no_validation",
+    "transform_tol": [Interval(Real, 0, None, closed="neither")],
+    "forget_factor": [Interval(Real, 0, 1, closed="both")],
+    "verbose": ["verbose"],
+    "beta_loss": [StrOptions({"kullback-leibler", "frobenius", "itakura-saito"}), Real],
+    "alpha_W": [Interval(Real, 0, None, closed="left")],
+    "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "shuffle": ["boolean"],
+}
+
+
+def refuse_what_is_not_offered(model: Any) -> None:
+    """scikit-learn's arguments are accepted; what they would ask for may not be there."""
+    if model.beta_loss not in ("kullback-leibler", 1):
+        raise ValueError(
+            f"beta_loss is {model.beta_loss!r}; this is NMF for 'kullback-leibler': use "
+            "sklearn.decomposition.NMF for other losses."
+        )
+    if model.solver == "cd":
+        raise ValueError("solver='cd' is for the Frobenius norm: use 'ccd' or 'auto'.")
+    if model.alpha_W != 0 or model.alpha_H not in ("same", 0):
+        raise ValueError("Penalties are not offered yet: leave alpha_W and alpha_H at 0.")
+
+
+def custom_start(V: Matrix, W: Any, H: Any, n_components: Any) -> Factors:
+    """The start a user gives, W (n, K) and H (K, m), checked and copied."""
+    W, H = np.asarray(W), np.asarray(H)
+    rank = n_components if isinstance(n_components, Integral) else H.shape[0]
+    expected = {"W": (V.shape[0], rank), "H": (rank, V.shape[1])}
+    for (name, shape), factor in zip(expected.items(), (W, H), strict=True):
+        if factor.shape != shape:
+            raise ValueError(f"{name} has shape {factor.shape}, expected {shape}.")
+        if not np.isfinite(factor).all() or (factor < 0).any():
+            raise ValueError(f"{name} must be finite and non-negative.")
+        if not factor.any():
+            raise ValueError(f"{name} is zero everywhere: no multiplicative rule can leave it.")
+    return Factors(np.array(W, V.dtype, order="C"), np.array(H.T, V.dtype, order="C"))
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for the counter-based numbers: an integer stands for itself."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`non_negative_factorization`: scikit-learn's function for the KL divergence."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from sipower.estimators.klnmf import KLNMF
+from sipower.kernels import Array
+
+__all__ = ["non_negative_factorization"]
+
+
+def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
+    X: Any,
+    W: Any = None,
+    H: Any = None,
+    n_components: int | Literal["auto"] | None = "auto",
+    *,
+    init: str | None = None,
+    update_H: bool = True,
+    solver: str = "auto",
+    beta_loss: str | float = "kullback-leibler",
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    alpha_W: float = 0.0,
+    alpha_H: float | Literal["same"] = "same",
+    l1_ratio: float = 0.0,
+    random_state: Any = None,
+    verbose: int = 0,
+    shuffle: bool = False,
+) -> tuple[Array, Array, int]:
+    """Factorise X ≈ W H for the KL divergence, with scikit-learn's signature.
+
+    Returns
+    -------
+    W, H, n_iter
+        Factors (n_samples, K) and (K, n_features), and the rounds done. With ``update_H=False`` H
+        is the given one and W the exact solution for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import non_negative_factorization
+    >>> V = np.random.default_rng(0).poisson(3.0, (40, 30))
+    >>> W, H, n_iter = non_negative_factorization(V, n_components=3, random_state=0)
+    >>> W.shape, H.shape
+    ((40, 3), (3, 30))
+    """
+    model = KLNMF(
+        n_components,
+        init=init,
+        solver=solver,
+        beta_loss=beta_loss,
+        tol=tol,
+        max_iter=max_iter,
+        alpha_W=alpha_W,
+        alpha_H=alpha_H,
+        l1_ratio=l1_ratio,
+        random_state=random_state,
+        verbose=verbose,
+        shuffle=shuffle,
+    )
+    if not update_H:
+        return model._rows_for(X, H), np.asarray(H), 1
+    W = model.fit_transform(X, W=W, H=H)
+    return W, model.components_, model.n_iter_

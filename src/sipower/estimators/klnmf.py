@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`KLNMF`: a drop-in for scikit-learn's NMF, for the KL divergence."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sipower.estimators.arguments import (
+    CONSTRAINTS,
+    custom_start,
+    refuse_what_is_not_offered,
+    seed_of,
+)
+from sipower.estimators.fitting import Fit, Settings, exact_rows, fit
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.nmf import Factors
+from sipower.nmf.init import initial_factors
+from sipower.problems.kl import KLBlock
+from sipower.solve import Interrupted, Record, Status, Stop
+from sipower.validation import as_matrix
+
+__all__ = ["KLNMF"]
+
+
+class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
+
+    min D(V ‖ W H) = Σ_ij [ V_ij log(V_ij/(WH)_ij) − V_ij + (WH)_ij ] over W, H ≥ 0.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Rank K; "auto" takes it from a custom start, else the number of features.
+    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd"}
+        Update rule. All but the monotone ones are guarded: no round raises the divergence.
+    init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
+        Start; None is "nndsvda" where the rank allows it, else "random".
+    tol : float
+        Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
+        by changing one factor alone, relative to the sum of the data: the one deliberate difference
+        from scikit-learn's `tol`.
+    max_iter : int
+        Most rounds.
+    max_time : float or None
+        Most seconds, everything included.
+    random_state : int, RandomState or None
+        Seed; the same one gives the same bits for any number of threads.
+    n_jobs : int or None
+        Threads; None is all cores, one inside a joblib or Dask worker.
+    dtype : {float32, float64} or None
+        Working type; None is float32 for float32 data, else float64.
+    transform_tol : float
+        Certified gap of every row in `transform`.
+    forget_factor : float
+        Decay of the statistics of earlier batches in `partial_fit`.
+    verbose : int
+        Print a line per evaluated round.
+    beta_loss, alpha_W, alpha_H, l1_ratio, shuffle
+        scikit-learn's arguments. Only the KL divergence without penalties is offered.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        H.
+    n_components_, n_iter_, n_features_in_ : int
+        Rank, rounds done, features seen.
+    kl_divergence_ : float
+        D of the returned factors, in float64.
+    reconstruction_err_ : float
+        √(2 D), scikit-learn's definition.
+    kkt_residual_ : float
+        Certified gap of both convex halves. It says nothing about other local minima.
+    status_ : str
+        "converged", "max_rounds", "max_seconds" or "interrupted".
+    trace_ : list of Record
+        Objective and gap over rounds, passes and seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import KLNMF
+    >>> V = np.random.default_rng(0).poisson(3.0, (40, 30))
+    >>> model = KLNMF(n_components=3, random_state=0)
+    >>> W = model.fit_transform(V)
+    >>> W.shape, model.components_.shape, model.status_
+    ((40, 3), (3, 30), 'converged')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's arguments and ours
+        self,
+        n_components: int | Literal["auto"] | None = "auto",
+        *,
+        solver: str = "auto",
+        init: str | None = "random",
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        dtype: DTypeLike | None = None,
+        transform_tol: float = 1e-6,
+        forget_factor: float = 0.7,
+        verbose: int = 0,
+        beta_loss: str | float = "kullback-leibler",
+        alpha_W: float = 0.0,
+        alpha_H: float | Literal["same"] = "same",
+        l1_ratio: float = 0.0,
+        shuffle: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.transform_tol = transform_tol
+        self.forget_factor = forget_factor
+        self.verbose = verbose
+        self.beta_loss = beta_loss
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.shuffle = shuffle
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
+        """Learn the components of X, (n_samples, n_features)."""
+        self.fit_transform(X, W=W, H=H)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Array:
+        """Learn the components of X and return its W, which `transform` would return too.
+
+        W (n_samples, n_components) and H (n_components, n_features) start the run when init is
+        "custom".
+        """
+        refuse_what_is_not_offered(self)
+        V = self._matrix(X, reset=True)
+        seed = seed_of(self.random_state)
+        settings = Settings(
+            self.solver,
+            Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
+            seed,
+            self.transform_tol,
+            _print_record if self.verbose else None,
+        )
+        try:
+            found = fit(V, self._start(V, seed, W, H), settings)
+        except Interrupted as interrupt:
+            self._keep(interrupt.fit)  # type: ignore[attr-defined]
+            raise
+        self._keep(found)
+        if found.status is Status.MAX_ROUNDS and self.tol > 0:
+            warnings.warn(
+                f"Not converged after {found.rounds} rounds: the certified gap is "
+                f"{found.gap:.2e}, tol is {self.tol:.2e}. Increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.W
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
+        """Update the components from a batch of samples.
+
+        The batch's rows are solved exactly for the present H; then H ← A/B, where the statistics
+        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches decay by `forget_factor`.
+        """
+        refuse_what_is_not_offered(self)
+        first = not hasattr(self, "components_")
+        V = self._matrix(X, reset=first)
+        if first:
+            start = self._start(V, seed_of(self.random_state), W, H)
+            self._keep_components(start.H.T)
+            self._keep_statistics(np.zeros(self.n_components_))
+        basis = np.ascontiguousarray(self.components_.T, V.dtype)
+        rows = exact_rows(V, basis, self.transform_tol)
+        block = KLBlock(V.columns, rows)
+        ratio_sums = block.ratio_sums(basis).T
+        self._numerator *= self.forget_factor
+        self._numerator += self.components_ * ratio_sums
+        self._denominator *= self.forget_factor
+        self._denominator += block.d[:, None]
+        alive = self._denominator > 0
+        new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
+        self._keep_components(np.where(alive, new, self.components_).astype(V.dtype))
+        self.n_steps_ += 1
+        return self
+
+    def _keep(self, found: Fit) -> None:
+        self._keep_components(found.H.T)
+        self._keep_statistics(found.W.sum(axis=0))
+        self.n_iter_ = found.rounds
+        self.kl_divergence_ = found.divergence
+        self.reconstruction_err_ = float(np.sqrt(2 * max(found.divergence, 0.0)))
+        self.kkt_residual_ = found.gap
+        self.status_ = str(found.status)
+        self.trace_ = found.trace
+
+    def _keep_statistics(self, weights: Array) -> None:
+        """What `partial_fit` goes on from: as if the components came from rows of these sums."""
+        self.n_steps_ = 0
+        self._denominator = np.asarray(weights, np.float64)[:, None]
+        self._numerator = self.components_ * self._denominator
+
+    def _keep_components(self, components: Array) -> None:
+        self.components_ = np.ascontiguousarray(components)
+        self.n_components_, self._n_features_out = (len(components),) * 2
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _rows_for(self, X: Any, H: Any) -> Array:
+        """W for a given H, nothing learnt."""
+        refuse_what_is_not_offered(self)
+        if H is None:
+            raise ValueError("update_H=False needs H.")
+        V = self._matrix(X, reset=True)
+        uniform = np.ones((V.shape[0], len(H)))
+        return exact_rows(V, custom_start(V, uniform, H, self.n_components).H, self.transform_tol)
+
+    # ---- using -------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Array:
+        """W of the convex row problems for the fitted components, certified row by row.
+
+        A row's answer depends on the row alone: order and batching change no bit.
+        """
+        check_is_fitted(self)
+        V = self._matrix(X, reset=False)
+        return exact_rows(V, np.ascontiguousarray(self.components_.T, V.dtype), self.transform_tol)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """W H."""
+        check_is_fitted(self)
+        W = np.asarray(X)
+        if W.ndim != 2 or W.shape[1] != self.n_components_:
+            raise ValueError(f"X has shape {W.shape}, expected (samples, {self.n_components_}).")
+        return np.asarray(W @ self.components_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """−D(V ‖ transform(V) H)/ΣV; higher is better, 0 is a perfect fit."""
+        W = self.transform(X)
+        V = self._matrix(X, reset=False)
+        block = KLBlock(V, np.ascontiguousarray(self.components_.T, V.dtype))
+        return -block.divergence(W) / V.total if V.total > 0 else 0.0
+
+    # ---- arguments ---------------------------------------------------------------------------
+
+    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
+        if getattr(X, "dtype", None) == np.dtype(object):  # numbers in objects
+            X = np.asarray(X).astype(np.float64)
+        dtype = self.dtype if reset else self.components_.dtype
+        matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return matrix
+
+    def _start(self, V: Matrix, seed: int, W: Any, H: Any) -> Factors:
+        custom = self.init == "custom"
+        if custom and (W is None or H is None):
+            raise ValueError("init='custom' needs both W and H.")
+        if not custom and (W is not None or H is not None):
+            raise ValueError(f"W and H are given but init is {self.init!r}: use init='custom'.")
+        if custom:
+            return custom_start(V, W, H, self.n_components)
+        rank = V.shape[1] if self.n_components in ("auto", None) else int(self.n_components)
+        init = self.init or ("nndsvda" if rank <= min(V.shape) else "random")
+        return Factors(*initial_factors(V, rank, seed, init))  # type: ignore[arg-type]
+
+
+def _print_record(record: Record) -> None:
+    if not np.isnan(record.gap):
+        print(  # noqa: T201 - what verbose asks for
+            f"round {record.round:5d}  passes {record.passes:8.1f}  {record.seconds:8.2f} s  "
+            f"KL {record.objective:.6e}  gap {record.gap:.2e}"
+        )

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""KLNMF: scikit-learn's contract, our promises, one sentence for every bad argument."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import oracles
+from sipower import KLNMF, Interrupted, non_negative_factorization
+from sipower.nmf import RULES
+
+V = oracles.counts(60, 40)
+SOLVERS = sorted(RULES)
+
+
+@parametrize_with_checks([KLNMF()])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# ---- what scikit-learn's NMF promises, for KL ----------------------------------------------------
+
+
+def quick(**options):
+    options = {"n_components": 3, "random_state": 0, "max_iter": 300, "tol": 1e-3, **options}
+    return KLNMF(**options)
+
+
+@pytest.mark.parametrize("init", [None, "random", "nndsvd", "nndsvda", "nndsvdar"])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_inits(init, layout):
+    model = quick(init=init)
+    W = model.fit_transform(layout(V))
+    assert W.shape == (60, 3)
+    assert model.components_.shape == (3, 40)
+    assert (W >= 0).all()
+    assert (model.components_ >= 0).all()
+    assert model.kl_divergence_ < 0.7 * oracles.divergence(
+        V, np.full((60, 1), 1.0), V.mean(0)[:, None] + 1e-9
+    )
+
+
+def test_custom_init_starts_where_it_is_told():
+    W0, H0 = oracles.factors(60, 40, 3)
+    model = quick(init="custom", solver="mu", max_iter=1, tol=0)
+    model.fit(V, W=W0, H=H0.T)
+    # One round: H first, then W.
+    H = (V / (W0 @ H0.T)).T @ W0 / W0.sum(0) * H0
+    scaled = H * (V.sum(0) / (H @ W0.sum(0)).clip(1e-300))[:, None]
+    np.testing.assert_allclose(model.components_.T, scaled, rtol=1e-10, atol=1e-12)
+    given = W0.copy()
+    model.fit(V, W=W0, H=H0.T)
+    np.testing.assert_array_equal(W0, given)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_ends_with_the_exact_rows(solver):
+    """fit_transform = fit + transform, bit for bit, and the numbers belong to that W."""
+    model = quick(solver=solver, max_iter=20, tol=0)
+    W = model.fit_transform(V)
+    assert W.tobytes() == model.transform(V).tobytes()
+    exact = oracles.divergence(V, W, model.components_.T)
+    assert model.kl_divergence_ == pytest.approx(exact, rel=1e-11)
+    assert model.reconstruction_err_ == pytest.approx(np.sqrt(2 * exact), rel=1e-11)
+    assert model.n_iter_ == 20
+    assert model.status_ == "max_rounds"
+
+
+def test_reconstruction_error_is_scikit_learns():
+    theirs = NMF(3, beta_loss="kullback-leibler", solver="mu", init="random", random_state=0)
+    theirs.set_params(max_iter=100, tol=0)
+    W = theirs.fit_transform(V)
+    model = quick(init="custom", max_iter=1, tol=0).fit(V, W=W, H=theirs.components_)
+    kl = theirs.reconstruction_err_**2 / 2
+    assert model.kl_divergence_ <= kl * (1 + 1e-9)
+    assert model.kl_divergence_ > 0.95 * kl
+
+
+def test_converged_means_certified_for_the_returned_factors():
+    model = quick(tol=1e-4, max_iter=5000, solver="ccd")
+    W = model.fit_transform(V)
+    assert model.status_ == "converged"
+    assert model.kkt_residual_ <= 1e-4
+    H = model.components_.T
+    both = 0.0
+    for data, basis, h in ((V, H, W), (V.T, W, H)):
+        d, c = basis.sum(0), data.sum(1)
+        fitted = h * (c / (h @ d).clip(1e-300))[:, None]
+        z = fitted @ basis.T
+        G = (np.divide(data, z, out=np.zeros_like(z), where=data > 0) @ basis) / d
+        both += (c * np.maximum(G.max(1) - 1, 0)).sum()
+    assert model.kkt_residual_ == pytest.approx(both / V.sum(), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_array])
+def test_dtype_is_preserved(dtype, layout):
+    model = quick()
+    W = model.fit_transform(layout(V).astype(dtype))
+    assert W.dtype == model.components_.dtype == dtype
+    assert model.transform(layout(V).astype(dtype)).dtype == dtype
+
+
+def test_integers_work_in_float64_and_dtype_can_be_chosen():
+    assert quick().fit_transform(V.astype(int)).dtype == np.float64
+    assert quick(dtype="float32").fit_transform(V.astype(int)).dtype == np.float32
+
+
+@pytest.mark.parametrize("solver", ["mu", "sci-pi", "ccd", "pgd"])
+def test_sparse_equals_dense(solver):
+    dense, sparse = (
+        quick(solver=solver, max_iter=15, tol=0).fit(f(V)) for f in (np.asarray, sp.csr_array)
+    )
+    np.testing.assert_allclose(dense.components_, sparse.components_, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_more_components_than_rows_or_columns(solver):
+    small = oracles.counts(6, 5) + 1
+    model = KLNMF(9, solver=solver, random_state=0, max_iter=30, tol=0).fit(small)
+    assert model.components_.shape == (9, 5)
+    assert np.isfinite(model.kl_divergence_)
+    with pytest.raises(ValueError, match="init='nndsvd' needs"):
+        KLNMF(9, init="nndsvd").fit(small)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_transform_depends_on_the_row_alone(layout):
+    """Any order and any batching of rows give the same bits."""
+    model = quick().fit(V)
+    whole = model.transform(layout(V))
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = model.transform(layout(V[order]))
+    assert shuffled.tobytes() == np.ascontiguousarray(whole[order]).tobytes()
+    pieces = [model.transform(layout(V[i : i + 7])) for i in range(0, 60, 7)]
+    assert np.vstack(pieces).tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("rank", [1, 3, 20, 70])
+def test_transform_is_optimal_for_every_row(layout, rank):
+    H = oracles.factors(60, 40, rank)[1].T.copy()
+    W, same, _ = non_negative_factorization(layout(V), H=H, update_H=False, n_components=rank)
+    np.testing.assert_array_equal(same, H)
+    for i in np.flatnonzero(V.sum(1) > 0)[:12]:
+        z = W[i] @ H
+        found = (z - V[i] * np.log(z, where=V[i] > 0, out=np.zeros_like(z))).sum()
+        q = np.divide(V[i], z, out=np.zeros_like(z), where=V[i] > 0)
+        G = (H @ q) / H.sum(1)
+        assert G.max() - 1 <= 1.1e-6
+        if rank <= 20:
+            assert found <= oracles.best_item(V[i], H.T)[0] + 1e-5 * V[i].sum()
+
+
+def test_components_are_untouched_by_transform():
+    model = quick().fit(V)
+    before = model.components_.tobytes()
+    model.transform(oracles.counts(20, 40, seed=5))
+    assert model.components_.tobytes() == before
+
+
+def test_score_and_inverse_transform():
+    model = quick().fit(V)
+    W = model.transform(V)
+    np.testing.assert_allclose(model.inverse_transform(W), W @ model.components_)
+    expected = -oracles.divergence(V, W, model.components_.T) / V.sum()
+    assert model.score(V) == pytest.approx(expected, rel=1e-9)
+    better = KLNMF(8, random_state=0, tol=0, max_iter=100).fit(V)
+    assert better.score(V) > model.score(V)
+
+
+def test_frames_names_and_set_output():
+    frame = pd.DataFrame(V, columns=[f"gene{j}" for j in range(40)])
+    model = quick().set_output(transform="pandas").fit(frame)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert list(model.transform(frame).columns) == ["klnmf0", "klnmf1", "klnmf2"]
+    assert list(model.get_feature_names_out()) == ["klnmf0", "klnmf1", "klnmf2"]
+
+
+def test_partial_fit_approaches_fit():
+    rng = np.random.default_rng(0)
+    big = rng.poisson(rng.gamma(0.3, 3, (1200, 3)) @ rng.gamma(0.3, 3, (3, 30))).astype(float)
+    model = KLNMF(3, random_state=0, forget_factor=0.9)
+    for _ in range(12):
+        for i in range(0, 1200, 100):
+            model.partial_fit(big[i : i + 100])
+    assert model.n_steps_ == 144
+    best = KLNMF(3, random_state=0, tol=1e-5, max_iter=3000).fit(big)
+    assert model.score(big) > best.score(big) * 1.05  # scores are negative
+
+
+def test_partial_fit_goes_on_from_fit():
+    model = quick().fit(V)
+    before = model.score(V)
+    model.partial_fit(V)
+    assert model.score(V) >= before - 1e-3
+
+
+def test_the_call_that_cnmf_makes():
+    W, H, n_iter = non_negative_factorization(
+        V,
+        n_components=4,
+        init="random",
+        beta_loss="kullback-leibler",
+        solver="mu",
+        tol=1e-4,
+        max_iter=1000,
+        random_state=14,
+    )
+    assert W.shape == (60, 4)
+    assert H.shape == (4, 40)
+    assert 1 <= n_iter <= 1000
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_same_seed_same_bits_for_any_threads(solver, monkeypatch):
+    monkeypatch.setattr("sipower.kernels.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("sipower.matrix.LEAST_BLOCK", 64)
+    one, two = (quick(solver=solver, n_jobs=n, max_iter=8, tol=0).fit(V) for n in (1, 2))
+    assert one.components_.tobytes() == two.components_.tobytes()
+
+
+def test_not_converged_warns_with_the_gap():
+    with pytest.warns(ConvergenceWarning, match=r"gap is \d.*tol is 1\.00e-09"):
+        quick(tol=1e-9, max_iter=3).fit(V)
+
+
+def test_max_time_stops_and_says_so():
+    model = quick(tol=0, max_iter=10**9, max_time=0.05).fit(V)
+    assert model.status_ == "max_seconds"
+    assert np.isfinite(model.kl_divergence_)
+
+
+def test_ctrl_c_leaves_a_usable_model(monkeypatch):
+    model = quick(solver="mu", tol=0, max_iter=1000, verbose=1)
+
+    def on_round(record):
+        if record.round == 7:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sipower.estimators.klnmf._print_record", on_round)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(V)
+    assert isinstance(caught.value, Interrupted)
+    assert model.status_ == "interrupted"
+    assert model.n_iter_ == 7
+    assert model.transform(V).shape == (60, 3)
+
+
+def test_verbose_prints_lines(capsys):
+    quick(verbose=1).fit(V)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all("gap" in line and "KL" in line for line in lines)
+
+
+def test_pickle_and_clone():
+    model = quick().fit(V)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.transform(V).tobytes() == model.transform(V).tobytes()
+    assert not hasattr(clone(model), "components_")
+
+
+def test_all_zero_data_and_rows():
+    model = KLNMF(2, random_state=0).fit(np.zeros((4, 3)))
+    assert (model.transform(np.zeros((2, 3))) == 0).all()
+    assert model.kl_divergence_ == 0
+    assert model.score(np.zeros((4, 3))) == 0
+    W = quick().fit_transform(V)
+    assert (W[V.sum(1) == 0] == 0).all()
+
+
+BAD = {
+    "n_components": ({"n_components": 0}, "n_components"),
+    "solver": ({"solver": "newton"}, "solver"),
+    "solver cd": ({"solver": "cd"}, "solver='cd' is for the Frobenius norm"),
+    "init": ({"init": "best"}, "init"),
+    "init without factors": ({"init": "custom"}, "init='custom' needs both W and H"),
+    "tol": ({"tol": -1.0}, "tol"),
+    "max_iter": ({"max_iter": 0}, "max_iter"),
+    "max_time": ({"max_time": -1}, "max_time"),
+    "random_state": ({"random_state": "x"}, "random_state"),
+    "n_jobs": ({"n_jobs": 1.5}, "n_jobs"),
+    "dtype": ({"dtype": "int32"}, "choose float32 or float64"),
+    "transform_tol": ({"transform_tol": 0.0}, "transform_tol"),
+    "forget_factor": ({"forget_factor": 2.0}, "forget_factor"),
+    "verbose": ({"verbose": -1}, "verbose"),
+    "beta_loss": ({"beta_loss": "frobenius"}, "beta_loss is 'frobenius'"),
+    "beta_loss as number": ({"beta_loss": 0.5}, "beta_loss is 0.5"),
+    "alpha_W": ({"alpha_W": 0.1}, "Penalties are not offered yet"),
+    "alpha_H": ({"alpha_H": 0.1}, "Penalties are not offered yet"),
+    "l1_ratio": ({"l1_ratio": 2.0}, "l1_ratio"),
+    "shuffle": ({"shuffle": "yes"}, "shuffle"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_arguments_get_one_sentence(what):
+    options, message = BAD[what]
+    with pytest.raises(ValueError, match=message) as caught:
+        KLNMF(**{"n_components": 2, **options}).fit(V)
+    assert "\n" not in str(caught.value)
+
+
+W0, H0 = oracles.factors(60, 40, 3)
+BAD_STARTS = {
+    "only W": (W0, None, "needs both"),
+    "W of another shape": (W0[:5], H0.T, r"W has shape \(5, 3\), expected \(60, 3\)"),
+    "H of another shape": (W0, H0, r"H has shape \(40, 3\), expected \(3, 40\)"),
+    "negative": (-W0, H0.T, "W must be finite and non-negative"),
+    "NaN": (W0, H0.T * np.nan, "H must be finite and non-negative"),
+    "zero": (W0, H0.T * 0, "H is zero everywhere"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_STARTS)
+def test_bad_starts_get_one_sentence(what):
+    W, H, message = BAD_STARTS[what]
+    with pytest.raises(ValueError, match=message):
+        KLNMF(3, init="custom").fit(V, W=W, H=H)
+
+
+def test_other_misuse():
+    with pytest.raises(ValueError, match="use init='custom'"):
+        KLNMF(3).fit(V, W=W0, H=H0.T)
+    with pytest.raises(NotFittedError):
+        KLNMF(3).transform(V)
+    model = quick().fit(V)
+    with pytest.raises(ValueError, match="39 features"):
+        model.transform(V[:, 1:])
+    with pytest.raises(ValueError, match=r"expected \(samples, 3\)"):
+        model.inverse_transform(np.ones((2, 5)))
+    with pytest.raises(ValueError, match="update_H=False needs H"):
+        non_negative_factorization(V, update_H=False)
+    with pytest.raises(ValueError, match=r"Negative values in data: entry \(0, 0\)"):
+        model.transform(-V - 1)

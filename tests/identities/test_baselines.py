@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Coordinate descent, projected gradient and exact items against their formulas."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from sipower import Stop, as_matrix, solve
+from sipower.nmf import CCD, MU, PGD, RULES, SCD, Alternating, Factorization, Half, OnBlock
+from sipower.nmf.pgd import projected_step
+from sipower.nmf.rule import Turn
+from sipower.problems import KLBlock
+
+TURN = Turn(step=1.0, seed=3, round=2, side=1)
+LAYOUTS = [np.asarray, sp.csr_array]
+
+
+def example(n=7, m=150, rank=5, seed=0):
+    V = oracles.counts(n, m, seed=seed)
+    W, H = oracles.factors(n, m, rank, seed)
+    keep = V.sum(1) > 0
+    return V[keep], H, W[keep]
+
+
+def coordinate_by_formula(block, h, k):
+    """CCD's coordinate as a projected gradient step with α_k = t/Σ v b²/z², h given per item."""
+    V, B = block.V.array if block.V.dense else block.V.array.toarray(), block.B
+    z = h @ B.T
+    ratio = np.where(V > 0, B[:, k] / z, 0)
+    curvature = (V * ratio**2).sum(1)
+    newton = (B[:, k].sum() - (V * ratio).sum(1)) / curvature
+    damping = np.where(newton > 0, 1 / (1 + ratio.max(1) * newton), 1)
+    alpha = np.zeros_like(h)
+    alpha[:, k] = damping / curvature
+    return projected_step(block, h, alpha)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_ccd_is_a_sequence_of_projected_gradient_steps(layout):
+    V, H, W = example()
+    block = KLBlock(layout(V), H)
+    expected = block.scale_to_mass(W)
+    for k in range(5):
+        expected = coordinate_by_formula(block, expected, k)
+    np.testing.assert_allclose(CCD().update(block, W, TURN), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_mu_is_a_projected_gradient_step(layout):
+    V, H, W = example()
+    block = KLBlock(layout(V), H)
+    fitted = block.scale_to_mass(W)
+    step = projected_step(block, fitted, fitted / block.d)
+    np.testing.assert_allclose(MU().update(block, W, TURN), step, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD(), CCD(sweeps=3)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_step_descends(rule, layout, dtype):
+    V, H, _ = example()
+    block = KLBlock(as_matrix(layout(V), dtype=dtype), H)
+    h = np.full((len(V), 5), 1e-3, dtype)
+    h[:, 0] = 5  # far from the optimum: undamped Newton steps would leave the domain
+    before = block.divergence(block.scale_to_mass(h))
+    for t in range(12):
+        h = rule.update(block, h, TURN._replace(round=t))
+        after = block.divergence(h)
+        assert after <= before + 8 * np.finfo(dtype).eps * (V.sum() + before)
+        before = after
+
+
+@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD()])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_optimum_of_the_original_problem_is_reached(rule, layout):
+    V, H, W = example(n=4)
+    block = KLBlock(layout(V), H)
+    found = solve(Half(block), OnBlock(rule), W, stop=Stop(1e-9, rounds=20_000))
+    assert found.residual <= 1e-9
+    for j in range(len(V)):
+        z = H @ found.x[j]
+        best = oracles.best_item(V[j], H)[0]
+        assert (z - V[j] * np.log(z)).sum() == pytest.approx(best, rel=1e-8, abs=1e-8 * V.sum())
+
+
+def test_cancelling_terms_never_reach_zero():
+    """A term met by one component only: an undamped step down would make its z negative."""
+    V = np.array([[1.0, 100.0]])
+    B = np.array([[1e-4, 0.0], [1.0, 1.0]])
+    block = KLBlock(V, B)
+    h = np.array([[90.0, 90.0]])
+    for rule in (CCD(), SCD(), PGD()):
+        x = h
+        for t in range(200):
+            x = rule.update(block, x, TURN._replace(round=t))
+            assert np.isfinite(block.divergence(x))
+        assert block.gaps(x).sum() < 1e-6 * V.sum() or isinstance(rule, PGD)
+
+
+def test_random_order_is_drawn_from_the_key():
+    V, H, W = example()
+    block = KLBlock(V, H)
+    a, b, c = (SCD().update(block, W, TURN._replace(seed=s)) for s in (1, 1, 2))
+    assert a.tobytes() == b.tobytes()
+    assert a.tobytes() != c.tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rank", [1, 2, 19, 20, 63, 65, 200])
+def test_exact_items_are_certified(layout, rank):
+    V = oracles.counts(25, 90, rank=6)
+    H = oracles.factors(25, 90, rank)[1]
+    block = KLBlock(layout(V), H)
+    h, reached = block.solution(1e-9)
+    assert reached.max() <= 1e-9
+    assert block.gaps(h).sum() <= 2e-9 * V.sum()
+    assert (h[V.sum(1) == 0] == 0).all()
+
+
+def test_exact_items_of_hard_bases():
+    """Equal columns, zero columns, disjoint supports, tiny and huge scales."""
+    V = oracles.counts(20, 30) + 1
+    base = oracles.factors(20, 30, 4)[1]
+    bases = {
+        "equal columns": base[:, [0, 0, 1, 1, 2]],
+        "zero column": np.column_stack([base, np.zeros(30)]),
+        "disjoint": np.repeat(np.eye(3), 10, axis=0) + 1e-300,
+        "tiny": base * 1e-150,
+        "huge": base * 1e150,
+        "sparse": np.where(base > 0.6, base, 1e-9),
+    }
+    for name, H in bases.items():
+        h, reached = KLBlock(V, H).solution(1e-7)
+        assert np.isfinite(h).all(), name
+        assert reached.max() <= 1e-7, name
+
+
+@pytest.mark.parametrize("name", ["ccd", "scd"])
+def test_coordinate_descent_needs_far_fewer_passes_than_mu(name):
+    V = oracles.counts(80, 60, rank=5)
+    problem = Factorization(V, 5)
+    start = solve(problem, Alternating(MU()), stop=Stop(0, rounds=5)).x
+    mu = solve(problem, Alternating(MU()), start, stop=Stop(1e-3, rounds=20_000))
+    cd = solve(problem, Alternating(RULES[name]()), start, stop=Stop(1e-3, rounds=20_000))
+    assert cd.residual <= 1e-3
+    assert cd.passes <= mu.passes / 4
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="sweeps is 0"):
+        CCD(sweeps=0)
