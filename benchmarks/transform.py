@@ -39,10 +39,12 @@ def transform_speed() -> None:
 def passes_to_gap(tol: float = 1e-3) -> None:
     V = paper_data("kos")
     problem, x0 = Factorization(as_matrix(V), RANK), common_start(V)
-    mu = solve(problem, Alternating(MU()), x0, stop=Stop(tol, passes=60_000))
+    mu = solve(problem, Alternating(MU()), x0, stop=Stop(tol, rounds=None, passes=60_000))
     print(f"KOS, gap {tol}: mu {mu.passes:.0f} passes ({mu.status}, gap {mu.residual:.1e})")
     for name in ("ccd", "scd", "auto", "pgd"):
-        run = solve(problem, Alternating(RULES[name]()), x0, stop=Stop(tol, passes=6_000))
+        run = solve(
+            problem, Alternating(RULES[name]()), x0, stop=Stop(tol, rounds=None, passes=6_000)
+        )
         print(
             f"KOS, gap {tol}: {name} {run.passes:.0f} passes ({run.status}, gap "
             f"{run.residual:.1e}), 1/{mu.passes / run.passes:.0f} of mu; D {run.value:.0f} "

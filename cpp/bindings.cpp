@@ -314,17 +314,15 @@ void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t
 struct EpochPlan {
     Epoch view{};
     Array<const int64_t> elements;
+    int64_t largest_element = -1;
 };
 
 template <class T, class Data>
 void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
            Vector<const double> c, const EpochPlan& plan) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
-    if constexpr (std::is_same_v<Data, CsrData>) {
-        const int64_t nnz = V.view.indptr[V.view.items];
-        for (int64_t t = 0; t < plan.view.length * plan.view.elements_count; ++t)
-            require(plan.view.elements[t] >= 0 && plan.view.elements[t] < nnz, "a drawn element is out of range");
-    }
+    if constexpr (std::is_same_v<Data, CsrData>)
+        require(plan.largest_element < V.view.indptr[V.view.items], "a drawn element is out of range");
     nb::gil_scoped_release release;
     if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().epoch_csr(V.view, B.view, which, plan.view);
     else kernels<T>().epoch_dense(V.view, B.view, which, plan.view);
@@ -353,7 +351,7 @@ nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, boo
     std::vector<int64_t> indptr(static_cast<size_t>(from.items) + 1);
     std::vector<int32_t> indices, order, swaps, at;
     std::vector<T> picked;
-    std::vector<double> upto, factor;
+    std::vector<double> weight, upto, factor;
     const size_t expected = static_cast<size_t>(share * static_cast<double>(from.indptr[from.items])) + indptr.size();
     indices.reserve(expected), picked.reserve(expected);
     Place where = place_of(place);
@@ -367,10 +365,11 @@ nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, boo
         Random random({std::get<0>(key), std::get<1>(key)}, where);
         int64_t count = s;
         if (weighted) {
-            upto.assign(values + first, values + first + n);
+            weight.assign(values + first, values + first + n);
+            upto = weight;
             for (int64_t i = 1; i < n; ++i) upto[static_cast<size_t>(i)] += upto[static_cast<size_t>(i) - 1];
-            if (replace) draw_weighted(random, upto.data(), n, s, at.data(), factor.data());
-            else count = draw_systematic(random, upto.data(), n, s, at.data(), factor.data());
+            if (replace) draw_weighted(random, weight.data(), upto.data(), n, s, at.data(), factor.data());
+            else count = draw_systematic(random, weight.data(), upto.back(), n, s, at.data(), factor.data());
         } else {
             if (replace) draw_repeated(random, n, s, at.data());
             else draw_distinct(random, n, s, order.data(), swaps.data(), at.data());
@@ -445,6 +444,10 @@ NB_MODULE(_kernels, m) {
                           scheme == "weighted" ? Scheme::weighted : scheme == "elements" ? Scheme::elements : Scheme::stratified,
                           replace, {std::get<0>(key), std::get<1>(key)}, round, side,
                           elements.data(), scheme == "elements" ? static_cast<int64_t>(elements.shape(1)) : 0};
+            for (int64_t t = 0; t < length * self->view.elements_count; ++t) {
+                require(elements.data()[t] >= 0, "a drawn element is out of range");
+                self->largest_element = std::max(self->largest_element, elements.data()[t]);
+            }
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));

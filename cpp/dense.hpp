@@ -237,134 +237,137 @@ template <class T> void gaps_dense(const Dense& V, const Basis<T>& B, const Item
     visit_dense(V, B, items, Certify<T>{B, items, out});
 }
 
-// The rows of the basis that the inner steps 1 ... m-1 draw, shared by all items, packed as panels.
-template <class T> class Samples {
+// The rows of the basis that one inner step draws, shared by all items, packed as a panel.
+template <class T> class Sample {
 public:
-    Samples(const Basis<T>& B, const Epoch& e)
-        : s(batch_size(e.batch, B.n)), tiles((s + TILE - 1) / TILE), index(e.length * s),
-          rows_(e.length * tiles * TILE * B.width), tiles_(e.length * tiles * TILE * B.k), B_(B) {
-        Buffer<int32_t> order(B.n), swaps(s);
-        for (int64_t i = 0; i < B.n; ++i) order[i] = static_cast<int32_t>(i);
-        for (int64_t t = 1; t < e.length; ++t) {
-            Random random(e.key, {e.round, e.side, 0, static_cast<uint64_t>(t)});
-            if (e.replace) draw_repeated(random, B.n, s, index.get() + t * s);
-            else draw_distinct(random, B.n, s, order.get(), swaps.get(), index.get() + t * s);
-            pack(t);
+    Sample(const Basis<T>& B, const Epoch& e)
+        : s(batch_size(e.batch, B.n)), tiles((s + TILE - 1) / TILE), index(s), B_(B), e_(e), order_(B.n),
+          swaps_(s), rows_(tiles * TILE * B.width), tiles_(tiles * TILE * B.k) {
+        for (int64_t i = 0; i < B.n; ++i) order_[i] = static_cast<int32_t>(i);
+    }
+    void draw(int64_t t) {
+        Random random(e_.key, {e_.round, e_.side, 0, static_cast<uint64_t>(t)});
+        if (e_.replace) draw_repeated(random, B_.n, s, index.get());
+        else draw_distinct(random, B_.n, s, order_.get(), swaps_.get(), index.get());
+        for (int64_t i = 0; i < s; ++i) {
+            const T* from = B_.rows + static_cast<int64_t>(index[i]) * B_.width;
+            T* tile = tiles_.get() + i / TILE * TILE * B_.k;
+            std::memcpy(rows_.get() + i * B_.width, from, static_cast<size_t>(B_.width) * sizeof(T));
+            for (int a = 0; a < B_.k; ++a) tile[a * TILE + i % TILE] = from[a];
         }
     }
-    const T* rows(int64_t t, int64_t tile) { return rows_.get() + (t * tiles + tile) * TILE * B_.width; }
-    const T* columns(int64_t t, int64_t tile) { return tiles_.get() + (t * tiles + tile) * TILE * B_.k; }
+    const T* rows(int64_t tile) { return rows_.get() + tile * TILE * B_.width; }
+    const T* columns(int64_t tile) { return tiles_.get() + tile * TILE * B_.k; }
 
     const int64_t s, tiles;
     Buffer<int32_t> index;
 
 private:
-    void pack(int64_t t) {
-        for (int64_t i = 0; i < s; ++i) {
-            const T* from = B_.rows + static_cast<int64_t>(index[t * s + i]) * B_.width;
-            T* row = rows_.get() + (t * tiles * TILE + i) * B_.width;
-            T* tile = tiles_.get() + (t * tiles + i / TILE) * TILE * B_.k;
-            std::memcpy(row, from, static_cast<size_t>(B_.width) * sizeof(T));
-            for (int a = 0; a < B_.k; ++a) tile[a * TILE + i % TILE] = from[a];
-        }
-    }
-    Buffer<T> rows_, tiles_;
     const Basis<T>& B_;
+    const Epoch& e_;
+    Buffer<int32_t> order_, swaps_;
+    Buffer<T> rows_, tiles_;
 };
 
-// The inner steps of an epoch on one group of items.
-template <class T> class GroupEpoch {
+// One epoch on the items of a block: full gradient, then the inner steps, all items together.
+template <class T> class BlockEpoch {
 public:
-    GroupEpoch(const Dense& V, const Basis<T>& B, const Epoch& e)
-        : V_(V), B_(B), e_(e), pass_(V, B), samples_(B, e), y_(GROUP * B.width), y0_(GROUP * B.width),
-          G0_(GROUP * B.width), gS_(GROUP * B.width), gS0_(GROUP * B.width), u_(GROUP * B.width) {}
+    BlockEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
+        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), groups_(items.begin, items.end, B.width),
+          u_(room()), y_(room()), y0_(room()), G0_(room()), gS_(GROUP * B.width), gS0_(GROUP * B.width),
+          q0_(groups_.count * GROUP * V.others), live_(groups_.count * GROUP) {}
 
-    void run(int64_t first, int count, double* u, const double* c, const double* g, const T* q0) {
-        bool live[GROUP] = {};
-        for (int j = 0; j < count; ++j) {
-            if (!(c[j] > 0)) continue;
-            live[j] = true;
-            item(j).start(B_, u + j * B_.width, c[j]);
-            multiplier(B_, g + j * B_.width, item(j).G0);
-            // At t = 0 the batch cancels (y = y0): the step is the full one.
-            item(j).inner_step(item(j).G0, item(j).G0, 1.0, e_, B_.width);
-        }
+    void run() {
+        start();
+        Sample<T> sample(B_, e_);
         for (int64_t t = 1; t < e_.length; ++t) {
-            for (int j = 0; j < count; ++j) item(j).factor(B_, c[j], u_.get() + j * B_.width);
-            sum_sample(first, count, t, q0);
-            for (int j = 0; j < count; ++j) {
-                const double cosine = item(j).cosine(B_.width);
-                live[j] = live[j] && cosine >= 0.5;
-                if (!live[j]) continue;
-                multiplier(B_, gS_.get() + j * B_.width, gS_.get() + j * B_.width);
-                multiplier(B_, gS0_.get() + j * B_.width, gS0_.get() + j * B_.width);
-                item(j).inner_step(gS_.get() + j * B_.width, gS0_.get() + j * B_.width, 1 / cosine, e_, B_.width);
-            }
+            sample.draw(t);
+            for (int64_t a = 0; a < groups_.count; ++a) inner_steps(a, sample);
         }
-        for (int j = 0; j < count; ++j)
-            if (c[j] > 0) item(j).factor(B_, c[j], u + j * B_.width);
+        for (int64_t j = items_.begin; j < items_.end; ++j) {
+            if (!(items_.c[j] > 0)) continue;
+            double* u = u_.get() + (j - items_.begin) * B_.width;
+            item(j - items_.begin).factor(B_, items_.c[j], u);
+            put(B_, u, items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
+        }
     }
 
 private:
-    EpochItem item(int j) {
-        return {y_.get() + j * B_.width, y0_.get() + j * B_.width, G0_.get() + j * B_.width};
+    int64_t room() const { return groups_.count * GROUP * B_.width; }
+    EpochItem item(int64_t i) {
+        return {y_.get() + i * B_.width, y0_.get() + i * B_.width, G0_.get() + i * B_.width};
     }
-    // gS = factor sum v b / z at the point, gS0 = factor sum q0 b, over the sample of inner step t
-    void sum_sample(int64_t first, int count, int64_t t, const T* q0) {
-        const T factor = static_cast<T>(static_cast<double>(B_.n) / static_cast<double>(samples_.s));
-        for (int a = 0; a < GROUP * B_.width; ++a) gS_[a] = gS0_[a] = 0;
-        for (int64_t tile = 0; tile < samples_.tiles; ++tile) {
-            const int64_t at = tile * TILE, left = samples_.s - at;
+    // Anchor, its full gradient, and the first step: at t = 0 the batch cancels (y = y0).
+    void start() {
+        for (int64_t i = 0; i < items_.end - items_.begin; ++i) {
+            double* u = u_.get() + i * B_.width;
+            scale_to_mass(B_, items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);
+            for (int k = 0; k < B_.k; ++k) groups_.u[i * B_.width + k] = static_cast<T>(u[k]);
+        }
+        Buffer<double> sums(room());
+        for_groups(V_, groups_, [&](int64_t a, int64_t first, int count, int64_t from) {
+            const int64_t at = a * GROUP * B_.width;
+            pass_.ratio_sums(first, count, from, groups_.u.get() + at, sums.get() + at, q0_.get() + a * GROUP * V_.others);
+        });
+        for (int64_t i = 0; i < items_.end - items_.begin; ++i) {
+            live_[i] = items_.c[items_.begin + i] > 0;
+            if (!live_[i]) continue;
+            item(i).start(B_, u_.get() + i * B_.width, items_.c[items_.begin + i]);
+            multiplier(B_, sums.get() + i * B_.width, item(i).G0);
+            item(i).inner_step(item(i).G0, item(i).G0, 1.0, e_, B_.width);
+        }
+    }
+    void inner_steps(int64_t a, Sample<T>& sample) {
+        const int64_t first = a * GROUP;
+        const int count = pass_.members(items_.begin + first, items_.end);
+        for (int j = 0; j < count; ++j)
+            item(first + j).factor(B_, items_.c[items_.begin + first + j], groups_.u.get() + (first + j) * B_.width);
+        sum_sample(first, count, sample);
+        for (int j = 0; j < count; ++j) {
+            const double cosine = item(first + j).cosine(B_.width);
+            live_[first + j] = live_[first + j] && cosine >= 0.5;
+            if (!live_[first + j]) continue;
+            double *GS = gS_.get() + j * B_.width, *GS0 = gS0_.get() + j * B_.width;
+            multiplier(B_, GS, GS);
+            multiplier(B_, GS0, GS0);
+            item(first + j).inner_step(GS, GS0, 1 / cosine, e_, B_.width);
+        }
+    }
+    // gS = factor sum v b / z at the point, gS0 = factor sum q0 b, over the sample
+    void sum_sample(int64_t first, int count, Sample<T>& sample) {
+        const T factor = static_cast<T>(static_cast<double>(B_.n) / static_cast<double>(sample.s));
+        for (int i = 0; i < GROUP * B_.width; ++i) gS_[i] = gS0_[i] = 0;
+        for (int64_t tile = 0; tile < sample.tiles; ++tile) {
+            const int64_t left = sample.s - tile * TILE;
             const int n = static_cast<int>(left < TILE ? left : TILE);
-            const int32_t* index = samples_.index.get() + t * samples_.s + at;
+            const int32_t* index = sample.index.get() + tile * TILE;
             T v[GROUP * TILE] = {}, r[GROUP * TILE] = {};
             for (int j = 0; j < count; ++j)
                 for (int i = 0; i < n; ++i) {
                     T one;
-                    v[j * TILE + i] = factor * *read_values(V_.values, (first + j) * V_.others + index[i], 1, &one);
-                    r[j * TILE + i] = factor * q0[j * V_.others + index[i]];
+                    const int64_t row = (items_.begin + first + j) * V_.others;
+                    v[j * TILE + i] = factor * *read_values(V_.values, row + index[i], 1, &one);
+                    r[j * TILE + i] = factor * q0_[(first + j) * V_.others + index[i]];
                 }
-            pass_.sample_sums(samples_.rows(t, tile), samples_.columns(t, tile), v, r, n, u_.get(),
+            pass_.sample_sums(sample.rows(tile), sample.columns(tile), v, r, n, groups_.u.get() + first * B_.width,
                               gS_.get(), gS0_.get());
         }
     }
 
     const Dense& V_;
     const Basis<T>& B_;
+    const Items<T>& items_;
     const Epoch& e_;
     DensePass<T> pass_;
-    Samples<T> samples_;
-    Buffer<double> y_, y0_, G0_, gS_, gS0_;
-    Buffer<T> u_;
+    Groups<T> groups_;
+    Buffer<double> u_, y_, y0_, G0_, gS_, gS0_;
+    Buffer<T> q0_;
+    Buffer<bool> live_;
 };
 
 template <class T>
 void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
-    DensePass<T> pass(V, B);
-    GroupEpoch<T> inner(V, B, e);
-    Groups<T> groups(items.begin, items.end, B.width);
-    Buffer<double> u(groups.count * GROUP * B.width), sums(groups.count * GROUP * B.width);
-    Buffer<T> q0(groups.count * GROUP * V.others);
-    for (int64_t j = items.begin; j < items.end; ++j) {
-        const int64_t at = (j - items.begin) * B.width;
-        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get() + at);
-        for (int i = 0; i < B.k; ++i) groups.u[at + i] = static_cast<T>(u[at + i]);
-    }
-    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
-        const int64_t at = a * GROUP * B.width;
-        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at,
-                        q0.get() + a * GROUP * V.others);
-    });
-    for (int64_t a = 0; a < groups.count; ++a) {
-        const int64_t first = items.begin + a * GROUP, at = a * GROUP * B.width;
-        inner.run(first, pass.members(first, items.end), u.get() + at, items.c + first,
-                  sums.get() + at, q0.get() + a * GROUP * V.others);
-    }
-    for (int64_t j = items.begin; j < items.end; ++j) {
-        if (!(items.c[j] > 0)) continue;
-        T* out = items.out + j * B.k;
-        put(B, u.get() + (j - items.begin) * B.width, items.h + j * B.k, items.c[j], out);
-    }
+    BlockEpoch<T>(V, B, items, e).run();
 }
 
 }  // namespace

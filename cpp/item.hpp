@@ -103,7 +103,7 @@ template <class T> struct Certify {
         double largest = 1;
         for (int i = 0; i < B.k; ++i) {
             const double G = g[i] * B.inverse[i];
-            largest = G > largest ? G : largest;
+            largest = G <= largest ? largest : G;  // NaN is not passed over
         }
         out[j] = items.c[j] * (largest - 1);
     }

@@ -90,9 +90,9 @@ static inline void draw_repeated(Random random, int64_t n, int64_t s, int32_t* o
 }
 
 // s draws with replacement, position i with probability w_i / sum(w): unbiased factor
-// sum(w) / (s w_i). `upto` holds the running sums of w.
-static inline void draw_weighted(Random random, const double* upto, int64_t n, int64_t s,
-                                 int32_t* out, double* factor) {
+// sum(w) / (s w_i). `upto` holds the running sums of w > 0.
+static inline void draw_weighted(Random random, const double* w, const double* upto, int64_t n,
+                                 int64_t s, int32_t* out, double* factor) {
     for (int64_t t = 0; t < s; ++t) {
         const double mark = random.uniform() * upto[n - 1];
         int64_t low = 0, high = n - 1;
@@ -101,21 +101,20 @@ static inline void draw_weighted(Random random, const double* upto, int64_t n, i
             if (upto[middle] <= mark) low = middle + 1; else high = middle;
         }
         out[t] = static_cast<int32_t>(low);
-        factor[t] = upto[n - 1] / (static_cast<double>(s) * (upto[low] - (low ? upto[low - 1] : 0.0)));
+        factor[t] = upto[n - 1] / (static_cast<double>(s) * w[low]);
     }
 }
 
 // About s distinct positions, i with inclusion probability pi_i = min(1, tau w_i), sum(pi) = s:
 // systematic sampling, unbiased factor 1 / pi_i. Returns how many were drawn (s or s +- 1).
-static inline int64_t draw_systematic(Random random, const double* upto, int64_t n, int64_t s,
-                                      int32_t* out, double* factor) {
+static inline int64_t draw_systematic(Random random, const double* w, double total, int64_t n,
+                                      int64_t s, int32_t* out, double* factor) {
     // tau by fixed point: positions with tau w_i >= 1 are certain, the rest share what is left.
-    double tau = static_cast<double>(s) / upto[n - 1];
+    double tau = static_cast<double>(s) / total;
     for (int pass = 0; pass < 64; ++pass) {
         double certain = 0, mass = 0;
         for (int64_t i = 0; i < n; ++i) {
-            const double w = upto[i] - (i ? upto[i - 1] : 0.0);
-            if (tau * w >= 1) certain += 1; else mass += w;
+            if (tau * w[i] >= 1) certain += 1; else mass += w[i];
         }
         const double next = mass > 0 ? (static_cast<double>(s) - certain) / mass : tau;
         if (!(next > tau)) break;
@@ -124,8 +123,7 @@ static inline int64_t draw_systematic(Random random, const double* upto, int64_t
     double sum = 0, mark = random.uniform();
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) {
-        const double w = upto[i] - (i ? upto[i - 1] : 0.0);
-        const double pi = tau * w < 1 ? tau * w : 1.0;
+        const double pi = tau * w[i] < 1 ? tau * w[i] : 1.0;
         sum += pi;
         if (mark < sum && count < n) {
             out[count] = static_cast<int32_t>(i);

@@ -106,9 +106,9 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
     }
 }
 
-// q = v / z; where a zero meets a zero the quotient is zero.
+// q = v / z; a zero over a zero is zero, and no quotient overflows.
 template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
-    const T tiny = sizeof(T) == 4 ? T(1.2e-38) : T(2.3e-308);
+    const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
     for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
 }
 
@@ -283,7 +283,8 @@ template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>
 template <class T> class ItemSampler {
 public:
     ItemSampler(const Csr& V, const Epoch& e, int64_t longest)
-        : V_(V), e_(e), order_(longest), swaps_(longest), upto_(e.scheme == Scheme::weighted ? longest : 0) {
+        : V_(V), e_(e), order_(longest), swaps_(longest), weight_(e.scheme == Scheme::weighted ? longest : 0),
+          upto_(e.scheme == Scheme::weighted ? longest : 0) {
         for (int64_t i = 0; i < longest; ++i) order_[i] = static_cast<int32_t>(i);
     }
 
@@ -294,18 +295,19 @@ public:
         double sum = 0;
         T one;
         for (int64_t i = 0; i < n_; ++i) {
-            sum += static_cast<double>(*read_values(V_.values, V_.indptr[item] + i, 1, &one));
-            upto_[i] = sum;
+            weight_[i] = static_cast<double>(*read_values(V_.values, V_.indptr[item] + i, 1, &one));
+            upto_[i] = sum += weight_[i];
         }
     }
 
-    int64_t draw(int64_t inner, int32_t* at, double* factor) {
-        if (e_.scheme == Scheme::elements) return pick_elements(inner, at, factor);
+    // Fills at most `room` places.
+    int64_t draw(int64_t inner, int64_t room, int32_t* at, double* factor) {
+        if (e_.scheme == Scheme::elements) return pick_elements(inner, room, at, factor);
         const int64_t s = batch_size(e_.batch, n_);
         Random random(e_.key, {e_.round, e_.side, static_cast<uint64_t>(item_), static_cast<uint64_t>(inner)});
         if (e_.scheme == Scheme::weighted) {
-            if (!e_.replace) return draw_systematic(random, upto_.get(), n_, s, at, factor);
-            draw_weighted(random, upto_.get(), n_, s, at, factor);
+            if (!e_.replace) return draw_systematic(random, weight_.get(), upto_[n_ - 1], n_, s, at, factor);
+            draw_weighted(random, weight_.get(), upto_.get(), n_, s, at, factor);
             return s;
         }
         if (e_.replace) draw_repeated(random, n_, s, at);
@@ -316,7 +318,7 @@ public:
 
 private:
     // Those of the s elements drawn from all nonzeros that fall into this item; factor nnz / s.
-    int64_t pick_elements(int64_t inner, int32_t* at, double* factor) const {
+    int64_t pick_elements(int64_t inner, int64_t room, int32_t* at, double* factor) const {
         const int64_t* drawn = e_.elements + inner * e_.elements_count;
         int64_t low = 0, high = e_.elements_count;
         while (low < high) {
@@ -324,7 +326,7 @@ private:
             if (drawn[middle] < V_.indptr[item_]) low = middle + 1; else high = middle;
         }
         int64_t count = 0;
-        for (; low < e_.elements_count && drawn[low] < V_.indptr[item_ + 1]; ++low, ++count) {
+        for (; count < room && low < e_.elements_count && drawn[low] < V_.indptr[item_ + 1]; ++low, ++count) {
             at[count] = static_cast<int32_t>(drawn[low] - V_.indptr[item_]);
             factor[count] = static_cast<double>(V_.indptr[V_.items]) / static_cast<double>(e_.elements_count);
         }
@@ -334,7 +336,7 @@ private:
     const Csr& V_;
     const Epoch& e_;
     Buffer<int32_t> order_, swaps_;
-    Buffer<double> upto_;
+    Buffer<double> weight_, upto_;
     int64_t item_ = 0, n_ = 0;
 };
 
@@ -371,7 +373,7 @@ void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epo
             for (int64_t t = 1; t < e.length; ++t) {
                 const double cosine = item.cosine(B.width);
                 if (cosine < 0.5) break;
-                const int64_t s = sampler.draw(t, at.get(), factor.get());
+                const int64_t s = sampler.draw(t, most, at.get(), factor.get());
                 item.factor(B, c, pass.point());
                 pass.batch_sums(j, at.get(), factor.get(), s, q0.get(), GS.get(), GS0.get());
                 item.inner_step(GS.get(), GS0.get(), 1 / cosine, e, B.width);

@@ -19,13 +19,17 @@ FORMAT = 1
 S = TypeVar("S")
 
 
-def save_state(path: str | PathLike[str], state: Any) -> None:
-    """Write a state atomically: temporary file, fsync, rename."""
+def save_state(path: str | PathLike[str], state: Any, run: str = "") -> None:
+    """Write a state atomically: temporary file, fsync, rename.
+
+    `run` describes solver and problem; only the same description can be read again.
+    """
     target = Path(path)
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
     scalars = {name: v for name, v in fields.items() if name not in arrays}
-    header = {"format": FORMAT, "state": type(state).__qualname__, "scalars": scalars}
+    kind = type(state).__qualname__
+    header = {"format": FORMAT, "state": kind, "run": run, "scalars": scalars}
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -39,7 +43,7 @@ def save_state(path: str | PathLike[str], state: Any) -> None:
         raise
 
 
-def load_state(path: str | PathLike[str], like: S) -> S:
+def load_state(path: str | PathLike[str], like: S, run: str = "") -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
     if not Path(path).exists():
         return like
@@ -50,6 +54,10 @@ def load_state(path: str | PathLike[str], like: S) -> S:
     except Exception as error:
         raise ValueError(f"{path} is not a checkpoint or is damaged: remove it.") from error
     _check_fit(path, header, parts, like)
+    if header.get("run") != run:
+        raise ValueError(
+            f"{path} is a checkpoint of another run ({header.get('run')}): choose another file."
+        )
     if header["scalars"].get("seed") != getattr(like, "seed", None):
         raise ValueError(f"{path} is a checkpoint with another seed: choose another file.")
     state: S = type(like)(**parts, **header["scalars"])

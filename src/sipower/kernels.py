@@ -115,11 +115,14 @@ class _Crew:
     def forget(self) -> None:
         self.__init__()  # type: ignore[misc]
 
-    def submit(self, task: Callable[[], None]) -> Future[None]:
+    def submit(self, task: Callable[[], None]) -> Future[None] | None:
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
-            return self.pool.submit(task)
+            try:
+                return self.pool.submit(task)
+            except RuntimeError:  # the interpreter is shutting down: the caller works alone
+                return None
 
 
 _crew = _Crew()
@@ -127,37 +130,46 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_crew.forget)
 
 
-def run_blocks(count: int, task: Callable[[int], None], threads: int) -> None:
-    """Run task(block) for every block number below count; blocks are taken in rising order."""
+def run_blocks(
+    count: int,
+    task: Callable[[int], None],
+    threads: int,
+    failed: threading.Event | None = None,
+) -> None:
+    """Run task(block) for every block number below count; blocks are taken in rising order.
+
+    `failed` is set as soon as a block fails, for tasks that wait for one another.
+    """
     if threads > 1 and count > 1:
-        _run_in_threads(count, task, min(threads, count))
+        _run_in_threads(count, task, min(threads, count), failed or threading.Event())
         return
     for block in range(count):
         task(block)
 
 
-def _run_in_threads(count: int, task: Callable[[int], None], threads: int) -> None:
+def _run_in_threads(
+    count: int, task: Callable[[int], None], threads: int, failed: threading.Event
+) -> None:
     numbers = itertools.count()  # next() on it is atomic
-    failed = threading.Event()
 
     def work() -> None:
-        while not failed.is_set() and (block := next(numbers)) < count:
-            try:
+        try:
+            while not failed.is_set() and (block := next(numbers)) < count:
                 task(block)
-            except BaseException:
-                failed.set()
-                raise
+        except BaseException:
+            failed.set()
+            raise
 
-    helpers = [_crew.submit(work) for _ in range(threads - 1)]
+    helpers = [h for h in (_crew.submit(work) for _ in range(threads - 1)) if h is not None]
     try:
         work()
+        for helper in helpers:
+            helper.result()
     except BaseException:  # Ctrl-C among them: running blocks end, no new ones start
         failed.set()
         for helper in helpers:
             helper.exception()
         raise
-    for helper in helpers:
-        helper.result()
 
 
 def sum_blocks(
@@ -167,29 +179,26 @@ def sum_blocks(
     total = np.zeros(shape)
     spare = threading.local()
     turn = threading.Condition()
+    failed = threading.Event()
     done = 0
-    broken = False
 
     def task(block: int) -> None:
-        nonlocal done, broken
+        nonlocal done
         if not hasattr(spare, "part"):
             spare.part = np.empty(shape)
-        try:
-            spare.part[...] = 0
-            partial(block, spare.part)
-            with turn:
-                # Lower blocks were taken earlier and are being worked on: the wait ends.
-                turn.wait_for(lambda: done == block or broken)
-                np.add(total, spare.part, out=total)
-                done += 1
-                turn.notify_all()
-        except BaseException:
-            with turn:
-                broken = True
-                turn.notify_all()
-            raise
+        spare.part[...] = 0
+        partial(block, spare.part)
+        with turn:
+            # Lower blocks were taken earlier and are being worked on, so the wait ends; the
+            # timeout is for a block that failed meanwhile.
+            while not turn.wait_for(lambda: done == block, timeout=0.05):
+                if failed.is_set():
+                    return
+            np.add(total, spare.part, out=total)
+            done += 1
+            turn.notify_all()
 
-    run_blocks(count, task, threads)
+    run_blocks(count, task, threads, failed)
     return total
 
 

@@ -180,6 +180,10 @@ class Matrix:
 
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
         """Return s sorted positions of all nonzeros."""
+        if self.nnz == 0:
+            return np.zeros(0, np.int64)
+        if self.nnz >= 2**31:
+            raise ValueError("More than 2^31 nonzeros cannot be drawn at once: use 'stratified'.")
         s = kernels.batch_size(share, self.nnz)
         return np.sort(draw.batch(self.nnz, s, replace=replace)).astype(np.int64)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,12 +50,21 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: at a residual of tol, or after so many rounds, passes or seconds."""
+    """When to stop: at a residual of tol, or after so many rounds, passes or seconds.
+
+    None is no limit.
+    """
 
     tol: float = 1e-6
-    rounds: int | None = None
+    rounds: int | None = 1000
     passes: float | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tol", "rounds", "passes", "seconds"):
+            limit = getattr(self, name)
+            if limit is not None and not limit >= 0:
+                raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
 
     def reached(self, state: State, elapsed: float) -> Status | None:
         """Return the limit that is used up, if one is."""
@@ -170,7 +180,8 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     x0
         Start; None lets the problem choose one from the seed.
     stop
-        When to stop, by default at a residual of 1e-6 or after 1,000 rounds.
+        When to stop, by default at a residual of 1e-6 or after 1,000 rounds. What is running when
+        the seconds are over is finished first.
     seed
         Same seed, same bits, for any number of threads.
     on_round
@@ -180,7 +191,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         most a tenth of the passes, or after every round.
     checkpoint, checkpoint_every
         File that receives the state at least every so many seconds. If it exists the run goes on
-        from it, to the same bits.
+        from it, to the same bits; one of another run is refused.
 
     Returns
     -------
@@ -202,25 +213,32 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     >>> str(result.status), bool(result.residual <= 1e-6)
     ('converged', True)
     """
-    stop = Stop(rounds=1000) if stop is None else stop
+    stop = Stop() if stop is None else stop
+    if trace not in ("growing", "every"):
+        raise ValueError(f"trace is {trace!r}, expected 'growing' or 'every'.")
     clock = _Clock()
-    state = solver.init(problem, x0, seed)
+    state = solver.init(problem, x0, operator.index(seed))
+    run = f"{solver!r} on {problem!r}"
     if checkpoint is not None:
-        state = load_state(checkpoint, state)
+        state = load_state(checkpoint, state, run)
     notes = _Trace(problem, clock, trace == "every")
     saved = clock.wall()
     try:
         status = _status_at_start(notes.evaluate(state), stop, state, clock)
         while status is None:
-            state = solver.advance(problem, state)
+            new = solver.advance(problem, state)
+            if not problem.is_finite(new.x):
+                status = Status.NOT_FINITE  # what is returned is the last finite state
+                break
+            state = new
             status = _after_round(notes, stop, state, on_round)
             due = status is not None or clock.wall() - saved >= checkpoint_every
-            if checkpoint is not None and due and status is not Status.NOT_FINITE:
-                save_state(checkpoint, state)
+            if checkpoint is not None and due:
+                save_state(checkpoint, state, run)
                 saved = clock.wall()
     except KeyboardInterrupt:
         if checkpoint is not None:
-            save_state(checkpoint, state)
+            save_state(checkpoint, state, run)
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
     return _result(notes, state, status)
 
@@ -234,25 +252,18 @@ def _status_at_start(record: Record, stop: Stop, state: State, clock: _Clock) ->
 def _after_round(
     notes: _Trace, stop: Stop, state: State, on_round: Callable[[Record], object] | None
 ) -> Status | None:
-    if not notes.problem.is_finite(state.x):
-        return Status.NOT_FINITE
     limit = stop.reached(state, notes.clock.wall())
     evaluate = notes.is_due(state) or limit is not None
     record = notes.evaluate(state) if evaluate else notes.blank(state)
+    asked = on_round is not None and on_round(record)
     if record.gap <= stop.tol:
         return Status.CONVERGED
-    if on_round is not None and on_round(record):
-        return Status.STOPPED
-    return limit
+    return Status.STOPPED if asked else limit
 
 
 def _result(notes: _Trace, state: S, status: Status) -> Result[S]:
     seconds = notes.clock.seconds()
-    if status is Status.NOT_FINITE:
-        record = Record(state.round, state.passes, seconds, math.nan, math.nan, state.step)
-        notes.records.append(record)
-    else:
-        record = notes.evaluate(state)
+    record = notes.evaluate(state)
     return Result(
         x=state.x,
         value=record.objective,

@@ -24,7 +24,8 @@ def as_matrix(
     ----------
     V
         ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
-        samples. A `Matrix` is returned as it is. The caller's arrays are never modified.
+        samples. A `Matrix` is returned as it is. The caller's arrays are never modified, and are
+        shared where they need no conversion: do not write to them while the `Matrix` is in use.
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
@@ -46,6 +47,8 @@ def as_matrix(
     working = _working_type(array.dtype, dtype)
     data = _dense(array, working) if isinstance(array, np.ndarray) else _csr(array, working)
     matrix = Matrix(data, working, count_threads(n_jobs), transposable=transposable)
+    if not matrix.total <= float(np.finfo(working).max):
+        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
     matrix.row_names, matrix.column_names = row_names, column_names
     return matrix
 
@@ -68,11 +71,18 @@ def _to_array(V: Any) -> Any:
         raise TypeError("The data are a masked array: fill the masked entries first (V.filled(0)).")
     if hasattr(V, "columns") and hasattr(V, "sparse") and _all_sparse(V):
         V = V.sparse.to_coo()
-    return V if sp.issparse(V) else np.asarray(V)
+    if sp.issparse(V):
+        return V
+    try:
+        return np.asarray(V)
+    except ValueError as error:
+        raise ValueError("The data are no table: their rows differ in length.") from error
 
 
 def _all_sparse(frame: Any) -> bool:
-    return all(type(kind).__name__ == "SparseDtype" for kind in frame.dtypes)
+    """Every column sparse with zeros left out, as `DataFrame.sparse.to_coo` needs it."""
+    kinds = list(frame.dtypes)
+    return bool(kinds) and all(getattr(kind, "fill_value", None) == 0 for kind in kinds)
 
 
 def _check_kind(array: Any) -> None:
@@ -112,11 +122,14 @@ def _dense(array: Array, working: np.dtype[Any]) -> Array:
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     kind = array.dtype if array.dtype in READ_AS_THEY_ARE[:2] else working
-    return np.asarray(read_only(np.ascontiguousarray(array, dtype=kind).view()))
+    return np.asarray(read_only(np.require(array, kind, ["C", "A"]).view()))
 
 
 def _csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
     csr = sp.csr_array(array)
+    inside = csr.nnz == 0 or (csr.indices.min() >= 0 and csr.indices.max() < csr.shape[1])
+    if not inside:
+        raise ValueError("The sparse data are damaged: a column index is out of range.")
     _check_entries(csr.data, lambda flat: _entry(csr, flat), working)
     if not csr.has_canonical_format or (csr.data == 0).any():
         csr = csr.astype(np.result_type(csr.dtype, working))  # a copy: sums stay exact

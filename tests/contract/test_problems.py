@@ -8,6 +8,7 @@ import oracles
 from sipower import Guarded, SciPi, SSciPi, Status, Stop, solve
 from sipower.kernels import Draw
 from sipower.problems import PCA, REGISTRY, KLBlock, Sampling
+from sipower.solvers import REGISTRY as SOLVERS
 from sipower.solvers.s_sci_pi import anchor_factor
 
 RNG = np.random.default_rng(0)
@@ -88,12 +89,11 @@ def test_normalise_and_start(problem):
     assert np.abs(x - problem.start(8)).max() > 0.01
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [SciPi(0.9), SSciPi(0.5), Guarded(SciPi(0.9)), Guarded(SSciPi(0.5))],
-    ids=["sci-pi", "s-sci-pi", "guarded sci-pi", "guarded s-sci-pi"],
-)
-def test_solvers_reach_optimality(problem, solver):
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_solvers_reach_optimality(problem, name, guarded):
+    solver = SOLVERS[name](0.7)
+    solver = Guarded(solver) if guarded else solver
     x0 = problem.start(11)
     before = x0.copy()
     result = solve(problem, solver, x0, stop=Stop(1e-8, rounds=20_000), seed=1)
@@ -152,6 +152,15 @@ BAD = {
     "NaN": (lambda: PCA([[1.0, np.nan]]), "NaN"),
     "all zero": (lambda: PCA(np.zeros((3, 2))), "All entries of A are zero"),
     "scheme": (lambda: solve(EXAMPLES["pca"](), SSciPi(scheme="elements")), "whole samples"),
+    "x0 of NaN": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.full((1, 6), np.nan)), "finite"),
+    "x0 of zeros": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.zeros((1, 6))), "not zero"),
+    "huge": (lambda: PCA(np.ones((3, 2)) * 1e200), "rescale A"),
+    "tiny": (lambda: PCA(np.ones((3, 2)) * 1e-200), "rescale A"),
+    "tol": (lambda: Stop(tol=float("nan")), "tol is nan"),
+    "rounds": (lambda: Stop(rounds=-5), "rounds is -5"),
+    "trace": (lambda: solve(EXAMPLES["pca"](), SciPi(), trace="evry"), "trace is 'evry'"),
+    "threshold": (lambda: SSciPi(threshold=float("nan")), "threshold is nan"),
+    "part of a step": (lambda: SSciPi(epoch=2.5), "epoch is 2.5"),
     "x0": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))), r"expected \(1, 6\)"),
     "basis": (lambda: KLBlock(np.ones((3, 4)), np.ones((3, 2))), r"expected \(4, rank\)"),
     "step": (lambda: SciPi(0.0), "step is 0.0"),

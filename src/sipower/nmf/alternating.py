@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sipower.kernels import Array
+from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
 from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
@@ -31,6 +32,8 @@ from sipower.nmf.rule import Half, OnBlock, Rule, Turn
 from sipower.problems.kl import KLBlock
 from sipower.solve import Stop, solve
 from sipower.validation import as_matrix
+
+DRIFT = 24  # the factors' column sums may differ by this power of two
 
 __all__ = ["Alternating", "Factorization", "Factors", "NMFState"]
 
@@ -59,9 +62,13 @@ class Factorization:
 
     def __init__(self, V: Any, rank: int) -> None:
         self.V: Matrix = as_matrix(V)
-        self.rank = int(rank)
-        if self.rank < 1:
-            raise ValueError(f"The rank is {rank}, expected at least 1.")
+        self.rank: int = rank
+        if not isinstance(rank, Integral) or rank < 1:
+            raise ValueError(f"The rank is {rank}, expected a whole number of at least 1.")
+
+    def __repr__(self) -> str:
+        V = self.V
+        return f"Factorization({V.shape}, {V.nnz} nonzeros of sum {V.total!r}, rank {self.rank})"
 
     def half(self, side: int, x: Factors) -> KLBlock:
         """The block of W given H (side 0) or of H given W (side 1)."""
@@ -86,7 +93,19 @@ class Factorization:
 
     def is_finite(self, x: Factors) -> bool:
         """Whether the factors hold neither NaN nor infinity."""
-        return bool(np.isfinite(x.W.sum()) and np.isfinite(x.H.sum()))
+        return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)
+
+
+def _balance(W: Array, H: Array) -> None:
+    """Undo a drift of scale between the factors, in place, by powers of two: no product changes."""
+    w, h = (factor.sum(axis=0, dtype=np.float64) for factor in (W, H))
+    alive = (w > 0) & (h > 0)
+    drift = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
+    far = np.abs(drift) > DRIFT
+    if far.any():
+        scale = np.where(far, np.exp2(np.round(drift / 2)), 1.0).astype(W.dtype)
+        W /= scale
+        H *= scale
 
 
 @dataclass(frozen=True)
@@ -123,7 +142,11 @@ class Alternating:
 
     rule: Rule
     tol: float | None = None
-    most: int = 1000
+    most: int = 100
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule):
+            raise TypeError(f"rule is {self.rule!r}, expected a rule such as MU() or CCD().")
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> NMFState:
         """State at x0 = (W, H), or at a random start."""
@@ -133,6 +156,11 @@ class Alternating:
         expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
         if (W.shape, H.shape) != expected:
             raise ValueError(f"W and H have shapes {W.shape} and {H.shape}, expected {expected}.")
+        for factor in (W, H):
+            if not np.isfinite(factor).all() or (factor < 0).any():
+                raise ValueError("W and H must be finite and non-negative.")
+            # An exact zero may meet a count, where D is infinite: lift it.
+            factor[factor == 0] = FLOOR * factor.max()
         return NMFState(W, H, self.rule.step, seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
@@ -140,6 +168,7 @@ class Alternating:
         H, cost_h = self._half(problem, 1, state.x, state)
         W, cost_w = self._half(problem, 0, Factors(state.W, H), state)
         passes = state.passes + cost_h + cost_w
+        _balance(W, H)
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
 
     def _half(
@@ -150,12 +179,11 @@ class Alternating:
             turn = Turn(state.step, state.seed, state.round, side)
             h = self.rule.update(block, x[side], turn)
             return h, self.rule.passes(block, turn)
-        solver = OnBlock(self.rule, side, first_round=state.round * self.most)
-        limit = solver.first_round + self.most
-        result = solve(
-            Half(block), solver, x[side], stop=Stop(self.tol, rounds=limit), seed=state.seed
-        )
-        return result.x, result.passes
+        half, first = Half(block), state.round * self.most
+        solver = OnBlock(self.rule, side, first, state.step)
+        stop = Stop(self.tol, rounds=first + self.most)
+        result = solve(half, solver, x[side], stop=stop, seed=state.seed)
+        return result.x, result.passes + half.evaluation_passes * len(result.trace)
 
     def largest_step(self, problem: Factorization) -> float:
         """A guard lets the step grow up to this."""

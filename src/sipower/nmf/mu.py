@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ class MU(Rule):
     """h ← h∘G at fitted mass."""
 
     monotone: ClassVar[bool] = True
-    step: float = 1.0
+    step: float = field(default=1.0, init=False)
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One multiplicative update."""

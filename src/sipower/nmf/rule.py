@@ -59,10 +59,14 @@ def natural_scheme(V: Matrix | Columns) -> Scheme:
 
 
 def put(block: KLBlock, fitted: Float, h: Array) -> Array:
-    """Factor from mass-fitted values: floored where alive, unchanged where the basis is zero."""
-    alive = block.d > 0
-    least = FLOOR * np.divide(block.c[:, None], block.d, out=np.zeros(fitted.shape), where=alive)
-    return np.where(alive, np.maximum(fitted, least), h).astype(h.dtype)
+    """Factor from mass-fitted values: floored where alive, unchanged where the basis is zero.
+
+    An item without mass becomes zero.
+    """
+    alive, mass = block.d > 0, block.c[:, None]
+    least = FLOOR * np.divide(mass, block.d, out=np.zeros(fitted.shape), where=alive)
+    kept = np.where(alive, np.maximum(fitted, least), h)
+    return np.where(mass > 0, kept, 0).astype(h.dtype)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Half:
         return self.block.divergence(h)
 
     def residual(self, h: Array) -> float:
-        """Σ_j c_j (max_k G_jk − 1)/ΣV."""
+        """Certified gap of all items, relative to ΣV."""
         return float(self.block.gaps(h).sum()) / max(self.block.V.total, 1e-300)
 
     def is_finite(self, h: Array) -> bool:
@@ -107,10 +111,12 @@ class OnBlock:
     rule: Rule
     side: int = 0
     first_round: int = 0
+    step: float | None = None  # None: the rule's own
 
     def init(self, problem: Half, x0: Any, seed: int) -> BlockState:
         """State at x0."""
-        return BlockState(x0, self.rule.step, seed, self.side, self.first_round)
+        step = self.rule.step if self.step is None else self.step
+        return BlockState(x0, step, seed, self.side, self.first_round)
 
     def advance(self, problem: Half, state: BlockState) -> BlockState:
         """One update of all items."""

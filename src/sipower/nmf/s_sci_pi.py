@@ -16,7 +16,7 @@ An epoch costs 1 + 1.5 (m − 1) s/n passes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from sipower.matrix import Columns, Matrix, Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock
-from sipower.solvers.s_sci_pi import SSciPi, check_epoch
+from sipower.solvers.s_sci_pi import SSciPi, check_epoch, check_threshold
 from sipower.solvers.state import PointState, check_positive
 
 __all__ = ["SSciPiRule"]
@@ -84,6 +84,7 @@ class SSciPiRule(Rule):
         epoch = 1 if self.epoch is None else self.epoch
         check_epoch(1.0 if self.batch is None else self.batch, epoch, self.scheme or "vectors")
         check_positive("step", self.step)
+        check_threshold(self.threshold)
         if self.sides not in ("both", "long"):
             raise ValueError(f"sides is {self.sides!r}, expected 'both' or 'long'.")
 
@@ -165,7 +166,3 @@ class SSciPiRule(Rule):
             terms = np.diff(V.sparse().indptr)
             share = float(terms[terms >= plan.shortest].sum() / max(V.nnz, 1))
         return 1 + 1.5 * (plan.epoch - 1) * plan.batch * share
-
-    def long_only(self) -> SSciPiRule:
-        """The paper's way on dense data: sample the long dimension only."""
-        return replace(self, sides="long")

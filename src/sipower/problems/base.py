@@ -118,7 +118,8 @@ class Problem(ABC):
         multiplier = self.inner(x, g)
         off = g - multiplier[:, None] * x
         norm, size = np.sqrt(self.inner(off, off)), np.abs(multiplier)
-        return float(np.max(np.divide(norm, size, out=np.zeros_like(norm), where=norm > 0)))
+        with np.errstate(divide="ignore"):  # λ = 0 with a gradient is as far from optimal as can be
+            return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
 
     def rounding(self, value: float) -> float:
         """How far two equal objectives may differ by rounding alone."""

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.special import kl_div
 
 from sipower import kernels
 from sipower.kernels import Array, Draw
@@ -105,13 +106,18 @@ class KLBlock(Problem):
         return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
 
     def gaps(self, h: Array) -> Float:
-        """c_j (max_k G_jk − 1) ≥ 0: how far D can still fall over each item, by concavity."""
-        block = self.in_float64()
+        """How far D can still fall over each item, at most.
+
+        Scaling the item to its mass gains exactly kl_div(c, d·h); from there, by concavity, no more
+        than c (max_k G_k − 1) can be gained.
+        """
+        block, h = self.in_float64(), np.ascontiguousarray(h, np.float64)
+        off_mass = kl_div(self.c, h @ self.d)
         if isinstance(self.V, Columns):
-            return np.asarray(self.c * np.maximum(block.multiplier(h).max(axis=1) - 1, 0))
-        h = np.ascontiguousarray(h, np.float64)
+            largest = np.maximum(block.multiplier(h).max(axis=1), 1)
+            return np.asarray(off_mass + self.c * (largest - 1))
         out = np.zeros(self.shape[0])
-        return self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
+        return off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
 
     def solution(self, tol: float, most: int = 500) -> tuple[Float, Float]:
         """The optimal h of every item from a cold start, max_k G_k − 1 ≤ tol, and what it reached.
@@ -177,7 +183,7 @@ class KLBlock(Problem):
         return self.normalise(Draw(seed, stream=1).uniform(*self.shape) + 0.1)
 
     def residual(self, y: Point) -> float:
-        """Certified gap Σ_j c_j (max_k G_jk − 1)/ΣV."""
+        """Certified gap of all items, relative to ΣV."""
         return float(self.gaps(self.from_sphere(y)).sum()) / max(self.V.total, 1e-300)
 
     def rounding(self, value: float) -> float:

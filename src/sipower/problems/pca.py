@@ -49,8 +49,17 @@ class PCA(Problem):
 
     def __init__(self, A: Any) -> None:
         self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if not abs(self.A).max() > 0:
+        largest, limit = float(abs(self.A).max()), float(np.finfo(self.A.dtype).max) ** 0.25
+        if not largest > 0:
             raise ValueError("All entries of A are zero: there is no principal direction.")
+        if not 1 / limit < largest < limit:
+            raise ValueError(
+                f"The largest entry of A is {largest}: squares leave the range of "
+                f"{self.A.dtype}; rescale A."
+            )
+
+    def __repr__(self) -> str:
+        return f"PCA({self.A.shape}, norm {float(abs(self.A).sum())!r})"
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: a round that made the objective worse is undone; a shorter, safe step follows.
 
-Worse means by more than rounding explains: 8 eps (ΣV + D) for KL. A round that succeeded lets the
-step grow again, up to the solver's `largest_step`. The objective is evaluated after every round
-and counted.
+The safe step may lose what rounding explains, 8 eps (ΣV + D) for KL; the solver's own may lose
+nothing, or a cycle of tiny rises and falls would pass for progress. A round that succeeded lets the
+step grow again, up to the solver's `largest_step`. The objective is evaluated after every round and
+counted.
 """
 
 from __future__ import annotations
@@ -38,21 +39,25 @@ class Guarded:
 
     def advance(self, problem: Any, state: Any) -> Any:
         """One round that never makes the objective worse."""
+        if math.isnan(state.value):  # a state that an unguarded run has left
+            state = replace(state, value=problem.value(state.x))
         tried = self._tried(problem, self.solver, state)
-        if self._is_no_worse(problem, state, tried):
+        if self._gain(problem, state, tried) >= 0:
             largest = max(self.solver.largest_step(problem), state.step)
             return replace(tried, step=min(state.step * self.grow, largest))
-        shorter = replace(state, step=state.step * self.shrink, passes=tried.passes)
-        safe = self._tried(problem, self.solver.safe(), shorter)
-        if self._is_no_worse(problem, state, safe):
+        step = state.step * self.shrink
+        careful = replace(state, step=min(step, 1.0), passes=tried.passes)
+        safe = replace(self._tried(problem, self.solver.safe(), careful), step=step)
+        if self._gain(problem, state, safe) >= -problem.rounding(state.value):
             return safe
-        return replace(shorter, round=safe.round, passes=safe.passes)
+        return replace(state, step=step, round=safe.round, passes=safe.passes)
 
     def _tried(self, problem: Any, solver: Any, state: Any) -> Any:
         new = solver.advance(problem, state)
         value = problem.value(new.x) if problem.is_finite(new.x) else math.nan
         return replace(new, value=value, passes=new.passes + problem.value_passes)
 
-    def _is_no_worse(self, problem: Any, old: Any, new: Any) -> bool:
-        change = new.value - old.value if problem.maximise else old.value - new.value
-        return math.isfinite(new.value) and change >= -problem.rounding(old.value)
+    def _gain(self, problem: Any, old: Any, new: Any) -> float:
+        if not math.isfinite(new.value):
+            return -math.inf
+        return float(new.value - old.value if problem.maximise else old.value - new.value)

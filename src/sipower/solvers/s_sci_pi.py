@@ -19,6 +19,7 @@ Normalising x_t changes no direction, makes α_t = (x_t·x₀)^(p−1) and remov
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,7 @@ class SSciPi:
 
     def __post_init__(self) -> None:
         check_positive("step", self.step)
+        check_threshold(self.threshold)
         check_epoch(self.batch, self.epoch, self.scheme)
 
     def init(self, problem: Problem, x0: Point | None, seed: int) -> PointState:
@@ -93,7 +95,7 @@ class SSciPi:
 
     def safe(self) -> SciPi:
         """What a guard falls back to: a full step."""
-        return SciPi(min(self.step, 1.0))
+        return SciPi()
 
 
 def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
@@ -101,11 +103,17 @@ def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     return np.asarray(np.sign(cosine) * np.abs(cosine) ** (p - 1))
 
 
+def check_threshold(threshold: float) -> None:
+    """Refuse a θ outside [0, 1)."""
+    if not 0 <= threshold < 1:
+        raise ValueError(f"threshold is {threshold}, expected a number in [0, 1).")
+
+
 def check_epoch(batch: float, epoch: int, scheme: Scheme) -> None:
     """Refuse parameters of an epoch that make no sense, in one sentence."""
     if not 0 < batch <= 1:
         raise ValueError(f"batch is {batch}, expected a share of the terms in (0, 1].")
-    if epoch < 1:
-        raise ValueError(f"epoch is {epoch}, expected at least one inner step.")
+    if not isinstance(epoch, Integral) or epoch < 1:
+        raise ValueError(f"epoch is {epoch}, expected a whole number of at least 1 inner step.")
     if scheme not in SCHEMES:
         raise ValueError(f"scheme is {scheme!r}, expected one of {', '.join(SCHEMES)}.")

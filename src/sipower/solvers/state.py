@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from sipower.problems.base import Point, Problem
 
 __all__ = ["PointState", "check_positive", "start"]
@@ -26,10 +28,13 @@ class PointState:
 
 def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
     """State at x0, or at the problem's own random start."""
-    x = problem.start(seed) if x0 is None else problem.normalise(x0)
+    x = problem.start(seed) if x0 is None else np.asarray(x0)
+    x = x.astype(np.float64) if x.dtype.kind != "f" else x
     if x.shape != problem.shape:
         raise ValueError(f"x0 has shape {x.shape}, expected {problem.shape}.")
-    return PointState(x=x, step=step, seed=seed)
+    if not np.isfinite(x).all() or not x.any():
+        raise ValueError("x0 must be finite and not zero everywhere.")
+    return PointState(x=problem.normalise(x), step=step, seed=seed)
 
 
 def check_positive(name: str, number: float) -> None:
