@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
-from sipower import Guarded, Stop, as_matrix, datasets, solve
-from sipower.nmf import Alternating, Factorization, SSciPiRule
+from sipower import KLNMF, datasets
 
 TOPICS = 20
 WORDS = 9
@@ -18,20 +19,20 @@ def main() -> None:
     documents, words = corpus.counts.shape
     print(f"{documents:,} documents x {words:,} words, {corpus.counts.nnz:,} nonzeros\n")
 
-    V = as_matrix(corpus.counts, dtype=np.float32)
-    solver = Guarded(Alternating(SSciPiRule()))
-    result = solve(Factorization(V, TOPICS), solver, stop=Stop(tol=1e-2, seconds=20), seed=0)
+    model = KLNMF(TOPICS, tol=1e-2, max_time=30, random_state=0, dtype=np.float32)
+    start = time.perf_counter()
+    W, H = model.fit_transform(corpus.counts), model.components_
+    seconds = time.perf_counter() - start
 
-    W, H = result.x
-    size = W.sum(axis=0) * H.sum(axis=0)  # words of the corpus that a topic explains
+    size = W.sum(axis=0) * H.sum(axis=1)  # words of the corpus that a topic explains
     for rank, k in enumerate(np.argsort(-size), start=1):
-        top = np.argsort(-H[:, k])[:WORDS]
+        top = np.argsort(-H[k])[:WORDS]
         share = size[k] / size.sum()
         print(f"{rank:3}  {share:5.1%}  {' '.join(corpus.words[j] for j in top)}")
 
-    print(f"\nKL divergence   {result.value:,.0f}")
-    print(f"certified gap   {result.residual:.2e} of the sum of the counts")
-    print(f"{result.status} after {result.state.round} rounds, {result.seconds:.1f} s")
+    print(f"\nKL divergence   {model.kl_divergence_:,.0f}")
+    print(f"certified gap   {model.kkt_residual_:.2e} of the sum of the counts")
+    print(f"{model.status_} after {model.n_iter_} rounds, {seconds:.1f} s")
 
 
 if __name__ == "__main__":
