@@ -158,7 +158,7 @@ BAD = {
     "tiny": (lambda: PCA(np.ones((3, 2)) * 1e-200), "rescale A"),
     "tol": (lambda: Stop(tol=float("nan")), "tol is nan"),
     "rounds": (lambda: Stop(rounds=-5), "rounds is -5"),
-    "trace": (lambda: solve(EXAMPLES["pca"](), SciPi(), trace="evry"), "trace is 'evry'"),
+    "trace": (lambda: solve(EXAMPLES["pca"](), SciPi(), trace="all"), "trace is .all."),
     "threshold": (lambda: SSciPi(threshold=float("nan")), "threshold is nan"),
     "part of a step": (lambda: SSciPi(epoch=2.5), "epoch is 2.5"),
     "x0": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))), r"expected \(1, 6\)"),
