@@ -58,7 +58,6 @@ class Factorization:
 
     maximise = False
     value_passes = 0.5
-    evaluation_passes = 2.5  # the gap takes a gradient of either side, the value half a pass
 
     def __init__(self, V: Any, rank: int) -> None:
         self.V: Matrix = as_matrix(V)
@@ -69,6 +68,11 @@ class Factorization:
     def __repr__(self) -> str:
         V = self.V
         return f"Factorization({V.shape}, {V.nnz} nonzeros of sum {V.total!r}, rank {self.rank})"
+
+    @property
+    def evaluation_passes(self) -> float:
+        """What value and gap cost: two gradients and the logarithms, always in float64."""
+        return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:
         """The block of W given H (side 0) or of H given W (side 1)."""
