@@ -108,12 +108,11 @@ def _inside_dask_worker() -> bool:
 class _Crew:
     """The threads, started when first needed and never inherited by a forked child."""
 
-    def __init__(self) -> None:
-        self.pool: ThreadPoolExecutor | None = None
-        self.lock = threading.Lock()
+    pool: ThreadPoolExecutor | None = None
+    lock = threading.Lock()
 
     def forget(self) -> None:
-        self.__init__()  # type: ignore[misc]
+        self.pool, self.lock = None, threading.Lock()
 
     def submit(self, task: Callable[[], None]) -> Future[None] | None:
         with self.lock:

@@ -342,3 +342,26 @@ def test_other_misuse():
         non_negative_factorization(V, update_H=False)
     with pytest.raises(ValueError, match=r"Negative values in data: entry \(0, 0\)"):
         model.transform(-V - 1)
+
+
+def test_the_trace_ends_with_the_returned_factors():
+    model = quick(tol=1e-3)
+    model.fit(V)
+    assert model.trace_[-1].objective == model.kl_divergence_
+    assert model.trace_[-1].gap == model.kkt_residual_
+    assert model.trace_[-1].round == model.n_iter_
+    rounds = [record.round for record in model.trace_]
+    assert rounds == sorted(rounds)
+
+
+def test_ctrl_c_during_the_exact_rows_keeps_the_model(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sipower.estimators.fitting.exact_rows", interrupted)
+    model = quick(max_iter=5, tol=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(V)
+    assert model.status_ == "interrupted"
+    assert model.n_iter_ == 5
+    assert np.isfinite(model.kl_divergence_)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from sipower.problems.kl import KLBlock
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.solvers import Guarded
 
-__all__ = ["Fit", "exact_rows", "fit"]
+__all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit"]
 
 
 @dataclass(frozen=True)
@@ -57,38 +58,57 @@ def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     """Alternate until both halves are certified with W the exact solution for H.
 
     The loop's own certificate belongs to the loop's W. Should the exact W open the gap of H again,
-    the loop goes on from there with a smaller tolerance.
+    the loop goes on from there with a smaller tolerance. Ctrl-C and the time limit leave the
+    factors of the last completed round.
     """
-    problem, solver = Factorization(V, start.W.shape[1]), make_solver(settings.solver)
-    stop, x, done = settings.stop, start, 0
-    trace: list[Record] = []
-    while True:
-        limits = replace(stop, rounds=None if stop.rounds is None else stop.rounds - done)
-        result = _loop(problem, solver, x, limits, settings)
-        trace += [replace(r, round=r.round + done) for r in result.trace]
-        done += result.state.round
-        if result.status in (Status.MAX_SECONDS, Status.NOT_FINITE):
-            return _as_fit(result, done, trace)
-        x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
-        gap = problem.residual(x)
-        if gap <= settings.stop.tol or result.status is not Status.CONVERGED:
-            status = Status.CONVERGED if gap <= settings.stop.tol else result.status
-            return Fit(x.W, x.H, problem.value(x), gap, status, done, trace)
-        stop = replace(stop, tol=stop.tol / 2)
+    run = _Run(Factorization(V, start.W.shape[1]), make_solver(settings.solver), settings)
+    result, tol = run.go_on(start, settings.stop.tol), settings.stop.tol
+    while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
+        try:
+            x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
+        except KeyboardInterrupt:
+            raise Interrupted(replace(result, status=Status.INTERRUPTED)) from None
+        value, gap = run.problem.value(x), run.problem.residual(x)
+        run.trace.append(replace(run.trace[-1], objective=value, gap=gap))
+        if gap <= settings.stop.tol:
+            return Fit(x.W, x.H, value, gap, Status.CONVERGED, run.rounds, run.trace)
+        if result.status is not Status.CONVERGED:
+            return Fit(x.W, x.H, value, gap, result.status, run.rounds, run.trace)
+        tol /= 2
+        result = run.go_on(x, tol)
+    return as_fit(result, run.trace)
 
 
-def _loop(
-    problem: Factorization, solver: Any, x: Factors, stop: Stop, settings: Settings
-) -> Result[Any]:
-    try:
-        return solve(problem, solver, x, stop=stop, seed=settings.seed, on_round=settings.on_round)
-    except Interrupted as interrupt:
-        result = interrupt.result
-        interrupt.fit = _as_fit(result, result.state.round, result.trace)  # type: ignore[attr-defined]
-        raise
-
-
-def _as_fit(result: Result[Any], rounds: int, trace: list[Record]) -> Fit:
+def as_fit(result: Result[Any], trace: list[Record] | None = None) -> Fit:
+    """The factors of a loop as they are, when there is no time for exact ones."""
+    trace = result.trace if trace is None else trace
     W, H = result.x
-    status = result.status
-    return Fit(W, H, result.value, result.residual, status, rounds, trace)
+    return Fit(W, H, result.value, result.residual, result.status, trace[-1].round, trace)
+
+
+class _Run:
+    """A fit's successive loops: rounds and seconds add up over them."""
+
+    def __init__(self, problem: Factorization, solver: Any, settings: Settings) -> None:
+        self.problem, self.solver, self.settings = problem, solver, settings
+        self.rounds = 0
+        self.started = time.monotonic()
+        self.trace: list[Record] = []
+
+    def go_on(self, x: Factors, tol: float) -> Result[Any]:
+        """Solve from x to tol within what is left of the limits."""
+        stop, spent = self.settings.stop, time.monotonic() - self.started
+        rounds = None if stop.rounds is None else max(stop.rounds - self.rounds, 0)
+        seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
+        limits = Stop(tol, rounds, stop.passes, seconds)
+        seed, on_round = self.settings.seed, self.settings.on_round
+        try:
+            result = solve(self.problem, self.solver, x, stop=limits, seed=seed, on_round=on_round)
+        except Interrupted as interrupt:
+            raise Interrupted(self._added(interrupt.result)) from None
+        return self._added(result)
+
+    def _added(self, result: Result[Any]) -> Result[Any]:
+        self.trace += [replace(r, round=r.round + self.rounds) for r in result.trace]
+        self.rounds += result.state.round
+        return replace(result, trace=self.trace)

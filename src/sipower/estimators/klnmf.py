@@ -23,7 +23,7 @@ from sipower.estimators.arguments import (
     refuse_what_is_not_offered,
     seed_of,
 )
-from sipower.estimators.fitting import Fit, Settings, exact_rows, fit
+from sipower.estimators.fitting import Fit, Settings, as_fit, exact_rows, fit
 from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf import Factors
@@ -174,10 +174,10 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         try:
             found = fit(V, self._start(V, seed, W, H), settings)
         except Interrupted as interrupt:
-            self._keep(interrupt.fit)  # type: ignore[attr-defined]
+            self._keep(as_fit(interrupt.result))
             raise
         self._keep(found)
-        if found.status is Status.MAX_ROUNDS and self.tol > 0:
+        if found.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and self.tol > 0:
             warnings.warn(
                 f"Not converged after {found.rounds} rounds: the certified gap is "
                 f"{found.gap:.2e}, tol is {self.tol:.2e}. Increase max_iter or tol.",
