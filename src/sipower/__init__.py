@@ -3,9 +3,11 @@
 
 from sipower import datasets, nmf, problems
 from sipower.checkpoint import load_state, save_state
+from sipower.checks import check_problem
 from sipower.estimators import KLNMF, non_negative_factorization
 from sipower.kernels import level as instruction_set
 from sipower.matrix import Matrix
+from sipower.max_cut import max_cut
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.solvers import Guarded, SciPi, SSciPi
 from sipower.validation import as_matrix
@@ -24,9 +26,11 @@ __all__ = [
     "Status",
     "Stop",
     "as_matrix",
+    "check_problem",
     "datasets",
     "instruction_set",
     "load_state",
+    "max_cut",
     "nmf",
     "non_negative_factorization",
     "problems",

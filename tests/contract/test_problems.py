@@ -5,14 +5,35 @@ import numpy as np
 import pytest
 
 import oracles
-from sipower import Guarded, SciPi, SSciPi, Status, Stop, solve
+from sipower import Guarded, SciPi, SSciPi, Status, Stop, check_problem, solve
 from sipower.kernels import Draw
-from sipower.problems import PCA, REGISTRY, KLBlock, Sampling
+from sipower.problems import (
+    ICA,
+    PCA,
+    REGISTRY,
+    BurerMonteiro,
+    KLBlock,
+    LpKernelPCA,
+    MixtureProportions,
+)
 from sipower.solvers import REGISTRY as SOLVERS
 from sipower.solvers.s_sci_pi import anchor_factor
 
 RNG = np.random.default_rng(0)
+
+
+def symmetric(n):
+    A = RNG.normal(size=(n, n))
+    return A + A.T
+
+
 EXAMPLES = {
+    "burer-monteiro": lambda: BurerMonteiro(symmetric(14), rank=6),
+    "mixture": lambda: MixtureProportions(
+        RNG.gamma(1.0, 1.0, (60, 5)) + 0.01, RNG.random(60) + 0.1
+    ),
+    "ica": lambda: ICA(RNG.laplace(size=(400, 4)) @ RNG.normal(size=(4, 4))),
+    "lp-kernel-pca": lambda: LpKernelPCA(RNG.normal(size=(40, 5)), p=3.0, kernel="rbf", gamma=0.1),
     "pca": lambda: PCA(RNG.normal(size=(30, 6)) * [3, 1, 1, 1, 1, 1]),
     "kl": lambda: KLBlock(RNG.poisson(4.0, (5, 40)) + 1.0, oracles.factors(5, 40, 6, seed=1)[1]),
 }
@@ -23,33 +44,40 @@ def problem(request):
     return EXAMPLES[request.param]()
 
 
-def value_of(problem, x):
-    """F(x) without normalisation, integrated from the gradient's own scaling: f at any point."""
-    if isinstance(problem, KLBlock):
-        z = (x**2 / problem.d) @ problem.B.T
-        per_item = (problem.V.array * np.log(z)).sum(axis=1) / (2 * problem.c)
-        return per_item.sum()
-    return problem.value(x)
+def test_every_problem_keeps_its_promises(problem):
+    """Gradient by Taylor slope, scale law, Hessian identity, unbiased and repeatable batches."""
+    for seed in range(3):
+        report = check_problem(problem, seed=seed)
+        assert report.ok
+        assert len(report.checks) == (3 if problem.sequential else 6)
 
 
-def test_gradient_by_taylor_slope(problem):
-    """|f(x + tv) − f(x) − t ∇f·v| falls as t²."""
-    x = problem.start(0)
-    v = np.random.default_rng(1).normal(size=x.shape)
-    v /= np.linalg.norm(v)
-    slope = (problem.gradient(x) * v).sum()
-    steps = np.array([1e-2, 1e-3, 1e-4])
-    errors = [abs(value_of(problem, x + t * v) - value_of(problem, x) - t * slope) for t in steps]
-    order = np.polyfit(np.log(steps), np.log(errors), 1)[0]
-    assert 1.9 <= order <= 2.1
+WRONG = {
+    "gradient": (lambda g, x: 1.01 * g, "Taylor"),
+    "scale": (lambda g, x: g * np.linalg.norm(x), "c ∇f"),
+    "sign": (lambda g, x: -g, "Taylor"),
+}
 
 
-@pytest.mark.parametrize("c", [2.5, 0.3, -1.7])
-def test_scale_law(problem, c):
-    """c ∇f(cx) = |c|^p ∇f(x)."""
-    x = problem.start(3)
-    expected = abs(c) ** problem.degree * problem.gradient(x)
-    np.testing.assert_allclose(c * problem.gradient(c * x), expected, rtol=1e-11)
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_gradient_is_told(what):
+    change, name = WRONG[what]
+
+    class Wrong(PCA):
+        def gradient(self, x, S=None):
+            return change(super().gradient(x, S), x)
+
+    with pytest.raises(ValueError, match=f"FAILED  .*{name}"):
+        check_problem(Wrong(EXAMPLES["pca"]().A))
+
+
+def test_biased_batches_are_told():
+    class Biased(PCA):
+        def batch(self, sampling, draw):
+            return super().batch(sampling, draw)[: max(1, len(self.A) // 8)] * 1.2
+
+    with pytest.raises(ValueError, match="FAILED  bias"):
+        check_problem(Biased(EXAMPLES["pca"]().A))
 
 
 @pytest.mark.parametrize("p", [0.0, 2.0, 3.0, 4.0])
@@ -66,21 +94,6 @@ def test_anchor_factor_has_the_sign_of_the_cosine(p, cosine):
     )
 
 
-def test_batches_are_unbiased_and_repeatable(problem):
-    x = problem.start(5)
-    sampling = Sampling(0.2, replace=False)
-    draws = 4000
-    mean = np.zeros_like(x)
-    for r in range(draws):
-        mean += problem.gradient(x, problem.batch(sampling, Draw(1, round=r))) / draws
-    full = problem.gradient(x)
-    assert np.abs(mean - full).max() < 0.05 * np.abs(full).max()
-    a, b = (problem.gradient(x, problem.batch(sampling, Draw(1, round=9))) for _ in range(2))
-    np.testing.assert_array_equal(a, b)
-    whole = problem.gradient(x, problem.batch(Sampling(1.0), Draw(2)))
-    np.testing.assert_allclose(whole, full, rtol=1e-12)
-
-
 def test_normalise_and_start(problem):
     x = problem.start(7)
     np.testing.assert_allclose(problem.inner(x, x), 1, rtol=1e-12)
@@ -94,6 +107,10 @@ def test_normalise_and_start(problem):
 def test_solvers_reach_optimality(problem, name, guarded):
     solver = SOLVERS[name](0.7)
     solver = Guarded(solver) if guarded else solver
+    if problem.sequential and name == "s-sci-pi":
+        with pytest.raises(ValueError, match="interact"):
+            solve(problem, solver)
+        return
     x0 = problem.start(11)
     before = x0.copy()
     result = solve(problem, solver, x0, stop=Stop(1e-8, rounds=20_000), seed=1)

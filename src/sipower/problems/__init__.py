@@ -2,7 +2,22 @@
 """Scale invariant problems: one formula sheet a file."""
 
 from sipower.problems.base import REGISTRY, Problem, Sampling
+from sipower.problems.burer_monteiro import BurerMonteiro
+from sipower.problems.ica import ICA
 from sipower.problems.kl import KLBlock
+from sipower.problems.lp_kernel_pca import LpKernelPCA
+from sipower.problems.mixture import MixtureProportions, mixture_proportions
 from sipower.problems.pca import PCA
 
-__all__ = ["PCA", "REGISTRY", "KLBlock", "Problem", "Sampling"]
+__all__ = [
+    "ICA",
+    "PCA",
+    "REGISTRY",
+    "BurerMonteiro",
+    "KLBlock",
+    "LpKernelPCA",
+    "MixtureProportions",
+    "Problem",
+    "Sampling",
+    "mixture_proportions",
+]

@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.kernels import Draw
+from sipower.kernels import Draw, batch_size
 from sipower.matrix import Scheme
 
-__all__ = ["REGISTRY", "Point", "Problem", "Sampling", "register"]
+__all__ = ["REGISTRY", "Point", "Problem", "Sampling", "drawn_rows", "register"]
 
 Point = NDArray[Any]
 
@@ -55,6 +55,16 @@ class Sampling:
     replace: bool = False
 
 
+def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
+    """s of the n rows of A: the batch of a problem whose terms are samples."""
+    if sampling.scheme != "vectors":
+        raise ValueError(
+            f"This problem draws whole samples: use scheme='vectors', not {sampling.scheme!r}."
+        )
+    n = A.shape[0]
+    return A[draw.batch(n, batch_size(sampling.share, n), replace=sampling.replace)]
+
+
 class Problem(ABC):
     """A scale invariant problem; see the module for its symbols.
 
@@ -64,6 +74,7 @@ class Problem(ABC):
 
     degree: float
     maximise: ClassVar[bool] = True
+    sequential: ClassVar[bool] = False  # items interact: they are swept one after another
     evaluation_passes: float = 1.5  # one gradient for the residual, half of one for the value
     value_passes: float = 0.5
     batch_passes: float = 2.0  # ∇f_S(x) and ∇f_S(x₀), as a share of a pass over the batch
@@ -84,6 +95,15 @@ class Problem(ABC):
     @abstractmethod
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
         """Draw a batch S with E[∇f_S] = ∇f."""
+
+    @property
+    def item_weights(self) -> NDArray[np.float64]:
+        """`value` is the sum over the items of weight times f, up to a constant."""
+        return np.ones(self.shape[0])
+
+    def item_gradient(self, x: Point, item: int) -> NDArray[Any]:
+        """Row `item` of ∇f(x); a sequential problem has a quicker way."""
+        return np.asarray(self.gradient(x)[item])
 
     def inner(self, x: Point, y: Point) -> NDArray[np.float64]:
         """x·y, item by item."""

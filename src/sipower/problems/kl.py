@@ -79,6 +79,11 @@ class KLBlock(Problem):
         """(items, K)."""
         return self.V.shape[0], self.B.shape[1]
 
+    @property
+    def item_weights(self) -> Float:
+        """c: the value is Σ_j c_j f_j."""
+        return self.c
+
     # ---- the convex half, in h ---------------------------------------------------------------
 
     def scale_to_mass(self, h: Array) -> Float:

@@ -14,20 +14,16 @@ x       direction, one item  (1, d)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from sipower.kernels import Draw, batch_size
-from sipower.problems.base import Point, Problem, Sampling, register
+from sipower.kernels import Draw
+from sipower.problems.base import Point, Problem, Sampling, drawn_rows, register
 
 __all__ = ["PCA"]
-
-
-class _Rows(NamedTuple):
-    A: Any
 
 
 @register("pca")
@@ -71,9 +67,9 @@ class PCA(Problem):
         u = self.A @ x[0]
         return float(u @ u / (2 * self.A.shape[0]))
 
-    def gradient(self, x: Point, S: _Rows | None = None) -> Point:
+    def gradient(self, x: Point, S: Any = None) -> Point:
         """Cx, or C_S x."""
-        A = self.A if S is None else S.A
+        A = self.A if S is None else S
         g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
         return g[None, :]
 
@@ -81,11 +77,6 @@ class PCA(Problem):
         """8 eps |f|, eps of the data's type."""
         return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)
 
-    def batch(self, sampling: Sampling, draw: Draw) -> _Rows:
+    def batch(self, sampling: Sampling, draw: Draw) -> Any:
         """s of the n rows."""
-        if sampling.scheme != "vectors":
-            raise ValueError(
-                f"PCA draws whole samples: use scheme='vectors', not {sampling.scheme!r}."
-            )
-        n = self.A.shape[0]
-        return _Rows(self.A[draw.batch(n, batch_size(sampling.share, n), replace=sampling.replace)])
+        return drawn_rows(self.A, sampling, draw)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: a round that made the objective worse is undone; a shorter, safe step follows.
 
-The safe step may lose what rounding explains, 8 eps (ΣV + D) for KL; the solver's own may lose
-nothing, or a cycle of tiny rises and falls would pass for progress. A round that succeeded lets the
-step grow again, up to the solver's `largest_step`. The objective is evaluated after every round and
-counted.
+Worse means by more than rounding explains, 8 eps (ΣV + D) for KL. A loss within rounding is taken
+but damps the step, down to ½, where SCI-PI cannot cycle: else a cycle of tiny rises and falls would
+pass for progress. A round that gained lets the step grow again, up to the solver's `largest_step`.
+The objective is evaluated after every round and counted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Guarded"]
+
+HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,17 @@ class Guarded:
         """One round that never makes the objective worse."""
         if math.isnan(state.value):  # a state that an unguarded run has left
             state = replace(state, value=problem.value(state.x))
+        noise = problem.rounding(state.value)
         tried = self._tried(problem, self.solver, state)
-        if self._gain(problem, state, tried) >= 0:
+        gain, step = self._gain(problem, state, tried), state.step * self.shrink
+        if gain >= 0:
             largest = max(self.solver.largest_step(problem), state.step)
             return replace(tried, step=min(state.step * self.grow, largest))
-        step = state.step * self.shrink
+        if gain >= -noise:
+            return replace(tried, step=max(step, min(state.step, HALF)))
         careful = replace(state, step=min(step, 1.0), passes=tried.passes)
         safe = replace(self._tried(problem, self.solver.safe(), careful), step=step)
-        if self._gain(problem, state, safe) >= -problem.rounding(state.value):
+        if self._gain(problem, state, safe) >= -noise:
             return safe
         return replace(state, step=step, round=safe.round, passes=safe.passes)
 

@@ -67,6 +67,8 @@ class SSciPi:
 
     def init(self, problem: Problem, x0: Point | None, seed: int) -> PointState:
         """State before the first epoch."""
+        if problem.sequential:
+            raise ValueError("The items of this problem interact: use SciPi, not SSciPi.")
         return start(problem, x0, seed, self.step)
 
     def advance(self, problem: Problem, state: PointState) -> PointState:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sipower.problems.base import Point, Problem
 from sipower.solvers.state import PointState, check_positive, start
 
@@ -31,9 +33,21 @@ class SciPi:
     def advance(self, problem: Problem, state: PointState) -> PointState:
         """One power step."""
         x, eta = state.x, state.step
-        g = problem.gradient(x)
-        x_new = problem.retract((1 - eta) * x + eta * g / problem.scale(x, g), x, 0.0)
+        if problem.sequential:
+            x_new = self._sweep(problem, x, eta)
+        else:
+            g = problem.gradient(x)
+            x_new = problem.retract((1 - eta) * x + eta * g / problem.scale(x, g), x, 0.0)
         return replace(state, x=x_new, round=state.round + 1, passes=state.passes + 1)
+
+    def _sweep(self, problem: Problem, x: Point, eta: float) -> Point:
+        """The same step item by item, each seeing the ones before it."""
+        x = x.copy()
+        for i in range(len(x)):
+            g = problem.item_gradient(x, i)
+            step = (1 - eta) * x[i] + eta * g / (abs(x[i] @ g) or 1.0)
+            x[i] = step / (np.linalg.norm(step) or 1.0)
+        return x
 
     def largest_step(self, problem: Problem) -> float:
         """A guard lets the step grow up to this."""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`check_problem`: does a problem keep what its formulas promise? For everyone's own problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sipower.kernels import Array, Draw
+from sipower.problems.base import Problem, Sampling
+
+__all__ = ["Check", "Report", "check_problem"]
+
+DRAWS = 400  # batches that the test of unbiasedness averages
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property: what was measured and what it may be."""
+
+    name: str
+    measured: float
+    allowed: str
+    holds: bool
+
+    def __str__(self) -> str:
+        verdict = "ok    " if self.holds else "FAILED"
+        return f"{verdict}  {self.name:44}  {self.measured:10.2e}   (allowed: {self.allowed})"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All checks of a problem."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check holds."""
+        return all(check.holds for check in self.checks)
+
+    def __str__(self) -> str:
+        return "\n".join(str(check) for check in self.checks)
+
+
+def check_problem(problem: Problem, *, seed: int = 0) -> Report:
+    """Test a scale invariant problem at a random point.
+
+    Gradient against value by Taylor slope, c∇f(cx) = |c|^p ∇f(x), ∇²f(x)x = (p−1)∇f(x), unbiased
+    and repeatable batches.
+
+    Returns
+    -------
+    Report
+        Prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If a check fails; the message is the table, with the failed checks and by how much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import check_problem
+    >>> from sipower.problems import PCA
+    >>> check_problem(PCA(np.random.default_rng(0).normal(size=(40, 3)))).ok
+    True
+    """
+    x = problem.start(seed)
+    checks = [_slope(problem, x, seed), _scale(problem, x), _hessian(problem, x)]
+    if not problem.sequential:
+        checks += _batches(problem, x, seed)
+    report = Report(tuple(checks))
+    if not report.ok:
+        raise ValueError(
+            f"The problem fails {sum(not c.holds for c in checks)} check(s):\n{report}"
+        )
+    return report
+
+
+def _slope(problem: Problem, x: Array, seed: int) -> Check:
+    """|f(x(t)) − f(x) − t ∇f·v| must fall as t² along the sphere, v tangent at x = x(0)."""
+    v = problem.start(seed + 1)
+    v = v - problem.inner(v, x)[:, None] * x
+    slope = float((problem.item_weights * problem.inner(problem.gradient(x), v)).sum())
+    steps = np.array([1e-2, 1e-3])
+    moved = [problem.value(problem.normalise(x + t * v)) - problem.value(x) for t in steps]
+    errors = np.abs(np.array(moved) - steps * slope) + 1e-15 * abs(problem.value(x))
+    order = float(np.log(errors[0] / errors[1]) / np.log(steps[0] / steps[1]))
+    return Check("order of the Taylor error of the gradient", order, "at least 1.7", order >= 1.7)
+
+
+def _scale(problem: Problem, x: Array) -> Check:
+    worst = 0.0
+    for c in (2.5, 0.3) if problem.sequential else (2.5, 0.3, -1.7):
+        scaled, base = x.copy(), problem.gradient(x)
+        if problem.sequential:  # the law holds row by row
+            scaled[0] *= c
+            left, right = c * problem.gradient(scaled)[0], c**problem.degree * base[0]
+        else:
+            left, right = c * problem.gradient(c * x), abs(c) ** problem.degree * base
+        worst = max(worst, float(np.linalg.norm(left - right) / np.linalg.norm(right)))
+    return _small("c ∇f(cx) = |c|^p ∇f(x)", worst, 1e-8)
+
+
+def _hessian(problem: Problem, x: Array) -> Check:
+    """∇²f(x)x by central differences along x, of the first item where rows interact."""
+    h, where = 1e-5, slice(0, 1) if problem.sequential else slice(None)
+    up, down = x.copy(), x.copy()
+    up[where] *= 1 + h
+    down[where] *= 1 - h
+    along = (problem.gradient(up) - problem.gradient(down))[where] / (2 * h)
+    base = problem.gradient(x)[where]
+    error = np.linalg.norm(along - (problem.degree - 1) * base) / np.linalg.norm(base)
+    return _small("∇²f(x) x = (p − 1) ∇f(x)", float(error), 1e-5)
+
+
+def _batches(problem: Problem, x: Array, seed: int) -> list[Check]:
+    full = problem.gradient(x)
+    sampling = Sampling(0.25)
+    drawn = [
+        problem.gradient(x, problem.batch(sampling, Draw(seed, round=r))) for r in range(DRAWS)
+    ]
+    spread = np.std(drawn, axis=0) / np.sqrt(DRAWS) + 1e-12 * np.abs(full).max()
+    off = float((np.abs(np.mean(drawn, axis=0) - full) / spread).max())
+    again = problem.gradient(x, problem.batch(sampling, Draw(seed, round=0)))
+    whole = problem.gradient(x, problem.batch(Sampling(1.0), Draw(seed)))
+    error = float(np.linalg.norm(whole - full) / np.linalg.norm(full))
+    return [
+        Check("bias of ∇f_S in standard errors", off, "at most 6", off <= 6),
+        _small("∇f_S = ∇f for the whole batch", error, 1e-8),
+        _small("same key, same batch", float(np.abs(again - drawn[0]).max()), 0.0),
+    ]
+
+
+def _small(name: str, measured: float, limit: float) -> Check:
+    return Check(name, measured, f"at most {limit:.0e}", measured <= limit)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Burer-Monteiro form of a diagonally constrained SDP: max ⟨C, XXᵀ⟩ over unit rows σ_i of X.
+
+The relaxation of max-cut and of other ±1 problems: max ⟨C, Z⟩ over Z ⪰ 0, Z_ii = 1, with Z = XXᵀ
+of rank r. In one row the objective is linear, so the block step σ_i ← Σ_j C_ij σ_j, normalised,
+is the exact maximiser (degree p = 1 a block, for positive scalings); rows interact, so they are
+swept one after another. With r > √(2n) a second-order stationary point is globally optimal (Boumal,
+Voroninski, Bandeira 2016), and the dual says so: y_i = σ_i·(CX)_i gives the upper bound
+Σy − n λ_min(Diag(y) − C) on the SDP.
+
+======  =============================================  ======
+symbol  meaning                                        shape
+======  =============================================  ======
+C       symmetric costs; the diagonal is a constant    (n, n)
+X       rows σ_i, items                                (n, r)
+======  =============================================  ======
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
+from sklearn.utils import check_array
+
+from sipower.kernels import Array, Draw
+from sipower.problems.base import Point, Problem, Sampling, register
+
+__all__ = ["BurerMonteiro", "Cut", "cut_from"]
+
+SMALL = 1500  # up to this size the dense eigenvalue routine is the quick and safe one
+
+
+@register("burer-monteiro")
+class BurerMonteiro(Problem):
+    """max ⟨C, XXᵀ⟩ over unit rows, with a certificate.
+
+    Parameters
+    ----------
+    C
+        Symmetric matrix, dense or sparse.
+    rank
+        r; None: ⌈√(2n)⌉ + 1.
+    """
+
+    degree = 1.0
+    sequential = True
+
+    def __init__(self, C: Any, rank: int | None = None) -> None:
+        C = sp.csr_array(check_array(C, accept_sparse="csr", dtype=np.float64))
+        if C.shape[0] != C.shape[1] or abs(C - C.T).max() > 1e-12 * abs(C).max():
+            raise ValueError(f"C of shape {C.shape} is not symmetric.")
+        self.diagonal = C.diagonal()
+        self.C = sp.csr_array(C - sp.diags_array(self.diagonal))
+        self.C.eliminate_zeros()
+        if self.C.nnz == 0:
+            raise ValueError("C has no entry off its diagonal: every X is optimal.")
+        n = C.shape[0]
+        self.rank = int(np.ceil(np.sqrt(2 * n))) + 1 if rank is None else rank
+
+    def __repr__(self) -> str:
+        return f"BurerMonteiro({self.C.shape}, {self.C.nnz} nonzeros, rank {self.rank})"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, r)."""
+        return self.C.shape[0], self.rank
+
+    @property
+    def item_weights(self) -> Array:
+        """Every pair of rows meets twice in ⟨C, XXᵀ⟩."""
+        return np.full(self.shape[0], 2.0)
+
+    def value(self, X: Point) -> float:
+        """⟨C, XXᵀ⟩."""
+        return float((X * (self.C @ X)).sum() + self.diagonal.sum())
+
+    def gradient(self, X: Point, S: Any = None) -> Point:
+        """CX without the diagonal: row i is the exact maximiser of σ_i, up to its norm."""
+        return np.asarray(self.C @ X)
+
+    def item_gradient(self, X: Point, item: int) -> Array:
+        """Row `item` of the gradient."""
+        row = slice(self.C.indptr[item], self.C.indptr[item + 1])
+        return np.asarray(self.C.data[row] @ X[self.C.indices[row]])
+
+    def batch(self, sampling: Sampling, draw: Draw) -> Any:
+        """Not offered: the rows interact."""
+        raise ValueError("The rows of a Burer-Monteiro problem interact: use SciPi, not SSciPi.")
+
+    def upper_bound(self, X: Point) -> float:
+        """Σy − n min(λ_min(Diag(y) − C), 0): no feasible Z has a larger ⟨C, Z⟩."""
+        y = (X * (self.C @ X)).sum(axis=1)
+        slack = sp.csr_array(sp.diags_array(y) - self.C)
+        n = len(y)
+        if n <= SMALL:
+            smallest = float(np.linalg.eigvalsh(slack.toarray())[0])
+        else:
+            smallest = float(eigsh(slack, k=1, which="SA", return_eigenvectors=False, tol=1e-8)[0])
+        return float(y.sum() - n * min(smallest, 0.0) + self.diagonal.sum())
+
+
+class Cut(NamedTuple):
+    """Sides of a cut (±1), its weight, and an upper bound on the weight of every cut."""
+
+    sides: Array
+    weight: float
+    bound: float
+
+
+def cut_from(weights: Any, problem: BurerMonteiro, X: Point, seed: int, rounds: int = 100) -> Cut:
+    """Best of several cuts by random hyperplanes (Goemans & Williamson 1995)."""
+    total = weights.sum()
+    best: tuple[float, Array] = (-np.inf, np.ones(len(X)))
+    for r in range(rounds):
+        u, v = Draw(seed, stream=3, round=r).uniform(2, X.shape[1])
+        plane = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+        sides = np.where(X @ plane >= 0, 1.0, -1.0)
+        best = max(best, (float(total - sides @ (weights @ sides)) / 4, sides), key=lambda b: b[0])
+    return Cut(best[1], best[0], float(total + problem.upper_bound(X)) / 4)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ICA by kurtosis: max ± E[¼(w·x)⁴ − ¾‖w‖⁴] over ‖w‖ = 1, x whitened; degree p = 4.
+
+∇f(w) = ±(E[(w·x)³x] − 3‖w‖²w): the SCI-PI step is the FastICA step (Hyvärinen & Oja 1997). For
+independent sources λ* is the kurtosis of one of them and λ̄ = 0, so convergence is superlinear.
+Sub-Gaussian sources have negative kurtosis: there −f is maximised.
+
+======  =============================================  ======
+symbol  meaning                                        shape
+======  =============================================  ======
+X       whitened samples x_i as rows                   (n, d)
+w       direction, one item                            (1, d)
+======  =============================================  ======
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_array
+
+from sipower.kernels import Array, Draw
+from sipower.problems.base import Point, Problem, Sampling, drawn_rows, register
+
+__all__ = ["ICA", "whiten"]
+
+
+@register("ica")
+class ICA(Problem):
+    """One independent component of whitened data.
+
+    Parameters
+    ----------
+    X
+        Samples as rows; whitened unless ``whitened=True`` says that they are.
+    sign
+        1 for super-Gaussian sources (positive kurtosis), −1 for sub-Gaussian ones.
+    found
+        Directions found before, (r, d): the search is orthogonal to them (deflation).
+    """
+
+    degree = 4.0
+
+    def __init__(
+        self, X: Any, sign: Literal[1, -1] = 1, *, found: Any = None, whitened: bool = False
+    ) -> None:
+        X = check_array(X, dtype=np.float64)
+        self.X: Array = X if whitened else whiten(X)[0]
+        if sign not in (1, -1):
+            raise ValueError(f"sign is {sign}, expected 1 or -1.")
+        self.sign = sign
+        d = self.X.shape[1]
+        self.found = np.zeros((0, d)) if found is None else np.atleast_2d(found)
+
+    def __repr__(self) -> str:
+        return f"ICA({self.X.shape}, sign {self.sign}, {len(self.found)} found)"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(1, d)."""
+        return 1, self.X.shape[1]
+
+    def value(self, w: Point) -> float:
+        """±(¼E[(w·x)⁴] − ¾‖w‖⁴)."""
+        u, norm = self.X @ w[0], float(w[0] @ w[0])
+        return float(self.sign * ((u**4).mean() / 4 - 0.75 * norm**2))
+
+    def gradient(self, w: Point, S: Array | None = None) -> Point:
+        """±(E[(w·x)³x] − 3‖w‖²w), without what was found before."""
+        X = self.X if S is None else S
+        g = self.sign * ((X @ w[0]) ** 3 @ X / len(X) - 3 * (w[0] @ w[0]) * w[0])
+        return self._deflated(g[None, :])
+
+    def batch(self, sampling: Sampling, draw: Draw) -> Array:
+        """s of the n samples."""
+        return np.asarray(drawn_rows(self.X, sampling, draw))
+
+    def normalise(self, x: Point) -> Point:
+        """Orthogonal to what was found, of unit norm."""
+        return super().normalise(self._deflated(x))
+
+    def _deflated(self, w: Point) -> Point:
+        return np.asarray(w - (w @ self.found.T) @ self.found)
+
+
+def whiten(X: Array) -> tuple[Array, Array]:
+    """Centred data with identity covariance, and the matrix that made them: Z = (X − mean) @ M."""
+    centred = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    if not values[0] > 1e-12 * values[-1]:
+        raise ValueError("The data have a singular covariance: reduce their dimension first.")
+    M = vectors / np.sqrt(values)
+    return centred @ M, M

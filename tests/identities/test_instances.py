@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Facts about the single instances: rates, closed forms, equivalences, certificates."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.decomposition import FastICA
+
+from sipower import SciPi, Stop, max_cut, solve
+from sipower.problems import (
+    ICA,
+    BurerMonteiro,
+    LpKernelPCA,
+    MixtureProportions,
+    mixture_proportions,
+)
+from sipower.problems.ica import whiten
+from sipower.problems.lp_kernel_pca import pivoted_cholesky
+
+RNG = np.random.default_rng(0)
+
+
+# ---- Lp-norm PCA -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 4.0])
+def test_sci_pi_never_lowers_a_convex_objective(p):
+    problem = LpKernelPCA(np.random.default_rng(1).normal(size=(40, 6)), p)
+    state = SciPi().init(problem, None, 0)
+    before = problem.value(state.x)
+    for _ in range(60):
+        state = SciPi().advance(problem, state)
+        after = problem.value(state.x)
+        assert after >= before * (1 - 1e-12)
+        before = after
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_l1_stops_after_finitely_many_steps(seed):
+    problem = LpKernelPCA(np.random.default_rng(seed).normal(size=(40, 6)), 1.0)
+    result = solve(problem, SciPi(), stop=Stop(1e-14, rounds=100), seed=seed)
+    assert result.residual <= 1e-14
+
+
+def test_kernel_matrix_and_features_give_the_same_answer():
+    X = np.random.default_rng(2).normal(size=(30, 4))
+    direct = solve(LpKernelPCA(X, 3.0), SciPi(), stop=Stop(1e-10), seed=0).value
+    by_kernel = solve(LpKernelPCA(X @ X.T, 3.0, "precomputed"), SciPi(), stop=Stop(1e-10)).value
+    assert by_kernel == pytest.approx(direct, rel=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_p_2_is_kernel_pca(kernel):
+    from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
+
+    X = np.random.default_rng(3).normal(size=(25, 3))
+    top = np.linalg.eigvalsh(pairwise_kernels(X, metric=kernel))[-1]
+    found = solve(LpKernelPCA(X, 2.0, kernel), SciPi(), stop=Stop(1e-9, rounds=50_000))
+    assert found.value == pytest.approx(top / (2 * 25), rel=1e-9)
+
+
+def test_pivoted_cholesky():
+    F = RNG.normal(size=(20, 5))
+    A = pivoted_cholesky(F @ F.T)
+    assert A.shape == (20, 5)
+    np.testing.assert_allclose(A @ A.T, F @ F.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [3.0, 4.0])
+def test_measured_rate_is_the_predicted_one(p):
+    """1 − (x·x*)² shrinks by (λ̄/λ*)² a step, λ̄ the largest |eigenvalue| off x*."""
+    problem = LpKernelPCA(np.random.default_rng(5).normal(size=(200, 4)) * [2, 1, 1, 1], p)
+    best = solve(problem, SciPi(), stop=Stop(1e-14, rounds=2000)).x[0]
+    A, u = problem.A, problem.A @ best
+    hessian = (p - 1) * (A.T * np.abs(u) ** (p - 2)) @ A / len(A)
+    lam = problem.degree * problem.value(best[None])
+    P = np.eye(len(best)) - np.outer(best, best)
+    predicted = (np.abs(np.linalg.eigvalsh(P @ hessian @ P)).max() / lam) ** 2
+    slowest = np.linalg.eigh(P @ hessian @ P)[1][:, -1]
+    state = SciPi().init(problem, (best + 1e-3 * slowest)[None], 0)
+    off = [np.linalg.norm(P @ state.x[0])]
+    for _ in range(3):
+        state = SciPi().advance(problem, state)
+        off.append(np.linalg.norm(P @ state.x[0]))
+    rates = [(b / a) ** 2 for a, b in itertools.pairwise(off)]
+    np.testing.assert_allclose(rates, predicted, rtol=0.01)
+
+
+# ---- ICA ---------------------------------------------------------------------------------------
+
+
+def test_sci_pi_step_is_the_fastica_step():
+    problem = ICA(RNG.laplace(size=(500, 4)) @ RNG.normal(size=(4, 4)))
+    w = problem.start(1)
+    u = problem.X @ w[0]
+    step = (problem.X * (u**3)[:, None]).mean(axis=0) - 3 * w[0]
+    step /= np.linalg.norm(step)
+    found = SciPi().advance(problem, SciPi().init(problem, w, 0)).x[0]
+    np.testing.assert_allclose(found, step * np.sign(step @ found), rtol=1e-12)
+    np.testing.assert_allclose(problem.gradient(w)[0], step * np.linalg.norm(problem.gradient(w)))
+
+
+def test_sub_gaussian_sources_have_kurtosis_minus_1_2():
+    S = np.random.default_rng(3).uniform(-1, 1, (400_000, 2))
+    problem = ICA(S, sign=-1)
+    w = solve(problem, SciPi(), stop=Stop(1e-8)).x
+    lam = float(problem.inner(w, problem.gradient(w))[0])
+    assert lam == pytest.approx(1.2, abs=0.02)
+
+
+def test_sources_match_scikit_learns_fastica():
+    """Its example: a sine, a square wave and a saw tooth, mixed; kurtosis of all is negative."""
+    time = np.linspace(0, 8, 2000)
+    S = np.c_[np.sin(2 * time), np.sign(np.sin(3 * time)), 2 * (time * 1.1 % 1) - 1]
+    S += 0.1 * np.random.default_rng(0).normal(size=S.shape)
+    X = S @ np.array([[1, 1, 1], [0.5, 2, 1.0], [1.5, 1.0, 2.0]]).T
+    Z, _ = whiten(X)
+    found = []
+    for _ in range(3):
+        problem = ICA(Z, sign=-1, found=np.array(found) if found else None, whitened=True)
+        found.append(solve(problem, SciPi(), stop=Stop(1e-10), seed=len(found)).x[0])
+    ours = Z @ np.array(found).T
+    theirs = FastICA(3, fun="cube", whiten="unit-variance", random_state=0).fit_transform(X)
+    match = np.abs(np.corrcoef(ours.T, theirs.T)[:3, 3:])
+    assert (match.max(axis=1) > 0.999).all()
+    assert sorted(match.argmax(axis=1)) == [0, 1, 2]
+
+
+# ---- mixtures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mixture_proportions_are_optimal(weighted):
+    L = np.random.default_rng(4).gamma(0.5, 1.0, (300, 6)) + 1e-3
+    v = np.random.default_rng(5).random(300) if weighted else None
+    found = mixture_proportions(L, v)
+    w = np.ones(300) if v is None else v
+
+    def objective(z):
+        x = np.exp(z - z.max())
+        x /= x.sum()
+        return -(w * np.log(L @ x)).sum()
+
+    best = -minimize(objective, np.zeros(6), method="BFGS", options={"gtol": 1e-9}).fun
+    assert found.gap <= 1e-8
+    assert found.proportions.sum() == pytest.approx(1, abs=1e-12)
+    assert found.log_likelihood >= best - 1e-6
+    G = L.T @ (w / (L @ found.proportions)) / w.sum()
+    assert G.max() - 1 <= 2e-8
+
+
+def test_log_likelihoods_do_not_underflow():
+    logs = np.random.default_rng(6).normal(size=(100, 4)) * 3
+    plain = mixture_proportions(np.exp(logs))
+    shifted = mixture_proportions(logs - 5000.0, log=True)
+    np.testing.assert_allclose(shifted.proportions, plain.proportions, atol=1e-6)
+    assert shifted.log_likelihood == pytest.approx(plain.log_likelihood - 500_000, rel=1e-9)
+
+
+def test_solvers_and_the_exact_routine_agree():
+    L = np.random.default_rng(7).gamma(1.0, 1.0, (200, 5))
+    problem = MixtureProportions(L)
+    result = solve(problem, SciPi(0.9), stop=Stop(1e-10, rounds=100_000))
+    exact = mixture_proportions(L)
+    np.testing.assert_allclose(problem.proportions(result.x), exact.proportions, atol=1e-5)
+    assert 2 * problem.V.total * result.value == pytest.approx(exact.log_likelihood, rel=1e-9)
+
+
+BAD_MIXTURES = {
+    "zero row": (lambda: MixtureProportions([[1.0, 2], [0, 0]]), "Row 1 of L is zero"),
+    "zero log row": (lambda: MixtureProportions([[-np.inf, -np.inf]], log=True), "Row 0"),
+    "negative": (lambda: MixtureProportions([[1.0, -2]]), r"Likelihood \(0, 1\) is negative"),
+    "NaN": (lambda: MixtureProportions([[1.0, np.nan]]), "NaN"),
+    "NaN log": (lambda: MixtureProportions([[1.0, np.nan]], log=True), "NaN"),
+    "weights": (lambda: MixtureProportions([[1.0, 2]], [-1.0]), "weights"),
+    "zero weights": (lambda: MixtureProportions([[1.0, 2]], [0.0]), "All weights are zero"),
+    "p": (lambda: LpKernelPCA(np.ones((2, 2)), p=0.5), "p is 0.5"),
+    "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "not symmetric"),
+    "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "sign is 2"),
+    "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
+    "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),
+    "diagonal": (lambda: BurerMonteiro(np.eye(3)), "no entry off its diagonal"),
+    "graph": (lambda: max_cut(-np.ones((3, 3))), "negative weight"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_MIXTURES)
+def test_bad_input_gets_one_sentence(what):
+    action, message = BAD_MIXTURES[what]
+    with pytest.raises(ValueError, match=message):
+        action()
+
+
+# ---- Burer-Monteiro ----------------------------------------------------------------------------
+
+
+def random_graph(n, density, seed):
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < density, 1)
+    return (upper + upper.T).astype(float)
+
+
+def test_block_steps_never_lower_the_objective():
+    problem = BurerMonteiro(-random_graph(40, 0.3, 1))
+    state = SciPi().init(problem, None, 0)
+    before = problem.value(state.x)
+    for _ in range(40):
+        state = SciPi().advance(problem, state)
+        after = problem.value(state.x)
+        assert after >= before - 1e-12 * abs(before)
+        before = after
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_primal_meets_the_dual_bound(seed):
+    problem = BurerMonteiro(-random_graph(60, 0.2, seed))
+    x = solve(problem, SciPi(), stop=Stop(1e-7, rounds=20_000)).x
+    value, bound = problem.value(x), problem.upper_bound(x)
+    assert value <= bound + 1e-9 * abs(bound)
+    assert bound - value <= 1e-4 * abs(value)
+
+
+def test_max_cut_of_small_graphs_is_bounded_and_near_the_best():
+    for seed in range(3):
+        graph = random_graph(10, 0.5, seed)
+        signs = np.array(np.meshgrid(*[[1, -1]] * 10)).reshape(10, -1).T
+        best = ((graph.sum() - np.einsum("si,ij,sj->s", signs, graph, signs)) / 4).max()
+        cut = max_cut(graph)
+        assert cut.weight <= best <= cut.bound + 1e-6
+        assert cut.weight >= 0.878 * best
