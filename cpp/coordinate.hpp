@@ -8,13 +8,6 @@
 namespace sipower {
 namespace {
 
-// Scratch memory of Newton steps.
-struct Newton {
-    explicit Newton(int k) : H(static_cast<int64_t>(k) * k), x(k), p(k), index(k) {}
-    Buffer<double> H, x, p;
-    Buffer<int> index;
-};
-
 // x <- H^-1 x for the lower half of a positive definite H, which is overwritten; false if it is not.
 inline bool cholesky_solve(double* H, int n, double* x) {
     for (int a = 0; a < n; ++a) {
@@ -23,7 +16,7 @@ inline bool cholesky_solve(double* H, int n, double* x) {
             double left = H[a * n + b];
             for (int c = 0; c < b; ++c) left -= H[a * n + c] * H[b * n + c];
             if (b < a) H[a * n + b] = left / H[b * n + b];
-            else if (!(left > 1e-12 * whole)) return false;
+            else if (!(left > 1e-15 * whole)) return false;
             else H[a * n + a] = std::sqrt(left);
         }
     }
@@ -38,6 +31,79 @@ inline bool cholesky_solve(double* H, int n, double* x) {
     return true;
 }
 
+// The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
+class Model {
+public:
+    explicit Model(int k) : H(static_cast<int64_t>(k) * k), r(k), h(k), p(k), index(k), factor_(static_cast<int64_t>(k) * k), q_(k), free_(k) {}
+
+    // Coordinate descent finds the zeros, an active set of exact solutions the rest.
+    void solve(int size) {
+        double trace = 0;
+        for (int a = 0; a < size; ++a) trace += H[a * size + a];
+        for (int a = 0; a < size; ++a) {
+            H[a * size + a] += 1e-13 * trace;
+            for (int b = 0; b < a; ++b) H[b * size + a] = H[a * size + b];
+            p[a] = 0;
+        }
+        for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+            bool moved = false;
+            for (int a = 0; a < size; ++a) moved |= coordinate(a, size);
+            if (!moved) break;
+        }
+        int count = 0;
+        for (int a = 0; a < size; ++a)
+            if (h[a] + p[a] > 0) free_[count++] = a;
+        while (count > 0 && exact_step(size, count)) {
+        }
+    }
+
+    Buffer<double> H, r, h, p;
+    Buffer<int> index;
+
+private:
+    static constexpr int SWEEPS = 60;
+
+    double slope(int a, int size) const {
+        double sum = r.get()[a];
+        const double* row = H.get() + static_cast<int64_t>(a) * size;
+        for (int b = 0; b < size; ++b) sum += row[b] * p.get()[b];
+        return sum;
+    }
+    bool coordinate(int a, int size) {
+        const double wanted = p[a] - slope(a, size) / H[static_cast<int64_t>(a) * size + a];
+        const double next = wanted > -h[a] ? wanted : -h[a], change = next - p[a];
+        p[a] = next;
+        return std::fabs(change) > 1e-14 * (h[a] + std::fabs(next));
+    }
+    // Newton step on the free coordinates of the model, up to the first that reaches zero; true
+    // while one was taken out.
+    bool exact_step(int size, int& count) {
+        for (int i = 0; i < count; ++i) {
+            for (int j = 0; j <= i; ++j) factor_[i * count + j] = H[static_cast<int64_t>(free_[i]) * size + free_[j]];
+            q_[i] = -slope(free_[i], size);
+        }
+        if (!cholesky_solve(factor_.get(), count, q_.get())) return false;
+        double length = 1;
+        int blocking = -1;
+        for (int i = 0; i < count; ++i) {
+            const double room = h[free_[i]] + p[free_[i]];
+            if (q_[i] < 0 && room + length * q_[i] < 0) {
+                length = room / -q_[i];
+                blocking = i;
+            }
+        }
+        for (int i = 0; i < count; ++i) p[free_[i]] += length * q_[i];
+        if (blocking < 0) return false;
+        p[free_[blocking]] = -h[free_[blocking]];
+        for (int i = blocking; i + 1 < count; ++i) free_[i] = free_[i + 1];
+        --count;
+        return true;
+    }
+
+    Buffer<double> factor_, q_;
+    Buffer<int> free_;
+};
+
 // One item: its values v > 0, its tiles, the point h, and z = b.h, w = 1/z at its terms.
 template <class T> class Item {
     static constexpr int L = Simd<T>::lanes;
@@ -45,7 +111,7 @@ template <class T> class Item {
 public:
     Item(const Basis<T>& B, int64_t longest)
         : B_(B), tiles_((longest + TILE - 1) / TILE * TILE * B.k), v_(padded(longest)),
-          z_(padded(longest)), w_(padded(longest)), h(B.width), g(B.width) {}
+          z_(padded(longest)), w_(padded(longest)), p_(B.width), h(B.width), g(B.width) {}
 
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.indptr[item];
@@ -115,7 +181,7 @@ public:
         double largest = 1;
         for (int k = 0; k < B_.k; ++k) {
             const double G = g[k] * B_.inverse[k];
-            largest = G > largest ? G : largest;
+            largest = G <= largest ? largest : G;  // NaN is not passed over
         }
         return largest - 1;
     }
@@ -202,30 +268,32 @@ public:
         return total;
     }
 
-    // One Newton step on the coordinates that are positive or pushed upwards, cut where the first
-    // of them reaches zero. With m = max_i -(b_i.p)/z_i the step 1/(1 + m) minimises the upper bound
-    // of coordinate_step along p, so it descends. Nothing happens where the Hessian is singular.
-    void newton_step(Newton& work) {
+    // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
+    // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
+    // the bound of coordinate_step along p is least at the length s / (kappa + m s).
+    void newton_step(Model& model) {
         ratio_sums();
         int size = 0;
         for (int k = 0; k < B_.k; ++k) {
-            work.p[k] = 0;
-            if (B_.d[k] > 0 && (h[k] > 0 || g[k] > B_.d[k])) work.index[size++] = k;
+            p_[k] = 0;
+            if (!(B_.d[k] > 0 && (h[k] > 0 || g[k] > B_.d[k]))) continue;
+            model.index[size] = k;
+            model.h[size] = h[k];
+            model.r[size++] = B_.d[k] - g[k];
         }
-        hessian(work, size);
-        for (int a = 0; a < size; ++a) work.x[a] = g[work.index[a]] - B_.d[work.index[a]];
-        if (!cholesky_solve(work.H.get(), size, work.x.get())) return;
-        for (int a = 0; a < size; ++a) work.p[work.index[a]] = work.x[a];
-        double m, length;
-        curvature_along(work.p.get(), &m);
-        length = 1 / (1 + m);
+        hessian(model, size);
+        model.solve(size);
+        double s = 0, m = 0;
         for (int a = 0; a < size; ++a) {
-            const int k = work.index[a];
-            if (work.p[k] < 0 && -work.p[k] * length > h[k]) length = h[k] / -work.p[k];
+            p_[model.index[a]] = model.p[a];
+            s -= model.r[a] * model.p[a];
         }
+        const double kappa = curvature_along(p_.get(), &m);
+        if (!(s > 0) || !(kappa >= 0)) return;
+        const double best = s / (kappa + m * s), length = best < 1 ? best : 1;
         for (int a = 0; a < size; ++a) {
-            const int k = work.index[a];
-            const double next = h[k] + length * work.p[k];
+            const int k = model.index[a];
+            const double next = h[k] + length * p_[k];
             h[k] = next > 0 ? next : 0;
         }
         refresh();
@@ -235,7 +303,7 @@ public:
 
 private:
     static int64_t padded(int64_t n) { return (n + TILE - 1) / TILE * TILE; }
-    static T tiny() { return sizeof(T) == 4 ? T(1.2e-38) : T(2.3e-308); }
+    static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
 
     void blank_tile(int64_t tile) {
         std::memset(tiles_.get() + tile * TILE * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
@@ -280,7 +348,7 @@ private:
         });
     }
     // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half
-    void hessian(Newton& work, int size) {
+    void hessian(Model& work, int size) {
         for (int a = 0; a < size * size; ++a) work.H[a] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             for (int a = 0; a < size; ++a) {
@@ -304,6 +372,7 @@ private:
     Buffer<T> tiles_, v_, z_, w_;
     const T* from_ = nullptr;
     int64_t n_ = 0;
+    Buffer<double> p_;
 
 public:
     Buffer<double> h, g;
@@ -378,8 +447,9 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
 // nothing but its own terms and the basis. gap receives what was certified.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double tol, int64_t most, double* gap) {
-    constexpr int power_steps = 4, first_newton = 6;
-    Newton work(B.k);
+    constexpr int power_steps = 4, first_newton = 6, largest_model = 2048;
+    const bool newton = B.k <= largest_model;  // beyond it the Hessian would not fit anywhere
+    Model model(newton ? B.k : 1);
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random unused({0, 0}, {0, 0, 0, 0});
         for (int64_t round = 0;; ++round) {
@@ -391,7 +461,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double
                 continue;
             }
             item.sweep(Order::cyclic, unused);
-            if (round >= first_newton) item.newton_step(work);
+            if (newton && round >= first_newton) item.newton_step(model);
             item.fit_mass(items.c[j]);
         }
     });

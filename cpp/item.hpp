@@ -26,6 +26,7 @@ public:
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     T* get() { return data_; }
+    const T* get() const { return data_; }
     T& operator[](int64_t i) { return data_[i]; }
 
 private:

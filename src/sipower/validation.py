@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,13 @@ def _to_array(V: Any) -> Any:
     if sp.issparse(V):
         return V
     try:
-        return np.asarray(V)
+        array = np.asarray(V)
     except ValueError as error:
         raise ValueError("The data are no table: their rows differ in length.") from error
+    if hasattr(V, "columns") and array.dtype == np.dtype(object):  # columns of several types
+        with contextlib.suppress(TypeError, ValueError):
+            return array.astype(np.float64)
+    return array
 
 
 def _all_sparse(frame: Any) -> bool:
@@ -111,7 +116,10 @@ def _check_kind(array: Any) -> None:
 def _working_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
     if wanted is None:
         wanted = np.float32 if given in (np.float32, np.float16) else np.float64
-    working = np.dtype(wanted)
+    try:
+        working = np.dtype(wanted)
+    except TypeError:
+        raise ValueError(f"dtype is {wanted!r}; choose float32 or float64.") from None
     if working not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype is {working}; choose float32 or float64.")
     return working

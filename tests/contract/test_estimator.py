@@ -52,13 +52,16 @@ def test_custom_init_starts_where_it_is_told():
     W0, H0 = oracles.factors(60, 40, 3)
     model = quick(init="custom", solver="mu", max_iter=1, tol=0)
     model.fit(V, W=W0, H=H0.T)
-    # One round: H first, then W.
-    H = (V / (W0 @ H0.T)).T @ W0 / W0.sum(0) * H0
+    # One round: H first, then W; rows without data count for nothing.
+    W0 = np.where(V.sum(1, keepdims=True) > 0, W0, 0)
+    Z = W0 @ H0.T
+    H = np.divide(V, Z, out=np.zeros_like(Z), where=V > 0).T @ W0 / W0.sum(0) * H0
     scaled = H * (V.sum(0) / (H @ W0.sum(0)).clip(1e-300))[:, None]
     np.testing.assert_allclose(model.components_.T, scaled, rtol=1e-10, atol=1e-12)
-    given = W0.copy()
+    given = W0.copy(), H0.copy()
     model.fit(V, W=W0, H=H0.T)
-    np.testing.assert_array_equal(W0, given)
+    np.testing.assert_array_equal(W0, given[0])
+    np.testing.assert_array_equal(H0, given[1])
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -365,3 +368,119 @@ def test_ctrl_c_during_the_exact_rows_keeps_the_model(monkeypatch):
     assert model.status_ == "interrupted"
     assert model.n_iter_ == 5
     assert np.isfinite(model.kl_divergence_)
+
+
+# ---- what a review found -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1.0, 4.0, 5.0, 1000.0])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_counts_that_no_component_explains_are_left_out_with_a_warning(layout, count):
+    H = np.array([[1.0, 0, 0], [0, 1, 0]])
+    with pytest.warns(UserWarning, match="No component has feature 2, of which row 0 has counts"):
+        W, _, _ = non_negative_factorization(layout([[9.0, 1, count]]), H=H, update_H=False)
+    np.testing.assert_allclose(W, [[9.0, 1.0]], rtol=1e-6)
+
+
+def test_score_of_unknown_features_is_that_of_the_known_ones():
+    seen = V.copy()
+    seen[:, 7] = 0
+    new = seen.copy()
+    new[:, 7] = 50
+    model = quick().fit(seen)
+    with pytest.warns(UserWarning, match="No component has feature"):
+        score = model.score(new)
+    assert score == pytest.approx(model.score(seen), rel=1e-9)
+
+
+def test_partial_fit_learns_features_that_come_later():
+    rng = np.random.default_rng(1)
+    big = rng.poisson(rng.gamma(0.3, 1, (300, 3)) @ rng.gamma(0.3, 1, (3, 30))).astype(float)
+    big = big[big.sum(1) > 0]
+    model = KLNMF(3, random_state=0)
+    for row in big:
+        model.partial_fit(row[None])
+    assert (model.components_.sum(axis=0)[big.sum(0) > 20] > 1e-9).all()
+
+
+@pytest.mark.parametrize(("tol", "row_tol"), [(1e-7, 1e-6), (1e-4, 1e-2)])
+def test_rows_are_exact_enough_for_the_tolerance(tol, row_tol):
+    model = quick(tol=tol, transform_tol=row_tol, solver="ccd", max_iter=5000)
+    W = model.fit_transform(V)
+    assert model.status_ == "converged"
+    assert W.tobytes() == model.transform(V).tobytes()
+
+
+def test_hard_rows_reach_their_tolerance():
+    """Single counts against many components: singular Hessians, which once stopped Newton steps."""
+    rng = np.random.default_rng(0)
+    for trial in range(5):
+        H = rng.gamma(0.2, 1.0, (50, 120)) * (rng.random((50, 120)) < 0.2) + 1e-12
+        data = rng.poisson(0.02, (200, 120)).astype(float)
+        W, _, _ = non_negative_factorization(data, H=H, update_H=False)
+        assert np.isfinite(W).all(), trial
+
+
+def test_overflow_of_the_answer_is_a_sentence():
+    with pytest.raises(ValueError, match="too large for float64"):
+        non_negative_factorization(V * 1e150, H=np.ones((2, 40)) * 1e-200, update_H=False)
+    with pytest.raises(ValueError, match="zero everywhere in float32"):
+        non_negative_factorization(V.astype("f4"), H=np.ones((2, 40)) * 1e-60, update_H=False)
+    with pytest.raises(ValueError, match="finite and non-negative in float32"):
+        non_negative_factorization(V.astype("f4"), H=np.ones((2, 40)) * 1e300, update_H=False)
+
+
+def test_max_time_holds_over_restarts():
+    import time  # noqa: PLC0415
+
+    start = time.monotonic()
+    model = KLNMF(5, tol=1e-12, max_iter=10**6, max_time=0.3, random_state=0).fit(V)
+    assert model.status_ in ("max_seconds", "converged")
+    assert (
+        time.monotonic() - start < 3
+    )  # not a timing: a limit that restarted would take 0.3 s each
+
+
+def test_a_zero_column_is_zero_even_without_a_round():
+    data = np.outer([1, 2, 3], [1.0, 2, 0, 3])
+    model = KLNMF(1, init="nndsvdar", random_state=0, tol=1e-2).fit(data)
+    assert model.components_[0, 2] == 0
+
+
+def test_partial_fit_forgets_the_numbers_of_fit():
+    model = quick().fit(V)
+    model.partial_fit(V)
+    assert not hasattr(model, "kl_divergence_")
+    assert not hasattr(model, "trace_")
+    with pytest.raises(ValueError, match="first partial_fit only"):
+        model.partial_fit(V, H=model.components_)
+
+
+def test_trace_never_goes_backwards():
+    for seed in range(10):
+        model = quick(tol=1e-4, random_state=seed, max_iter=2000).fit(V)
+        for name in ("round", "passes", "seconds"):
+            values = [getattr(record, name) for record in model.trace_]
+            assert values == sorted(values), name
+
+
+@pytest.mark.parametrize(
+    ("W", "H", "message"),
+    [
+        ([1, 2], 3, "H has shape"),
+        ("abc", H0.T, "W must be a dense array of numbers"),
+        (W0, sp.csr_array(H0.T), "H must be a dense array of numbers"),
+    ],
+)
+def test_odd_starts_get_one_sentence(W, H, message):
+    with pytest.raises(ValueError, match=message):
+        KLNMF(init="custom").fit(V, W=W, H=H)
+
+
+def test_frames_of_nullable_and_mixed_columns():
+    frame = pd.DataFrame(
+        {"a": pd.array([1, 2, 3], "Int64"), "b": [True, False, True], "c": [0.5, 1, 2]}
+    )
+    assert KLNMF(2, random_state=0, tol=0, max_iter=2).fit(frame).components_.shape == (2, 3)
+    with pytest.raises(ValueError, match="choose float32 or float64"):
+        KLNMF(2, dtype="foo").fit(V)

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf import RULES, Factors
 from sipower.nmf.init import INITS
 
-__all__ = ["CONSTRAINTS", "custom_start", "refuse_what_is_not_offered", "seed_of"]
+__all__ = ["CONSTRAINTS", "custom_factor", "custom_start", "refuse_what_is_not_offered", "seed_of"]
 
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -52,17 +53,31 @@ def refuse_what_is_not_offered(model: Any) -> None:
 
 def custom_start(V: Matrix, W: Any, H: Any, n_components: Any) -> Factors:
     """The start a user gives, W (n, K) and H (K, m), checked and copied."""
-    W, H = np.asarray(W), np.asarray(H)
-    rank = n_components if isinstance(n_components, Integral) else H.shape[0]
-    expected = {"W": (V.shape[0], rank), "H": (rank, V.shape[1])}
-    for (name, shape), factor in zip(expected.items(), (W, H), strict=True):
-        if factor.shape != shape:
-            raise ValueError(f"{name} has shape {factor.shape}, expected {shape}.")
-        if not np.isfinite(factor).all() or (factor < 0).any():
-            raise ValueError(f"{name} must be finite and non-negative.")
-        if not factor.any():
-            raise ValueError(f"{name} is zero everywhere: no multiplicative rule can leave it.")
-    return Factors(np.array(W, V.dtype, order="C"), np.array(H.T, V.dtype, order="C"))
+    H = custom_factor("H", H, (n_components, V.shape[1]), V)
+    W = custom_factor("W", W, (V.shape[0], H.shape[0]), V)
+    return Factors(W, np.ascontiguousarray(H.T))
+
+
+def custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: Matrix) -> Array:
+    """One given factor in the working type; a size that is no number may be any."""
+    try:
+        with np.errstate(over="ignore"):
+            factor = np.array(factor, V.dtype, order="C")
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a dense array of numbers.") from None
+    if not _fits(factor.shape, shape):
+        raise ValueError(f"{name} has shape {factor.shape}, expected {shape}.")
+    if not np.isfinite(factor).all() or (factor < 0).any():
+        raise ValueError(f"{name} must be finite and non-negative in {V.dtype}.")
+    if not factor.any():
+        raise ValueError(f"{name} is zero everywhere in {V.dtype}: no rule can leave that.")
+    return np.asarray(factor)
+
+
+def _fits(found: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
+    if len(found) != len(wanted):
+        return False
+    return all(w == f for f, w in zip(found, wanted, strict=True) if isinstance(w, Integral))
 
 
 def seed_of(random_state: Any) -> int:

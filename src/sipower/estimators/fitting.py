@@ -4,9 +4,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from sipower.kernels import Array
 from sipower.matrix import Matrix
@@ -14,6 +19,7 @@ from sipower.nmf import RULES, Alternating, Factorization, Factors
 from sipower.problems.kl import KLBlock
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.solvers import Guarded
+from sipower.validation import as_matrix
 
 __all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit"]
 
@@ -32,9 +38,43 @@ class Fit:
 
 
 def exact_rows(V: Matrix, H: Array, tol: float) -> Array:
-    """W of the convex row problems for a given H (m, K), each from a cold start."""
-    rows, _ = KLBlock(V, H).solution(tol)
-    return rows.astype(V.dtype)
+    """W of the convex row problems for a given H (m, K), each from a cold start.
+
+    Counts of features that no component has (H is zero there) can be explained by no W; they are
+    left out, with a warning.
+    """
+    V = _without_unexplained(V, H)
+    rows, gaps = KLBlock(V, H).solution(tol)
+    if gaps.max() > tol:
+        warnings.warn(
+            f"{int((gaps > tol).sum())} rows are certified to {gaps.max():.1e} only, "
+            f"transform_tol is {tol:.1e}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    with np.errstate(over="ignore"):
+        W = rows.astype(V.dtype)
+    if not np.isfinite(W).all():
+        raise ValueError(f"W is too large for {V.dtype}: rescale H or the data.")
+    return W
+
+
+def _without_unexplained(V: Matrix, H: Array) -> Matrix:
+    missing = ~H.any(axis=1)
+    if not missing.any():
+        return V
+    lost = V.array[:, np.flatnonzero(missing)]
+    if not lost.sum() > 0:
+        return V
+    row, column = (int(i[0]) for i in lost.nonzero())
+    warnings.warn(
+        f"No component has feature {int(np.flatnonzero(missing)[column])}, of which row {row} has "
+        f"counts: {int(lost.astype(bool).sum())} such entries are left out.",
+        UserWarning,
+        stacklevel=4,
+    )
+    kept = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
+    return as_matrix(kept, dtype=V.dtype, n_jobs=V.threads)
 
 
 def make_solver(name: str) -> Any:
@@ -51,6 +91,7 @@ class Settings:
     stop: Stop
     seed: int
     row_tol: float
+    started: float  # on the monotonic clock; the limit of seconds counts from here
     on_round: Callable[[Record], object] | None = None
 
 
@@ -92,12 +133,11 @@ class _Run:
     def __init__(self, problem: Factorization, solver: Any, settings: Settings) -> None:
         self.problem, self.solver, self.settings = problem, solver, settings
         self.rounds = 0
-        self.started = time.monotonic()
         self.trace: list[Record] = []
 
     def go_on(self, x: Factors, tol: float) -> Result[Any]:
         """Solve from x to tol within what is left of the limits."""
-        stop, spent = self.settings.stop, time.monotonic() - self.started
+        stop, spent = self.settings.stop, time.monotonic() - self.settings.started
         rounds = None if stop.rounds is None else max(stop.rounds - self.rounds, 0)
         seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
         limits = Stop(tol, rounds, stop.passes, seconds)
@@ -109,6 +149,15 @@ class _Run:
         return self._added(result)
 
     def _added(self, result: Result[Any]) -> Result[Any]:
-        self.trace += [replace(r, round=r.round + self.rounds) for r in result.trace]
+        last = self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        self.trace += [
+            replace(
+                r,
+                round=r.round + last.round,
+                passes=r.passes + last.passes,
+                seconds=r.seconds + last.seconds,
+            )
+            for r in result.trace
+        ]
         self.rounds += result.state.round
         return replace(result, trace=self.trace)

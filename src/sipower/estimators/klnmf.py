@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,12 +20,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.estimators.arguments import (
     CONSTRAINTS,
+    custom_factor,
     custom_start,
     refuse_what_is_not_offered,
     seed_of,
 )
 from sipower.estimators.fitting import Fit, Settings, as_fit, exact_rows, fit
-from sipower.kernels import Array
+from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
 from sipower.nmf import Factors
 from sipower.nmf.init import initial_factors
@@ -55,7 +57,8 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     max_iter : int
         Most rounds.
     max_time : float or None
-        Most seconds, everything included.
+        Most seconds, everything included. A fit stopped by it returns the loop's W, not the exact
+        one of `transform`.
     random_state : int, RandomState or None
         Seed; the same one gives the same bits for any number of threads.
     n_jobs : int or None
@@ -63,7 +66,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     dtype : {float32, float64} or None
         Working type; None is float32 for float32 data, else float64.
     transform_tol : float
-        Certified gap of every row in `transform`.
+        Certified gap of every row in `transform`, no more than a quarter of `tol` after `fit`.
     forget_factor : float
         Decay of the statistics of earlier batches in `partial_fit`.
     verbose : int
@@ -84,7 +87,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     kkt_residual_ : float
         Certified gap of both convex halves. It says nothing about other local minima.
     status_ : str
-        "converged", "max_rounds", "max_seconds" or "interrupted".
+        "converged", "max_rounds", "max_seconds", "interrupted" or "not_finite".
     trace_ : list of Record
         Objective and gap over rounds, passes and seconds.
 
@@ -161,14 +164,18 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         W (n_samples, n_components) and H (n_components, n_features) start the run when init is
         "custom".
         """
+        started = time.monotonic()
         refuse_what_is_not_offered(self)
         V = self._matrix(X, reset=True)
         seed = seed_of(self.random_state)
+        # Rows less exact than tol would open the gap that the loop has closed.
+        self.transform_tol_ = min(self.transform_tol, self.tol / 4 or self.transform_tol)
         settings = Settings(
             self.solver,
             Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
             seed,
-            self.transform_tol,
+            max(self.transform_tol_, 1e-13),
+            started,
             _print_record if self.verbose else None,
         )
         try:
@@ -198,10 +205,14 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         V = self._matrix(X, reset=first)
         if first:
             start = self._start(V, seed_of(self.random_state), W, H)
+            self.transform_tol_ = self.transform_tol
             self._keep_components(start.H.T)
             self._keep_statistics(np.zeros(self.n_components_))
+        elif W is not None or H is not None:
+            raise ValueError("W and H start the first partial_fit only.")
+        self._forget_the_fit()
         basis = np.ascontiguousarray(self.components_.T, V.dtype)
-        rows = exact_rows(V, basis, self.transform_tol)
+        rows = exact_rows(V, basis, self.transform_tol_)
         block = KLBlock(V.columns, rows)
         ratio_sums = block.ratio_sums(basis).T
         self._numerator *= self.forget_factor
@@ -210,7 +221,11 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self._denominator += block.d[:, None]
         alive = self._denominator > 0
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
-        self._keep_components(np.where(alive, new, self.components_).astype(V.dtype))
+        # A feature that no batch has had so far must be able to come.
+        new = np.where(
+            alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), self.components_
+        )
+        self._keep_components(new.astype(V.dtype))
         self.n_steps_ += 1
         return self
 
@@ -223,6 +238,13 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.kkt_residual_ = found.gap
         self.status_ = str(found.status)
         self.trace_ = found.trace
+
+    def _forget_the_fit(self) -> None:
+        """Numbers of an earlier `fit` are not those of the components any more."""
+        for name in ("n_iter_", "kl_divergence_", "reconstruction_err_", "kkt_residual_"):
+            self.__dict__.pop(name, None)
+        for name in ("status_", "trace_"):
+            self.__dict__.pop(name, None)
 
     def _keep_statistics(self, weights: Array) -> None:
         """What `partial_fit` goes on from: as if the components came from rows of these sums."""
@@ -241,8 +263,8 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if H is None:
             raise ValueError("update_H=False needs H.")
         V = self._matrix(X, reset=True)
-        uniform = np.ones((V.shape[0], len(H)))
-        return exact_rows(V, custom_start(V, uniform, H, self.n_components).H, self.transform_tol)
+        H = custom_factor("H", H, (self.n_components, V.shape[1]), V)
+        return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
 
     # ---- using -------------------------------------------------------------------------------
 
@@ -253,7 +275,8 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         V = self._matrix(X, reset=False)
-        return exact_rows(V, np.ascontiguousarray(self.components_.T, V.dtype), self.transform_tol)
+        basis = np.ascontiguousarray(self.components_.T, V.dtype)
+        return exact_rows(V, basis, max(self.transform_tol_, 1e-13))
 
     def inverse_transform(self, X: Any) -> Array:
         """W H."""
@@ -264,10 +287,18 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return np.asarray(W @ self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """−D(V ‖ transform(V) H)/ΣV; higher is better, 0 is a perfect fit."""
+        """−D(V ‖ transform(V) H)/ΣV; higher is better, 0 is a perfect fit.
+
+        W is fitted to the very rows that are scored, so more components always score better; counts
+        of features that no component has are left out, as in `transform`.
+        """
         W = self.transform(X)
+        known = self.components_.any(axis=0)
+        if not known.any():
+            return 0.0
         V = self._matrix(X, reset=False)
-        block = KLBlock(V, np.ascontiguousarray(self.components_.T, V.dtype))
+        V = as_matrix(V.array[:, np.flatnonzero(known)], dtype=V.dtype, n_jobs=self.n_jobs)
+        block = KLBlock(V, np.ascontiguousarray(self.components_.T[known], V.dtype))
         return -block.divergence(W) / V.total if V.total > 0 else 0.0
 
     # ---- arguments ---------------------------------------------------------------------------

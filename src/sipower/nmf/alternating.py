@@ -160,11 +160,12 @@ class Alternating:
         expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
         if (W.shape, H.shape) != expected:
             raise ValueError(f"W and H have shapes {W.shape} and {H.shape}, expected {expected}.")
-        for factor in (W, H):
+        for factor, mass in ((W, V.mass), (H, V.columns.mass)):
             if not np.isfinite(factor).all() or (factor < 0).any():
                 raise ValueError("W and H must be finite and non-negative.")
             # An exact zero may meet a count, where D is infinite: lift it.
             factor[factor == 0] = FLOOR * factor.max()
+            factor[mass == 0] = 0
         return NMFState(W, H, self.rule.step, seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:

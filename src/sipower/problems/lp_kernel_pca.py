@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array
 
 from sipower.kernels import Array, Draw
@@ -45,6 +44,9 @@ class LpKernelPCA(Problem):
     def __init__(self, X: Any, p: float = 1.0, kernel: str = "linear", **parameters: Any) -> None:
         if not p >= 1:
             raise ValueError(f"p is {p}, expected at least 1.")
+        # Imported here: scikit-learn's metrics bring in more than the rest of the package.
+        from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
+
         X = check_array(X, dtype=np.float64)
         self.degree = float(p)
         K = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel, **parameters)
