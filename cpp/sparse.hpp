@@ -140,7 +140,7 @@ public:
                 const int n = static_cast<int>(upto - p < CHUNK ? upto - p : CHUNK);
                 T buffer[CHUNK], z[CHUNK], q[CHUNK];
                 const T* v = read_values(V_.values, p, n, buffer);
-                fetch_ahead(p + n, end - p - n < n ? end - p - n : n);
+                fetch_ahead(p + n);
                 gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
                 quotients(v, z, n, q);
                 gather_.add(B_.rows, B_.width, V_.indices + p, n, q, part_.get());
@@ -212,9 +212,10 @@ public:
     T* point() { return u_.get(); }
 
 private:
-    // Ask for the basis rows of the nonzeros [p, p + n), cache line by cache line.
-    void fetch_ahead(int64_t p, int64_t n) const {
+    // Ask for the basis rows of the next nonzeros, also those of the next item, line by line.
+    void fetch_ahead(int64_t p) const {
         constexpr int line = 64 / sizeof(T);
+        const int64_t left = V_.indptr[V_.items] - p, n = left < CHUNK ? left : CHUNK;
         for (int64_t t = 0; t < n; ++t) {
             const T* row = B_.rows + static_cast<int64_t>(V_.indices[p + t]) * B_.width;
             for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
