@@ -131,6 +131,19 @@ def test_pca_finds_the_first_direction_of_sparse_data_too():
         assert abs(x @ exact) > 1 - 1e-12
 
 
+def test_further_components_by_deflation():
+    A = np.random.default_rng(2).normal(size=(200, 6)) * [6, 5, 4, 3, 2, 1]
+    exact = np.linalg.svd(A)[2]
+    found = np.zeros((0, 6))
+    for k in range(4):
+        x = solve(PCA(A, found=found), SSciPi(), stop=Stop(1e-9, rounds=5000), seed=k).x
+        assert abs(x[0] @ exact[k]) > 1 - 1e-9
+        found = np.vstack([found, x])
+    np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-9)
+    with pytest.raises(ValueError, match=r"found has shape \(1, 5\)"):
+        PCA(A, found=np.ones(5))
+
+
 def test_vr_power_is_s_sci_pi_on_pca():
     """One inner step: C_S x + β (C x₀ − C_S x₀), β = x·x₀."""
     problem = EXAMPLES["pca"]()

@@ -24,6 +24,24 @@ def test_readme_blocks_run_in_order(capsys):
     assert "converged" in capsys.readouterr().out
 
 
+def test_own_problem_page_runs(capsys):
+    page = (ROOT / "docs" / "own_problem.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(block.splitlines()) <= 40
+    exec(block, {})
+    out = capsys.readouterr().out
+    assert "FAILED" not in out
+    assert "converged" in out
+
+
+def test_paths_of_the_paper_page_exist():
+    page = (ROOT / "docs" / "paper_to_code.md").read_text()
+    names = re.findall(r"`((?:problems|solvers|nmf)/[a-z_]+\.py|matrix\.py)`", page)
+    assert len(names) > 12
+    for name in names:
+        assert (ROOT / "src" / "sipower" / name).exists(), name
+
+
 @pytest.mark.parametrize("name", [m for m in MODULES if "_kernels" not in m])
 def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sipower.kernels import Draw, batch_size
 from sipower.matrix import Scheme
 
-__all__ = ["REGISTRY", "Point", "Problem", "Sampling", "drawn_rows", "register"]
+__all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows", "register"]
 
 Point = NDArray[Any]
 
@@ -53,6 +53,20 @@ class Sampling:
     share: float
     scheme: Scheme = "vectors"
     replace: bool = False
+
+
+class Deflation:
+    """Directions found before, (r, d): a search for one more is orthogonal to them."""
+
+    def __init__(self, found: Any, d: int) -> None:
+        basis = np.zeros((0, d)) if found is None else np.atleast_2d(np.asarray(found, float))
+        if basis.shape[1] != d or not np.isfinite(basis).all():
+            raise ValueError(f"found has shape {basis.shape}, expected (r, {d}) finite numbers.")
+        self.basis: NDArray[Any] = np.linalg.qr(basis.T)[0].T
+
+    def __call__(self, x: Point) -> Point:
+        """x without its part along what was found."""
+        return np.asarray(x - (x @ self.basis.T) @ self.basis)
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:

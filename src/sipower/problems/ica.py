@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sipower.kernels import Array, Draw
-from sipower.problems.base import Point, Problem, Sampling, drawn_rows, register
+from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
 
 __all__ = ["ICA", "whiten"]
 
@@ -50,11 +50,10 @@ class ICA(Problem):
         if sign not in (1, -1):
             raise ValueError(f"sign is {sign}, expected 1 or -1.")
         self.sign = sign
-        d = self.X.shape[1]
-        self.found = np.zeros((0, d)) if found is None else np.atleast_2d(found)
+        self.deflated = Deflation(found, self.X.shape[1])
 
     def __repr__(self) -> str:
-        return f"ICA({self.X.shape}, sign {self.sign}, {len(self.found)} found)"
+        return f"ICA({self.X.shape}, sign {self.sign}, {len(self.deflated.basis)} found)"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,7 +69,7 @@ class ICA(Problem):
         """±(E[(w·x)³x] − 3‖w‖²w), without what was found before."""
         X = self.X if S is None else S
         g = self.sign * ((X @ w[0]) ** 3 @ X / len(X) - 3 * (w[0] @ w[0]) * w[0])
-        return self._deflated(g[None, :])
+        return self.deflated(g[None, :])
 
     def batch(self, sampling: Sampling, draw: Draw) -> Array:
         """s of the n samples."""
@@ -78,10 +77,7 @@ class ICA(Problem):
 
     def normalise(self, x: Point) -> Point:
         """Orthogonal to what was found, of unit norm."""
-        return super().normalise(self._deflated(x))
-
-    def _deflated(self, w: Point) -> Point:
-        return np.asarray(w - (w @ self.found.T) @ self.found)
+        return super().normalise(self.deflated(x))
 
 
 def whiten(X: Array) -> tuple[Array, Array]:

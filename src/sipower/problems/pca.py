@@ -21,14 +21,21 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from sipower.kernels import Draw
-from sipower.problems.base import Point, Problem, Sampling, drawn_rows, register
+from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
 
 __all__ = ["PCA"]
 
 
 @register("pca")
 class PCA(Problem):
-    """First principal direction of the rows of A, dense or sparse.
+    """First principal direction of the rows of A, dense or sparse, or one more of them.
+
+    Parameters
+    ----------
+    A
+        Samples as rows.
+    found
+        Directions found before, (r, d): the search is orthogonal to them (deflation).
 
     Examples
     --------
@@ -43,7 +50,7 @@ class PCA(Problem):
 
     degree = 2.0
 
-    def __init__(self, A: Any) -> None:
+    def __init__(self, A: Any, *, found: Any = None) -> None:
         self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
         largest, limit = float(abs(self.A).max()), float(np.finfo(self.A.dtype).max) ** 0.25
         if not largest > 0:
@@ -54,8 +61,11 @@ class PCA(Problem):
                 f"{self.A.dtype}; rescale A."
             )
 
+        self.deflated = Deflation(found, self.A.shape[1])
+
     def __repr__(self) -> str:
-        return f"PCA({self.A.shape}, norm {float(abs(self.A).sum())!r})"
+        found = len(self.deflated.basis)
+        return f"PCA({self.A.shape}, norm {float(abs(self.A).sum())!r}, {found} found)"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -68,10 +78,14 @@ class PCA(Problem):
         return float(u @ u / (2 * self.A.shape[0]))
 
     def gradient(self, x: Point, S: Any = None) -> Point:
-        """Cx, or C_S x."""
+        """Cx or C_S x, without what was found before."""
         A = self.A if S is None else S
         g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
-        return g[None, :]
+        return self.deflated(g[None, :])
+
+    def normalise(self, x: Point) -> Point:
+        """Orthogonal to what was found, of unit norm."""
+        return super().normalise(self.deflated(x))
 
     def rounding(self, value: float) -> float:
         """8 eps |f|, eps of the data's type."""
