@@ -25,8 +25,12 @@ def main() -> None:
     seconds = time.perf_counter() - start
 
     size = W.sum(axis=0) * H.sum(axis=1)  # words of the corpus that a topic explains
+    inside = H / H.sum(axis=1, keepdims=True)
+    overall = size @ inside / size.sum()
+    # Frequent in the topic and more so than elsewhere.
+    telling = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(overall, 1e-12))
     for rank, k in enumerate(np.argsort(-size), start=1):
-        top = np.argsort(-H[k])[:WORDS]
+        top = np.argsort(-telling[k])[:WORDS]
         share = size[k] / size.sum()
         print(f"{rank:3}  {share:5.1%}  {' '.join(corpus.words[j] for j in top)}")
 

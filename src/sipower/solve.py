@@ -111,12 +111,12 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-@dataclass
 class _Clock:
     """Seconds of the solver, without those of evaluations, and wall time with everything."""
 
-    started: float = field(default_factory=time.monotonic)
-    off: float = 0.0
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.off = 0.0
 
     def wall(self) -> float:
         return time.monotonic() - self.started

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """KLNMF: scikit-learn's contract, our promises, one sentence for every bad argument."""
 
+import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-from sipower import KLNMF, Interrupted, non_negative_factorization
+from sipower import KLNMF, Interrupted, non_negative_factorization, solve
 from sipower.nmf import RULES
 
 V = oracles.counts(60, 40)
@@ -430,15 +432,22 @@ def test_overflow_of_the_answer_is_a_sentence():
         non_negative_factorization(V.astype("f4"), H=np.ones((2, 40)) * 1e300, update_H=False)
 
 
-def test_max_time_holds_over_restarts():
-    import time  # noqa: PLC0415
+def test_max_time_holds_over_restarts(monkeypatch):
+    """On a clock that moves by one second a look, every loop gets what the ones before left."""
+    clock = itertools.count()
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    given = []
 
-    start = time.monotonic()
-    model = KLNMF(5, tol=1e-12, max_iter=10**6, max_time=0.3, random_state=0).fit(V)
-    assert model.status_ in ("max_seconds", "converged")
-    assert (
-        time.monotonic() - start < 3
-    )  # not a timing: a limit that restarted would take 0.3 s each
+    def watched(*args, stop, **options):
+        given.append(stop.seconds)
+        return solve(*args, stop=replace(stop, tol=1e-2), **options)
+
+    monkeypatch.setattr("sipower.estimators.fitting.solve", watched)
+    model = quick(tol=1e-12, max_iter=10**6, max_time=400, n_jobs=1).fit(V)
+    assert model.status_ == "max_seconds"
+    assert len(given) > 2
+    assert given == sorted(given, reverse=True)
+    assert next(clock) < 450
 
 
 def test_a_zero_column_is_zero_even_without_a_round():

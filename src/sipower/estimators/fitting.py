@@ -113,8 +113,9 @@ def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
         run.trace.append(replace(run.trace[-1], objective=value, gap=gap))
         if gap <= settings.stop.tol:
             return Fit(x.W, x.H, value, gap, Status.CONVERGED, run.rounds, run.trace)
-        if result.status is not Status.CONVERGED:
-            return Fit(x.W, x.H, value, gap, result.status, run.rounds, run.trace)
+        limit = run.limit() if result.status is Status.CONVERGED else result.status
+        if limit is not None:
+            return Fit(x.W, x.H, value, gap, limit, run.rounds, run.trace)
         tol /= 2
         result = run.go_on(x, tol)
     return as_fit(result, run.trace)
@@ -147,6 +148,13 @@ class _Run:
         except Interrupted as interrupt:
             raise Interrupted(self._added(interrupt.result)) from None
         return self._added(result)
+
+    def limit(self) -> Status | None:
+        """The limit that is used up, if one is."""
+        stop, spent = self.settings.stop, time.monotonic() - self.settings.started
+        if stop.rounds is not None and self.rounds >= stop.rounds:
+            return Status.MAX_ROUNDS
+        return Status.MAX_SECONDS if stop.seconds is not None and spent >= stop.seconds else None
 
     def _added(self, result: Result[Any]) -> Result[Any]:
         last = self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
