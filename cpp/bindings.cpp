@@ -346,7 +346,6 @@ template <class T>
 nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
     const Csr& from = V.view;
     require(share > 0 && share <= 1, "a batch is a share of the terms");
-    require(from.values.type == (sizeof(T) == 4 ? Type::float32 : Type::float64), "the values are of another type");
     const T* values = static_cast<const T*>(from.values.data);
     std::vector<int64_t> indptr(static_cast<size_t>(from.items) + 1);
     std::vector<int32_t> indices, order, swaps, at;
@@ -383,6 +382,12 @@ nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, boo
         indptr[static_cast<size_t>(j) + 1] += count;
     }
     return nb::make_tuple(to_numpy(std::move(picked)), to_numpy(std::move(indices)), to_numpy(std::move(indptr)));
+}
+
+nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
+    if (V.view.values.type == Type::float32) return sample_items<float>(V, key, place, share, weighted, replace);
+    require(V.view.values.type == Type::float64, "values to sample must be float32 or float64");
+    return sample_items<double>(V, key, place, share, weighted, replace);
 }
 
 nb::object uniform(Pair key, Quad place, int64_t n) {
@@ -451,10 +456,8 @@ NB_MODULE(_kernels, m) {
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
-    m.def("sample_items_float32", &sample_items<float>, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"),
-          nb::arg("weighted"), nb::arg("replace"));
-    m.def("sample_items_float64", &sample_items<double>, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"),
-          nb::arg("weighted"), nb::arg("replace"));
+    m.def("sample_items", &sample, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"), nb::arg("weighted"),
+          nb::arg("replace"));
     m.def("draw_uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");

@@ -37,8 +37,7 @@ from sipower._kernels import (
     mu,
     power,
     projected,
-    sample_items_float32,
-    sample_items_float64,
+    sample_items,
     solve_items,
     sums,
 )
@@ -228,11 +227,10 @@ class Draw(NamedTuple):
         return draw_batch(self.key, self.place, n, s, replace)
 
     def items(
-        self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
+        self, V: Csr, share: float, *, weighted: bool, replace: bool
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
         """Draw a share of every item's terms, as CSR with the unbiased factors in its values."""
-        sample = sample_items_float32 if dtype == np.float32 else sample_items_float64
-        return sample(V, self.key, self.place, share, weighted, replace)
+        return sample_items(V, self.key, self.place, share, weighted, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""

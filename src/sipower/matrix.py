@@ -175,7 +175,7 @@ class Matrix:
             parts = values.astype(self.dtype), whole.array.indices[at], indptr
         else:
             weighted = scheme == "weighted"
-            parts = draw.items(whole.data, self.dtype, share, weighted=weighted, replace=replace)
+            parts = draw.items(whole.data, share, weighted=weighted, replace=replace)
         return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
 
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:

@@ -65,9 +65,9 @@ def _names(V: Any) -> tuple[Array | None, Array | None]:
 def _to_array(V: Any) -> Any:
     module = type(V).__module__.partition(".")[0]
     if module == "dask":
-        raise TypeError("The data are a Dask collection: use sipower.dask.KLNMF for them.")
+        raise TypeError("The data are a Dask collection: bring them into memory, V.compute().")
     if module == "anndata":
-        raise TypeError("The data are an AnnData object: use sipower.tl.nmf, or pass its .X.")
+        raise TypeError("The data are an AnnData object: pass its .X or one of its layers.")
     if isinstance(V, np.ma.MaskedArray):
         raise TypeError("The data are a masked array: fill the masked entries first (V.filled(0)).")
     if hasattr(V, "columns") and hasattr(V, "sparse") and _all_sparse(V):

@@ -133,6 +133,13 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize(("module", "advice"), [("dask.array", "compute"), ("anndata", r"\.X")])
+def test_collections_of_other_libraries_are_told_what_to_do(module, advice):
+    given = type("Collection", (), {"__module__": module})()
+    with pytest.raises(TypeError, match=advice):
+        as_matrix(given)
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_gets_one_sentence(what):
     given, message = BAD[what]

@@ -36,6 +36,8 @@ from sipower.validation import as_matrix
 
 __all__ = ["KLNMF"]
 
+LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
+
 
 class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
@@ -169,12 +171,14 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         V = self._matrix(X, reset=True)
         seed = seed_of(self.random_state)
         # Rows less exact than tol would open the gap that the loop has closed.
-        self.transform_tol_ = min(self.transform_tol, self.tol / 4 or self.transform_tol)
+        self.transform_tol_ = min(self.transform_tol, max(self.tol / 4, LEAST_ROW_TOL))
+        if self.tol == 0:
+            self.transform_tol_ = self.transform_tol
         settings = Settings(
             self.solver,
             Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
             seed,
-            max(self.transform_tol_, 1e-13),
+            self.transform_tol_,
             started,
             _print_record if self.verbose else None,
         )
@@ -216,7 +220,8 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         block = KLBlock(V.columns, rows)
         ratio_sums = block.ratio_sums(basis).T
         self._numerator *= self.forget_factor
-        self._numerator += self.components_ * ratio_sums
+        # Where H is zero its share is zero too, however large the ratio.
+        self._numerator += self.components_ * np.where(self.components_ > 0, ratio_sums, 0)
         self._denominator *= self.forget_factor
         self._denominator += block.d[:, None]
         alive = self._denominator > 0
@@ -241,9 +246,8 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _forget_the_fit(self) -> None:
         """Numbers of an earlier `fit` are not those of the components any more."""
-        for name in ("n_iter_", "kl_divergence_", "reconstruction_err_", "kkt_residual_"):
-            self.__dict__.pop(name, None)
-        for name in ("status_", "trace_"):
+        divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
+        for name in (*divergences, "n_iter_", "status_", "trace_"):
             self.__dict__.pop(name, None)
 
     def _keep_statistics(self, weights: Array) -> None:
@@ -276,7 +280,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         check_is_fitted(self)
         V = self._matrix(X, reset=False)
         basis = np.ascontiguousarray(self.components_.T, V.dtype)
-        return exact_rows(V, basis, max(self.transform_tol_, 1e-13))
+        return exact_rows(V, basis, self.transform_tol_)
 
     def inverse_transform(self, X: Any) -> Array:
         """W H."""

@@ -121,8 +121,9 @@ class SSciPiRule(Rule):
         """Positions of the inner steps' elements, drawn from all nonzeros at once."""
         if plan.scheme != "elements":
             return np.zeros((1, 0), np.int64)
-        draws = (turn.draw(inner=t) for t in range(plan.epoch))
-        return np.stack([V.draw_elements(plan.batch, draw, self.replace) for draw in draws])
+        draws = (turn.draw(inner=t) for t in range(1, plan.epoch))
+        drawn = [V.draw_elements(plan.batch, draw, self.replace) for draw in draws]
+        return np.stack([drawn[0], *drawn])  # row t for inner step t; step 0 needs no batch
 
     def _generic(self, block: KLBlock, h: Array, turn: Turn, plan: Plan) -> Array:
         solver = SSciPi(

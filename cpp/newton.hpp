@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The quadratic model of a Newton step over non-negative coordinates, and its solution.
+#pragma once
+#include "item.hpp"
+
+namespace sipower {
+namespace {
+
+// x <- H^-1 x for the lower half of a positive definite H, which is overwritten; false if it is not.
+inline bool cholesky_solve(double* H, int n, double* x) {
+    for (int a = 0; a < n; ++a) {
+        const double whole = H[a * n + a];
+        for (int b = 0; b <= a; ++b) {
+            double left = H[a * n + b];
+            for (int c = 0; c < b; ++c) left -= H[a * n + c] * H[b * n + c];
+            if (b < a) H[a * n + b] = left / H[b * n + b];
+            else if (!(left > 1e-15 * whole)) return false;
+            else H[a * n + a] = std::sqrt(left);
+        }
+    }
+    for (int a = 0; a < n; ++a) {
+        for (int c = 0; c < a; ++c) x[a] -= H[a * n + c] * x[c];
+        x[a] /= H[a * n + a];
+    }
+    for (int a = n - 1; a >= 0; --a) {
+        for (int c = a + 1; c < n; ++c) x[a] -= H[c * n + a] * x[c];
+        x[a] /= H[a * n + a];
+    }
+    return true;
+}
+
+// The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
+class Model {
+public:
+    explicit Model(int k)
+        : H(static_cast<int64_t>(k) * k), r(k), h(k), p(k), index(k),
+          factor_(static_cast<int64_t>(k) * k), q_(k), free_(k) {}
+
+    // Coordinate descent finds the zeros, an active set of exact solutions the rest.
+    void solve(int size) {
+        double trace = 0;
+        for (int a = 0; a < size; ++a) trace += H[a * size + a];
+        for (int a = 0; a < size; ++a) {
+            H[a * size + a] += 1e-13 * trace;
+            for (int b = 0; b < a; ++b) H[b * size + a] = H[a * size + b];
+            p[a] = 0;
+        }
+        for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+            bool moved = false;
+            for (int a = 0; a < size; ++a) moved |= coordinate(a, size);
+            if (!moved) break;
+        }
+        int count = 0;
+        for (int a = 0; a < size; ++a)
+            if (h[a] + p[a] > 0) free_[count++] = a;
+        while (count > 0 && exact_step(size, count)) {
+        }
+    }
+
+    Buffer<double> H, r, h, p;
+    Buffer<int> index;
+
+private:
+    static constexpr int SWEEPS = 60;
+
+    double slope(int a, int size) const {
+        double sum = r.get()[a];
+        const double* row = H.get() + static_cast<int64_t>(a) * size;
+        for (int b = 0; b < size; ++b) sum += row[b] * p.get()[b];
+        return sum;
+    }
+    bool coordinate(int a, int size) {
+        const double wanted = p[a] - slope(a, size) / H[static_cast<int64_t>(a) * size + a];
+        const double next = wanted > -h[a] ? wanted : -h[a], change = next - p[a];
+        p[a] = next;
+        return std::fabs(change) > 1e-14 * (h[a] + std::fabs(next));
+    }
+    // Newton step on the free coordinates of the model, up to the first that reaches zero; true
+    // while one was taken out.
+    bool exact_step(int size, int& count) {
+        for (int i = 0; i < count; ++i) {
+            for (int j = 0; j <= i; ++j) factor_[i * count + j] = H[static_cast<int64_t>(free_[i]) * size + free_[j]];
+            q_[i] = -slope(free_[i], size);
+        }
+        if (!cholesky_solve(factor_.get(), count, q_.get())) return false;
+        double length = 1;
+        int blocking = -1;
+        for (int i = 0; i < count; ++i) {
+            const double room = h[free_[i]] + p[free_[i]];
+            if (q_[i] < 0 && room + length * q_[i] < 0) {
+                length = room / -q_[i];
+                blocking = i;
+            }
+        }
+        for (int i = 0; i < count; ++i) p[free_[i]] += length * q_[i];
+        if (blocking < 0) return false;
+        p[free_[blocking]] = -h[free_[blocking]];
+        for (int i = blocking; i + 1 < count; ++i) free_[i] = free_[i + 1];
+        --count;
+        return true;
+    }
+
+    Buffer<double> factor_, q_;
+    Buffer<int> free_;
+};
+
+}  // namespace
+}  // namespace sipower
