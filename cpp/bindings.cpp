@@ -55,18 +55,12 @@ std::string level() {
     return chosen;
 }
 
-template <class T> const Kernels<T>& kernels();
-template <> const Kernels<float>& kernels<float>() {
+template <class T, class Data> const Kernels<T, Data>& kernels() {
 #if defined(SIPOWER_HAS_X86_64_V3)
-    if (level() == "x86-64-v3") return x86_64_v3::kernels_float();
+    static const bool v3 = level() == "x86-64-v3";
+    if (v3) return x86_64_v3::table<T, Data>();
 #endif
-    return baseline::kernels_float();
-}
-template <> const Kernels<double>& kernels<double>() {
-#if defined(SIPOWER_HAS_X86_64_V3)
-    if (level() == "x86-64-v3") return x86_64_v3::kernels_double();
-#endif
-    return baseline::kernels_double();
+    return baseline::table<T, Data>();
 }
 
 // ---- the data --------------------------------------------------------------------------------
@@ -105,6 +99,7 @@ template <class T> nb::object to_numpy(std::vector<T>&& data) {
 }
 
 struct CsrData {
+    using View = Csr;
     Vector<const int64_t> indptr;
     Vector<const int32_t> indices;
     nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> values;
@@ -135,6 +130,7 @@ struct CsrData {
 };
 
 struct DenseData {
+    using View = Dense;
     nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> values;
     Dense view;
 
@@ -213,8 +209,7 @@ void gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t be
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(g.shape(0) == h.shape(0) && g.shape(1) == h.shape(1), "the result has not the shape of the factor");
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().gradient_csr(V.view, B.view, h.data(), begin, end, g.data());
-    else kernels<T>().gradient_dense(V.view, B.view, h.data(), begin, end, g.data());
+    kernels<T, typename Data::View>().gradient(V.view, B.view, h.data(), begin, end, g.data());
 }
 
 template <class T, class Data>
@@ -223,8 +218,7 @@ void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
     require(static_cast<int64_t>(g.shape(0)) == V.view.others && g.shape(1) == h.shape(1),
             "the result has not the shape (others, rank)");
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().sums_csr(V.view, B.view, h.data(), begin, end, g.data());
-    else kernels<T>().sums_dense(V.view, B.view, h.data(), begin, end, g.data());
+    kernels<T, typename Data::View>().sums(V.view, B.view, h.data(), begin, end, g.data());
 }
 
 template <class T, class Data>
@@ -232,8 +226,7 @@ void divergence(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t 
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(out.shape(0) == h.shape(0), "the result has not one entry per item");
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().divergence_csr(V.view, B.view, h.data(), begin, end, out.data());
-    else kernels<T>().divergence_dense(V.view, B.view, h.data(), begin, end, out.data());
+    kernels<T, typename Data::View>().divergence(V.view, B.view, h.data(), begin, end, out.data());
 }
 
 template <class T, class Data>
@@ -250,8 +243,7 @@ void mu(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, i
         Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().mu_csr(V.view, B.view, which);
-    else kernels<T>().mu_dense(V.view, B.view, which);
+    kernels<T, typename Data::View>().mu(V.view, B.view, which);
 }
 
 template <class T, class Data>
@@ -259,8 +251,7 @@ void power(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
            Vector<const double> c, double step) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().power_csr(V.view, B.view, which, step);
-    else kernels<T>().power_dense(V.view, B.view, which, step);
+    kernels<T, typename Data::View>().power(V.view, B.view, which, step);
 }
 
 template <class T, class Data>
@@ -270,8 +261,7 @@ void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
     require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "there is not one mass and one result per item");
     const Items<T> which{h.data(), c.data(), nullptr, begin, end};
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().gaps_csr(V.view, B.view, which, out.data());
-    else kernels<T>().gaps_dense(V.view, B.view, which, out.data());
+    kernels<T, typename Data::View>().gaps(V.view, B.view, which, out.data());
 }
 
 Place place_of(const std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>& p) {
@@ -288,8 +278,7 @@ void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t 
     const Key philox_key{std::get<0>(key), std::get<1>(key)};
     const Place where = place_of(place);
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().coordinate_csr(V.view, B.view, which, sweeps, order, philox_key, where);
-    else kernels<T>().coordinate_dense(V.view, B.view, which, sweeps, order, philox_key, where);
+    kernels<T, typename Data::View>().coordinate(V.view, B.view, which, sweeps, order, philox_key, where);
 }
 
 template <class T, class Data>
@@ -297,8 +286,7 @@ void projected(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t b
                Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().projected_csr(V.view, B.view, which);
-    else kernels<T>().projected_dense(V.view, B.view, which);
+    kernels<T, typename Data::View>().projected(V.view, B.view, which);
 }
 
 template <class T, class Data>
@@ -307,8 +295,7 @@ void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require(gap.shape(0) == h.shape(0), "there is not one gap per item");
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().solve_csr(V.view, B.view, which, tol, most, gap.data());
-    else kernels<T>().solve_dense(V.view, B.view, which, tol, most, gap.data());
+    kernels<T, typename Data::View>().solve(V.view, B.view, which, tol, most, gap.data());
 }
 
 struct EpochPlan {
@@ -324,8 +311,7 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
     if constexpr (std::is_same_v<Data, CsrData>)
         require(plan.largest_element < V.view.indptr[V.view.items], "a drawn element is out of range");
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<Data, CsrData>) kernels<T>().epoch_csr(V.view, B.view, which, plan.view);
-    else kernels<T>().epoch_dense(V.view, B.view, which, plan.view);
+    kernels<T, typename Data::View>().epoch(V.view, B.view, which, plan.view);
 }
 
 // ---- draws, the same numbers as inside the epoch ----------------------------------------------

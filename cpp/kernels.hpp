@@ -95,33 +95,23 @@ static inline int64_t batch_size(double share, int64_t n) {
     return s < 1 ? 1 : s > n ? n : s;
 }
 
-template <class T> struct Kernels {
-    void (*gradient_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
-    void (*gradient_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
-    void (*sums_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
-    void (*sums_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double* g);
-    void (*divergence_csr)(const Csr&, const Basis<T>&, const T* h, int64_t, int64_t, double* out);
-    void (*divergence_dense)(const Dense&, const Basis<T>&, const T* h, int64_t, int64_t, double*);
-    void (*mu_csr)(const Csr&, const Basis<T>&, const Items<T>&);
-    void (*mu_dense)(const Dense&, const Basis<T>&, const Items<T>&);
-    void (*power_csr)(const Csr&, const Basis<T>&, const Items<T>&, double step);
-    void (*power_dense)(const Dense&, const Basis<T>&, const Items<T>&, double step);
-    void (*gaps_csr)(const Csr&, const Basis<T>&, const Items<T>&, double* out);
-    void (*gaps_dense)(const Dense&, const Basis<T>&, const Items<T>&, double* out);
-    void (*coordinate_csr)(const Csr&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
-    void (*coordinate_dense)(const Dense&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
-    void (*projected_csr)(const Csr&, const Basis<T>&, const Items<T>&);
-    void (*projected_dense)(const Dense&, const Basis<T>&, const Items<T>&);
-    void (*solve_csr)(const Csr&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
-    void (*solve_dense)(const Dense&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
-    void (*epoch_csr)(const Csr&, const Basis<T>&, const Items<T>&, const Epoch&);
-    void (*epoch_dense)(const Dense&, const Basis<T>&, const Items<T>&, const Epoch&);
+// What is offered for data of one kind (Csr or Dense) in one working type.
+template <class T, class Data> struct Kernels {
+    void (*gradient)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
+    void (*sums)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
+    void (*divergence)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* out);
+    void (*mu)(const Data&, const Basis<T>&, const Items<T>&);
+    void (*power)(const Data&, const Basis<T>&, const Items<T>&, double step);
+    void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
+    void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
+    void (*projected)(const Data&, const Basis<T>&, const Items<T>&);
+    void (*solve)(const Data&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
+    void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);
 };
 
-#define SIPOWER_DECLARE(level)                  \
-    namespace level {                           \
-    const Kernels<float>& kernels_float();      \
-    const Kernels<double>& kernels_double();    \
+#define SIPOWER_DECLARE(level)                                      \
+    namespace level {                                               \
+    template <class T, class Data> const Kernels<T, Data>& table(); \
     }
 SIPOWER_DECLARE(baseline)
 SIPOWER_DECLARE(x86_64_v3)
