@@ -25,10 +25,13 @@ types: $(VENV)/.tools
 	$(BIN)/mypy
 
 bench: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/transform.py
 	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/mixture.py
+	$(BIN)/python benchmarks/pca.py
 
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -4,20 +4,23 @@
 from sipower import datasets, nmf, problems
 from sipower.checkpoint import load_state, save_state
 from sipower.checks import check_problem
-from sipower.estimators import KLNMF, non_negative_factorization
+from sipower.estimators import KLNMF, LpPCA, non_negative_factorization
 from sipower.kernels import level as instruction_set
 from sipower.matrix import Matrix
 from sipower.max_cut import max_cut
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
-from sipower.solvers import Guarded, SciPi, SSciPi
+from sipower.solvers import GaussianEM, Guarded, SciPi, SSciPi
+from sipower.theory import diagnose
 from sipower.validation import as_matrix
 
 __version__ = "0.1.0"
 
 __all__ = [
     "KLNMF",
+    "GaussianEM",
     "Guarded",
     "Interrupted",
+    "LpPCA",
     "Matrix",
     "Record",
     "Result",
@@ -28,6 +31,7 @@ __all__ = [
     "as_matrix",
     "check_problem",
     "datasets",
+    "diagnose",
     "instruction_set",
     "load_state",
     "max_cut",

@@ -178,6 +178,11 @@ class Matrix:
             parts = draw.items(whole.data, share, weighted=weighted, replace=replace)
         return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
 
+    def row(self, item: int) -> NDArray[np.float64]:
+        """One row, dense, in float64."""
+        part: Any = self.array[item : item + 1]
+        return np.asarray((part if self.dense else part.toarray())[0], np.float64)
+
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
         """Return s sorted positions of all nonzeros."""
         if self.nnz == 0:

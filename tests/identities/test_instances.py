@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Facts about the single instances: rates, closed forms, equivalences, certificates."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -63,29 +61,31 @@ def test_p_2_is_kernel_pca(kernel):
 
 def test_pivoted_cholesky():
     F = RNG.normal(size=(20, 5))
-    A = pivoted_cholesky(F @ F.T)
+    A, pivots = pivoted_cholesky(F @ F.T)
     assert A.shape == (20, 5)
     np.testing.assert_allclose(A @ A.T, F @ F.T, atol=1e-10)
+    np.testing.assert_array_equal(A[pivots], np.tril(A[pivots]))
 
 
-@pytest.mark.parametrize("p", [3.0, 4.0])
-def test_measured_rate_is_the_predicted_one(p):
-    """1 − (x·x*)² shrinks by (λ̄/λ*)² a step, λ̄ the largest |eigenvalue| off x*."""
-    problem = LpKernelPCA(np.random.default_rng(5).normal(size=(200, 4)) * [2, 1, 1, 1], p)
-    best = solve(problem, SciPi(), stop=Stop(1e-14, rounds=2000)).x[0]
-    A, u = problem.A, problem.A @ best
-    hessian = (p - 1) * (A.T * np.abs(u) ** (p - 2)) @ A / len(A)
-    lam = problem.degree * problem.value(best[None])
-    P = np.eye(len(best)) - np.outer(best, best)
-    predicted = (np.abs(np.linalg.eigvalsh(P @ hessian @ P)).max() / lam) ** 2
-    slowest = np.linalg.eigh(P @ hessian @ P)[1][:, -1]
-    state = SciPi().init(problem, (best + 1e-3 * slowest)[None], 0)
-    off = [np.linalg.norm(P @ state.x[0])]
-    for _ in range(3):
-        state = SciPi().advance(problem, state)
-        off.append(np.linalg.norm(P @ state.x[0]))
-    rates = [(b / a) ** 2 for a, b in itertools.pairwise(off)]
-    np.testing.assert_allclose(rates, predicted, rtol=0.01)
+def test_features_of_new_points_reproduce_the_kernel():
+    """a(z)·a(x_i) = k(z, x_i) for z in the span of the samples."""
+    F, Z = RNG.normal(size=(20, 5)), RNG.normal(size=(7, 5))
+    cholesky = pivoted_cholesky(F @ F.T)
+    features = cholesky.features(Z @ F[cholesky.pivots].T)
+    np.testing.assert_allclose(features @ cholesky.A.T, Z @ F.T, atol=1e-10)
+    np.testing.assert_allclose(features @ features.T, Z @ Z.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_further_lp_directions_are_orthogonal_to_those_found(p):
+    X = np.random.default_rng(8).normal(size=(60, 4)) * [4, 3, 2, 1]
+    found = np.zeros((0, 4))
+    for seed in range(4):
+        problem = LpKernelPCA(X, p, found=found)
+        x = solve(problem, SciPi(), stop=Stop(1e-9, rounds=5000), seed=seed).x
+        assert problem.residual(x) <= 1e-9
+        found = np.vstack([found, x])
+    np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-12)
 
 
 # ---- ICA ---------------------------------------------------------------------------------------
@@ -177,7 +177,13 @@ BAD_MIXTURES = {
     "weights": (lambda: MixtureProportions([[1.0, 2]], [-1.0]), "weights"),
     "zero weights": (lambda: MixtureProportions([[1.0, 2]], [0.0]), "All weights are zero"),
     "p": (lambda: LpKernelPCA(np.ones((2, 2)), p=0.5), "p is 0.5"),
+    "infinite p": (lambda: LpKernelPCA(np.ones((2, 2)), p=np.inf), "p is inf"),
     "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "not symmetric"),
+    "indefinite": (
+        lambda: LpKernelPCA([[1.0, 2], [2, 1]], kernel="precomputed"),
+        "not positive semi-definite",
+    ),
+    "found": (lambda: LpKernelPCA(np.eye(3), found=np.ones((1, 2))), "found has shape"),
     "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "sign is 2"),
     "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
     "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),

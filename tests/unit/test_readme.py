@@ -34,12 +34,29 @@ def test_own_problem_page_runs(capsys):
     assert "converged" in out
 
 
+def test_theory_page_runs(capsys):
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "theory.md").read_text(), re.DOTALL
+    )
+    exec(block, {})
+    assert "The theorem holds (L-branch)" in capsys.readouterr().out
+
+
 def test_paths_of_the_paper_page_exist():
     page = (ROOT / "docs" / "paper_to_code.md").read_text()
-    names = re.findall(r"`((?:problems|solvers|nmf)/[a-z_]+\.py|matrix\.py)`", page)
+    names = re.findall(r"`((?:(?:problems|solvers|nmf|theory|estimators)/)?[a-z_]+\.py)`", page)
     assert len(names) > 12
     for name in names:
         assert (ROOT / "src" / "sipower" / name).exists(), name
+
+
+def test_tests_of_the_paper_page_exist():
+    page = (ROOT / "docs" / "paper_to_code.md").read_text()
+    named = re.findall(r"`(tests/[a-z_/]+\.py)`(?:: `(test_\w+)`)?", page)
+    assert len(named) > 20
+    for path, test in named:
+        assert not test or f"def {test}(" in (ROOT / path).read_text(), (path, test)
+        assert (ROOT / path).exists(), path
 
 
 @pytest.mark.parametrize("name", [m for m in MODULES if "_kernels" not in m])

@@ -3,5 +3,6 @@
 
 from sipower.estimators.function import non_negative_factorization
 from sipower.estimators.klnmf import KLNMF
+from sipower.estimators.lp_pca import LpPCA
 
-__all__ = ["KLNMF", "non_negative_factorization"]
+__all__ = ["KLNMF", "LpPCA", "non_negative_factorization"]

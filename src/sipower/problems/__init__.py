@@ -3,6 +3,7 @@
 
 from sipower.problems.base import REGISTRY, Problem, Sampling
 from sipower.problems.burer_monteiro import BurerMonteiro
+from sipower.problems.gaussian_mixture import GaussianMixture, Gaussians
 from sipower.problems.ica import ICA
 from sipower.problems.kl import KLBlock
 from sipower.problems.lp_kernel_pca import LpKernelPCA
@@ -14,6 +15,8 @@ __all__ = [
     "PCA",
     "REGISTRY",
     "BurerMonteiro",
+    "GaussianMixture",
+    "Gaussians",
     "KLBlock",
     "LpKernelPCA",
     "MixtureProportions",

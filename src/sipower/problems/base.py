@@ -31,6 +31,7 @@ __all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows"
 Point = NDArray[Any]
 
 REGISTRY: dict[str, type[Problem]] = {}
+DIFFERENCE = 1e-5  # of central differences: errors of 1e-10 from curvature and from rounding
 
 
 def register(name: str) -> Any:
@@ -92,6 +93,7 @@ class Problem(ABC):
     evaluation_passes: float = 1.5  # one gradient for the residual, half of one for the value
     value_passes: float = 0.5
     batch_passes: float = 2.0  # ∇f_S(x) and ∇f_S(x₀), as a share of a pass over the batch
+    quadratic: ClassVar[bool] = False  # the Hessian is the same everywhere
 
     @property
     @abstractmethod
@@ -109,6 +111,31 @@ class Problem(ABC):
     @abstractmethod
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
         """Draw a batch S with E[∇f_S] = ∇f."""
+
+    @property
+    def terms(self) -> int | None:
+        """n, where the scheme "vectors" chooses s of n terms; None: unknown to the theory."""
+        return None
+
+    def single(self, item: int) -> Problem:
+        """The problem of one item alone, for problems that have several."""
+        if self.shape[0] != 1:
+            raise ValueError("The items of this problem cannot be told apart.")
+        return self
+
+    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+        """∇f_S(x) − α ∇f_S(x₀), what a batch adds to α ∇f(x₀)."""
+        return np.asarray(self.gradient(x, S) - alpha * self.gradient(x0, S))
+
+    def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
+        """∇²f(x), or that of f_S, of every item: (items, d, d); here by central differences."""
+        items, d = self.shape
+        out = np.empty((items, d, d))
+        for k in range(d):
+            e = np.zeros(d)
+            e[k] = DIFFERENCE
+            out[:, k] = (self.gradient(x + e, S) - self.gradient(x - e, S)) / (2 * DIFFERENCE)
+        return (out + out.transpose(0, 2, 1)) / 2
 
     @property
     def item_weights(self) -> NDArray[np.float64]:

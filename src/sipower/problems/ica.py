@@ -75,6 +75,11 @@ class ICA(Problem):
         """s of the n samples."""
         return np.asarray(drawn_rows(self.X, sampling, draw))
 
+    @property
+    def terms(self) -> int:
+        """n."""
+        return len(self.X)
+
     def normalise(self, x: Point) -> Point:
         """Orthogonal to what was found, of unit norm."""
         return super().normalise(self.deflated(x))

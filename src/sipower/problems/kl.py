@@ -173,6 +173,38 @@ class KLBlock(Problem):
         h = self.c[:, None] * self._over_d(y**2)
         return np.asarray(y * self._over_d((self if S is None else S).ratio_sums(h)))
 
+    def item_curvature(self, y: Point, item: int, S: KLBlock | None = None) -> Float:
+        """B = D_y A D_y with A = Lᵀ diag(v ⊘ (Lx)²) L / c and D_y = diag(y): By = G∘y."""
+        V, basis = (self if S is None else S).V, (self if S is None else S).B
+        if isinstance(V, Columns):
+            raise ValueError("The data hold their rows only: no curvature of their columns.")
+        row = V.row(item)
+        at = np.flatnonzero(row)
+        L = self._over_d(basis[at].astype(np.float64)) * y[item]
+        quotient = np.sqrt(row[at] / self.c[item]) / (L @ y[item])
+        return np.asarray((L.T * quotient**2) @ L)
+
+    def hessian(self, y: Point, S: KLBlock | None = None) -> Float:
+        """diag(G) − 2B, item by item."""
+        h = self.c[:, None] * self._over_d(y**2)
+        G = self._over_d((self if S is None else S).ratio_sums(h))
+        return np.stack(
+            [np.diag(G[j]) - 2 * self.item_curvature(y, j, S) for j in range(self.shape[0])]
+        )
+
+    @property
+    def terms(self) -> int:
+        """n."""
+        return self.V.shape[1]
+
+    def single(self, item: int) -> KLBlock:
+        """The block of one item, in float64."""
+        if self.shape[0] == 1:
+            return self
+        if isinstance(self.V, Columns):
+            raise ValueError("The data hold their rows only: their columns cannot be told apart.")
+        return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, d=self.d)
+
     def batch(self, sampling: Sampling, draw: Draw) -> KLBlock:
         """The block of V_S, E[V_S] = V, with the masses and column sums of this one."""
         scheme, share = sampling.scheme, sampling.share

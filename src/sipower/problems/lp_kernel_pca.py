@@ -3,28 +3,33 @@
 
 ∇f_i(x) = sign(u)|u|^(p−1) a_i, u = a_i·x. f is convex, so SCI-PI never lowers it; for p = 1 it is
 the sign fixed point and stops after finitely many steps. The features a_i = φ(x_i) enter through
-their kernel matrix, factored by pivoted Cholesky 𝐊 ≈ A Aᵀ: then it is Lp PCA of the rows of A.
+their kernel matrix, factored by pivoted Cholesky 𝐊 ≈ A Aᵀ: then it is Lp PCA of the rows of A. The
+pivots' rows of A are triangular, so a new point z has the features a(z) = A_P⁻¹ k(z, P).
 
 ======  ==========================================  ======
 symbol  meaning                                     shape
 ======  ==========================================  ======
 𝐊       kernel matrix of the samples                (n, n)
 A       its Cholesky factor, a_i as rows            (n, r)
+P       pivots: the samples that span the features  (r,)
 x       direction, one item                         (1, r)
 ======  ==========================================  ======
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.utils import check_array
 
 from sipower.kernels import Array, Draw
-from sipower.problems.base import Point, Problem, Sampling, drawn_rows, register
+from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
 
-__all__ = ["LpKernelPCA", "pivoted_cholesky"]
+__all__ = ["Cholesky", "LpKernelPCA", "check_kernel_matrix", "pivoted_cholesky"]
+
+ASYMMETRY = 1e-8  # of the largest entry, that a kernel matrix may have by rounding
 
 
 @register("lp-kernel-pca")
@@ -39,21 +44,42 @@ class LpKernelPCA(Problem):
         Norm, at least 1; 2 is kernel PCA without centring.
     kernel, **parameters
         A kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear", "rbf", "poly", ...).
+    found
+        Directions found before, (r, d): the search is orthogonal to them (deflation).
     """
 
-    def __init__(self, X: Any, p: float = 1.0, kernel: str = "linear", **parameters: Any) -> None:
-        if not p >= 1:
-            raise ValueError(f"p is {p}, expected at least 1.")
+    def __init__(
+        self,
+        X: Any,
+        p: float = 1.0,
+        kernel: str = "linear",
+        *,
+        found: Any = None,
+        **parameters: Any,
+    ) -> None:
         # Imported here: scikit-learn's metrics bring in more than the rest of the package.
         from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
 
         X = check_array(X, dtype=np.float64)
-        self.degree = float(p)
         K = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel, **parameters)
-        self.A = pivoted_cholesky(K)
+        self._set(pivoted_cholesky(K).A, p, found)
+
+    @classmethod
+    def of_features(cls, A: Array, p: float = 1.0, *, found: Any = None) -> Self:
+        """The problem of given features a_i, the rows of A: no kernel, no factorisation."""
+        problem = cls.__new__(cls)
+        problem._set(check_array(A, dtype=np.float64), p, found)
+        return problem
+
+    def _set(self, A: Array, p: float, found: Any) -> None:
+        if not 1 <= p < np.inf:
+            raise ValueError(f"p is {p}, expected a finite number of at least 1.")
+        self.A, self.degree = A, float(p)
+        self.deflated = Deflation(found, A.shape[1])
 
     def __repr__(self) -> str:
-        return f"LpKernelPCA({self.A.shape}, p {self.degree}, norm {float(abs(self.A).sum())!r})"
+        norm, found = float(abs(self.A).sum()), len(self.deflated.basis)
+        return f"LpKernelPCA({self.A.shape}, p {self.degree}, norm {norm!r}, {found} found)"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,29 +91,76 @@ class LpKernelPCA(Problem):
         return float((np.abs(self.A @ x[0]) ** self.degree).mean() / self.degree)
 
     def gradient(self, x: Point, S: Array | None = None) -> Point:
-        """(1/n) Σ sign(u)|u|^(p−1) a_i."""
+        """(1/n) Σ sign(u)|u|^(p−1) a_i, without what was found before."""
         A = self.A if S is None else S
         u = A @ x[0]
-        return np.asarray((np.sign(u) * np.abs(u) ** (self.degree - 1) @ A / len(A))[None, :])
+        g = np.sign(u) * np.abs(u) ** (self.degree - 1) @ A / len(A)
+        return self.deflated(g[None, :])
+
+    def normalise(self, x: Point) -> Point:
+        """Orthogonal to what was found, of unit norm."""
+        return super().normalise(self.deflated(x))
 
     def batch(self, sampling: Sampling, draw: Draw) -> Array:
         """s of the n samples."""
         return np.asarray(drawn_rows(self.A, sampling, draw))
 
+    @property
+    def terms(self) -> int:
+        """n."""
+        return len(self.A)
 
-def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Array:
+
+class Cholesky(NamedTuple):
+    """𝐊 ≈ A Aᵀ; A[pivots] is lower triangular."""
+
+    A: Array
+    pivots: Array
+
+    def features(self, k: Array) -> Array:
+        """a(z) as rows, from the kernels k(z, P) of new points z with the pivots."""
+        block = self.A[self.pivots]
+        return np.asarray(solve_triangular(block, k.T, lower=True, check_finite=False).T)
+
+
+def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
     """A (n, r) with 𝐊 ≈ A Aᵀ, the trace of the rest at most tol of the trace of 𝐊."""
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or not np.allclose(K, K.T):
-        raise ValueError(f"The kernel matrix of shape {K.shape} is not symmetric.")
+    check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
-    if rest.min() < 0 or not rest.sum() > 0:
+    trace = float(rest.sum())
+    if rest.min() < -tol * trace or not trace > 0:
         raise ValueError("The kernel matrix has a negative or zero diagonal.")
-    limit, columns = tol * rest.sum(), np.zeros((len(K), 0))
-    while rest.sum() > limit and columns.shape[1] < len(K):
-        pivot = int(np.argmax(rest))
-        column = K[:, pivot] - columns @ columns[pivot]
-        if not column[pivot] > 0:
+    rows = np.empty_like(K, dtype=np.float64)  # Aᵀ, row by row
+    pivots: list[int] = []
+    while rest.sum() > tol * trace and len(pivots) < len(K):
+        pivot, known = int(np.argmax(rest)), rows[: len(pivots)]
+        row = K[pivot] - known[:, pivot] @ known
+        if not row[pivot] > 0:
             break
-        columns = np.column_stack([columns, column / np.sqrt(column[pivot])])
-        rest = np.maximum(rest - columns[:, -1] ** 2, 0)
-    return columns
+        row /= np.sqrt(row[pivot])
+        row[pivots] = 0  # earlier pivots are explained; what is left there is rounding
+        rows[len(pivots)] = row
+        pivots.append(pivot)
+        rest = np.maximum(rest - row**2, 0)
+        rest[pivots] = 0
+    A = np.ascontiguousarray(rows[: len(pivots)].T)
+    # |𝐊 − AAᵀ|_ij ≤ √(rest_i rest_j) where 𝐊 is positive semi-definite.
+    if np.abs(K - A @ A.T).max() > max(np.sqrt(tol), ASYMMETRY) * trace:
+        raise ValueError("The kernel matrix is not positive semi-definite: choose another kernel.")
+    return Cholesky(A, np.array(pivots, np.intp))
+
+
+def check_kernel_matrix(K: Array) -> None:
+    """Refuse what is not square, finite and symmetric."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"The kernel matrix of shape {K.shape} is not symmetric.")
+    if not np.isfinite(K).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(K))[0])
+        raise ValueError(f"Entry ({row}, {column}) of the kernel matrix is not finite.")
+    off = np.abs(K - K.T)
+    if off.max() > ASYMMETRY * np.abs(K).max():
+        row, column = (int(i) for i in np.unravel_index(np.argmax(off), off.shape))
+        raise ValueError(
+            f"The kernel matrix of shape {K.shape} is not symmetric: entries ({row}, {column}) and "
+            f"({column}, {row}) differ."
+        )

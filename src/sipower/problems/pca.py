@@ -49,6 +49,8 @@ class PCA(Problem):
     """
 
     degree = 2.0
+    quadratic = True
+    batch_passes = 1.0  # C_S(x − αx₀) is one product
 
     def __init__(self, A: Any, *, found: Any = None) -> None:
         self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -82,6 +84,22 @@ class PCA(Problem):
         A = self.A if S is None else S
         g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
         return self.deflated(g[None, :])
+
+    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+        """C_S(x − αx₀)."""
+        return self.gradient(x - alpha * x0, S)
+
+    def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
+        """C or C_S, without what was found before."""
+        A = self.A if S is None else S
+        C = A.T @ A / A.shape[0]
+        dense = C if isinstance(C, np.ndarray) else C.toarray()
+        return self.deflated(self.deflated(dense).T)[None]
+
+    @property
+    def terms(self) -> int:
+        """n."""
+        return int(self.A.shape[0])
 
     def normalise(self, x: Point) -> Point:
         """Orthogonal to what was found, of unit norm."""

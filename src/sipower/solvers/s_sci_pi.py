@@ -13,7 +13,12 @@ g_t     α_t g̃ + ∇f_S(x_t) − α_t ∇f_S(x₀), unbiased for ∇f(x_t)  (i
 
 Normalising x_t changes no direction, makes α_t = (x_t·x₀)^(p−1) and removes the division by
 ‖x_t‖^(p−2). f is divided by λ = x₀·g̃ at the anchor, so that η is a true step. An epoch costs
-1 + 2 m s/n passes; for KL 1 + 1.5 m s/n.
+1 + 2 m s/n passes; for KL 1 + 1.5 m s/n, for PCA 1 + m s/n.
+
+Without a step η comes from the paper's condition η√(Km) ≤ 1: K, the variance of the batch's
+Hessian along the first step, is measured from a few batches at every anchor, and η = κ/√(Km). Noise
+then adds about κ² of the squared error of the anchor, whatever the data; where that is more than m
+steps can gain, the next anchor is worse, and κ shrinks.
 """
 
 from __future__ import annotations
@@ -33,16 +38,20 @@ from sipower.solvers.state import PointState, check_positive, start
 __all__ = ["SSciPi", "anchor_factor"]
 
 LEAST_COSINE = 0.5  # to the anchor; an item that turned further waits for a new full gradient
+PROBES = 8  # batches that measure K
+NOISE = 0.8  # κ at the start and at most
+SHRINK, GROW = 0.7, 1.1  # factors of κ where the residual rose and where it fell
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class SSciPi:
-    """Stochastic scale invariant power iteration with fixed step η and no guard.
+    """Stochastic scale invariant power iteration, without a guard.
 
     Parameters
     ----------
     step
-        η.
+        η, fixed; None: from the measured variance, as the module says.
     batch
         Share s/n of the terms in a batch.
     epoch
@@ -53,15 +62,16 @@ class SSciPi:
         θ: where a problem keeps signs, a step shrinks no coordinate below θ times its value.
     """
 
-    step: float = 0.5
-    batch: float = 0.1
-    epoch: int = 10
+    step: float | None = None
+    batch: float = 0.01
+    epoch: int = 120
     scheme: Scheme = "vectors"
     replace: bool = False
     threshold: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_positive("step", self.step)
+        if self.step is not None:
+            check_positive("step", self.step)
         check_threshold(self.threshold)
         check_epoch(self.batch, self.epoch, self.scheme)
 
@@ -69,31 +79,63 @@ class SSciPi:
         """State before the first epoch."""
         if problem.sequential:
             raise ValueError("The items of this problem interact: use SciPi, not SSciPi.")
-        return start(problem, x0, seed, self.step)
+        return start(problem, x0, seed, NOISE if self.step is None else self.step)
 
     def advance(self, problem: Problem, state: PointState) -> PointState:
         """One epoch: a full gradient and m inner steps."""
-        eta, p = state.step, problem.degree
-        sampling = Sampling(self.batch, self.scheme, self.replace)
-        x0 = state.x
+        x0, p = state.x, problem.degree
         g = problem.gradient(x0)
         lam = problem.scale(x0, g)
+        eta: float | NDArray[np.float64] = state.step
+        if self.step is None:
+            state, eta = self._measured(problem, state, g, lam)
         # At t = 0 the batch cancels (x_t = x₀): the step is the full one.
         x = problem.retract((1 - eta) * x0 + eta * g / lam, x0, self.threshold)
         for t in range(1, self.epoch):
             cosine = problem.inner(x, x0)
             near = cosine >= LEAST_COSINE
             alpha = anchor_factor(np.where(near, cosine, 1.0), p)[:, None]
-            S = problem.batch(sampling, Draw(state.seed, 0, state.round, state.side, t))
-            g_t = alpha * g + problem.gradient(x, S) - alpha * problem.gradient(x0, S)
+            S = problem.batch(self._sampling, Draw(state.seed, 0, state.round, state.side, t))
+            g_t = alpha * g + problem.anchored(x, x0, alpha, S)
             x_next = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
             x = np.where(near[:, None], x_next, x)
-        passes = state.passes + 1 + problem.batch_passes * (self.epoch - 1) * self.batch
+        batches = self.epoch - 1 + (0 if self.step else PROBES)
+        passes = state.passes + 1 + problem.batch_passes * batches * self.batch
         return replace(state, x=x, round=state.round + 1, passes=passes)
+
+    @property
+    def _sampling(self) -> Sampling:
+        return Sampling(self.batch, self.scheme, self.replace)
+
+    def _measured(
+        self, problem: Problem, state: PointState, g: Point, lam: NDArray[np.float64]
+    ) -> tuple[PointState, NDArray[np.float64]]:
+        """κ, and with it η = κ/√(Km) of every item, at most 1.
+
+        Far from a solution the residual rises with λ, so κ shrinks only where λ fell too.
+        """
+        x0 = state.x
+        multiplier = problem.inner(x0, g)
+        off = g - multiplier[:, None] * x0
+        residual, total = float(np.linalg.norm(off / lam)), float(multiplier.sum())
+        worse = residual > state.residual and total <= state.multiplier
+        kappa = min(NOISE, state.step * (SHRINK if worse else GROW))
+        x = problem.retract(x0 + off / lam, x0, self.threshold)
+        cosine = problem.inner(x, x0)
+        alpha = anchor_factor(np.maximum(cosine, LEAST_COSINE), problem.degree)[:, None]
+        draws = (Draw(state.seed, 2, state.round, state.side, t) for t in range(PROBES))
+        added = [
+            problem.anchored(x, x0, alpha, problem.batch(self._sampling, draw)) for draw in draws
+        ]
+        noise = np.sqrt(np.var(added, axis=0, ddof=1).sum(axis=1)) / lam[:, 0]
+        away = np.linalg.norm(x - cosine[:, None] * x0, axis=1)
+        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, kappa * away + TINY)
+        state = replace(state, step=kappa, residual=residual, multiplier=total)
+        return state, eta[:, None]
 
     def largest_step(self, problem: Problem) -> float:
         """A guard lets the step grow up to this."""
-        return max(self.step, 1.0)
+        return NOISE if self.step is None else max(self.step, 1.0)
 
     def safe(self) -> SciPi:
         """What a guard falls back to: a full step."""

@@ -24,6 +24,8 @@ class PointState:
     round: int = 0
     passes: float = 0.0
     value: float = math.nan
+    residual: float = math.inf  # at the last anchor, with the sum of λ there: for a step
+    multiplier: float = -math.inf  # that adapts
 
 
 def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gaussian mixtures: max F = (1/n) Σ_i log Σ_k π_k N(x_i; μ_k, Σ_k), full covariances.
+
+Given the densities, the weights are a scale invariant problem (`MixtureProportions`); given the
+responsibilities, means and covariances are sums. An alternating driver does both in turn
+(`solvers/gaussian_em.py`).
+
+======  ==============================================================  =========
+symbol  meaning                                                         shape
+======  ==============================================================  =========
+X       observations x_i as rows                                        (n, d)
+π       weights, a point of the simplex                                 (K,)
+μ, Σ    means, covariances                                              (K, d), (K, d, d)
+L       log N(x_i; μ_k, Σ_k)                                            (n, K)
+R       responsibilities π_k N_ik / Σ_l π_l N_il                        (n, K)
+G       Σ_i R_ik / (n π_k); at a solution 1 where π > 0, else ≤ 1       (K,)
+s       standard deviations of the features of X                        (d,)
+======  ==============================================================  =========
+
+F has no maximum where a Gaussian may shrink onto one observation. So the eigenvalues of a
+covariance, its features divided by s, are at least `regularise`: the best such Σ_k for given R has
+the eigenvalues of the weighted covariance, the small ones lifted. Unlike a ridge that is added to
+every covariance, this keeps EM monotone and moves no solution that respects the bound. Units of the
+features do not matter.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+from sklearn.utils import check_array
+
+from sipower.kernels import Array
+
+__all__ = ["GaussianMixture", "Gaussians", "posterior"]
+
+LEAST_REGULARISE = 1e-10  # under it a Cholesky factor is not safe from rounding
+
+
+class Gaussians(NamedTuple):
+    """The point of a Gaussian mixture."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+
+class GaussianMixture:
+    """Maximum likelihood of a mixture of Gaussians with full covariances.
+
+    Parameters
+    ----------
+    X
+        Observations as rows.
+    components
+        K.
+    regularise
+        Least eigenvalue of a covariance in units of the features' variances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower import GaussianEM, Guarded, solve
+    >>> from sipower.problems import GaussianMixture
+    >>> centres = np.repeat([[0.0, 0], [9, 9]], [100, 300], axis=0)
+    >>> X = centres + np.random.default_rng(0).normal(size=(400, 2))
+    >>> result = solve(GaussianMixture(X, 2), Guarded(GaussianEM()))
+    >>> str(result.status), np.sort(result.x.weights).round(3).tolist()
+    ('converged', [0.25, 0.75])
+    """
+
+    maximise = True
+    evaluation_passes = 1.5  # a pass: the densities and the sums of one round
+    value_passes = 0.5
+
+    def __init__(self, X: Any, components: int, *, regularise: float = 1e-6) -> None:
+        self.X: Array = check_array(X, dtype=np.float64)
+        n, d = self.X.shape
+        if not isinstance(components, Integral) or not 1 <= components <= n:
+            raise ValueError(
+                f"components is {components}, expected a whole number from 1 to the {n} "
+                "observations."
+            )
+        if not LEAST_REGULARISE <= regularise < 1:
+            raise ValueError(
+                f"regularise is {regularise}, expected a number in [{LEAST_REGULARISE}, 1)."
+            )
+        constant = np.ptp(self.X, axis=0) == 0
+        if constant.any():
+            raise ValueError(f"Column {int(np.argmax(constant))} of X is constant: leave it out.")
+        with np.errstate(over="ignore", under="ignore"):
+            variances = self.X.var(axis=0)
+        if not (np.isfinite(variances) & (variances > 0)).all():
+            raise ValueError("Squares of X leave the range of float64: rescale X.")
+        self.shape: tuple[int, int] = int(components), d
+        self.regularise: float = float(regularise)
+        self.deviations: Array = np.sqrt(variances)
+
+    def __repr__(self) -> str:
+        size, norm = self.X.shape, float(np.abs(self.X).sum())
+        return (
+            f"GaussianMixture({size}, norm {norm!r}, {self.shape[0]} components, "
+            f"regularise {self.regularise})"
+        )
+
+    # ---- densities and responsibilities ------------------------------------------------------
+
+    def log_densities(self, x: Gaussians) -> Array:
+        """L_ik = −½ (d log 2π + log|Σ_k| + (x_i − μ_k)ᵀ Σ_k⁻¹ (x_i − μ_k))."""
+        L = np.empty((len(self.X), self.shape[0]))
+        for k, (mean, factor) in enumerate(zip(x.means, _factors(x), strict=True)):
+            squares = _solved(factor, (self.X - mean).T) ** 2
+            L[:, k] = -0.5 * squares.sum(axis=0) - np.log(np.diag(factor)).sum()
+        return np.asarray(L - 0.5 * self.shape[1] * np.log(2 * np.pi))
+
+    def responsibilities(self, x: Gaussians) -> Array:
+        """R, the probability of every component for every observation."""
+        return posterior(self.log_densities(x), x.weights)
+
+    def value(self, x: Gaussians) -> float:
+        """F, the mean log-likelihood."""
+        return float(logsumexp(self.log_densities(x), axis=1, b=x.weights).mean())
+
+    # ---- the ordinary EM update --------------------------------------------------------------
+
+    def fitted(self, R: Array, x: Gaussians) -> Gaussians:
+        """μ_k and Σ_k that maximise the expected log-likelihood for R; the weights stay.
+
+        A component that no observation belongs to stays where it is.
+        """
+        means, covariances = x.means.copy(), x.covariances.copy()
+        masses = R.sum(axis=0)
+        for k in np.flatnonzero(masses > 0):
+            r = R[:, k] / masses[k]
+            means[k] = r @ self.X
+            centred = self.X - means[k]
+            covariances[k] = self._bounded((r[:, None] * centred).T @ centred)
+        return Gaussians(x.weights, means, covariances)
+
+    def _bounded(self, covariance: Array) -> Array:
+        """The same, its eigenvalues in units of the features at least `regularise`."""
+        units = np.outer(self.deviations, self.deviations)
+        values, vectors = np.linalg.eigh(covariance / units)
+        if values[0] >= self.regularise:
+            return covariance
+        lifted = (vectors * np.maximum(values, self.regularise)) @ vectors.T
+        return np.asarray((lifted + lifted.T) / 2 * units)
+
+    # ---- optimality --------------------------------------------------------------------------
+
+    def residual(self, x: Gaussians) -> float:
+        """How far x is from stationary; the largest over the components of three numbers.
+
+        G_k − 1, which bounds what the weights alone can still gain, and π_k times what an EM update
+        moves: ‖μ⁺ − μ‖ in the norm of Σ⁻¹, and ‖Σ^(−½) (Σ⁺ − Σ) Σ^(−½)‖.
+        """
+        L = self.log_densities(x)
+        mixed = logsumexp(L, axis=1, b=x.weights)
+        G = np.exp(L - mixed[:, None]).mean(axis=0)
+        new = self.fitted(posterior(L, x.weights), x)
+        moved = [G.max() - 1]
+        for k, factor in enumerate(_factors(x)):
+            change = _solved(factor, new.covariances[k] - x.covariances[k])
+            shift = _solved(factor, new.means[k] - x.means[k])
+            turn = _solved(factor, change.T)
+            moved.append(x.weights[k] * max(np.linalg.norm(shift), np.linalg.norm(turn)))
+        return float(max(moved))
+
+    def rounding(self, value: float) -> float:
+        """8 eps (d + |F|): logarithms of densities are sums of d squares."""
+        return 8 * float(np.finfo(np.float64).eps) * (self.shape[1] + abs(value))
+
+    def is_finite(self, x: Gaussians) -> bool:
+        """Whether x holds neither NaN nor infinity."""
+        return all(bool(np.isfinite(part).all()) for part in x)
+
+    # ---- starts ------------------------------------------------------------------------------
+
+    def start(self, seed: int) -> Gaussians:
+        """k-means++ centres, the covariance pooled around them, equal weights."""
+        # Imported here: scikit-learn's clusters bring in more than the rest of the package.
+        from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415
+        from sklearn.metrics import pairwise_distances_argmin  # noqa: PLC0415
+
+        K, scaled = self.shape[0], self.X / self.deviations
+        _, chosen = kmeans_plusplus(scaled, K, random_state=seed % 2**32)
+        means = self.X[chosen]
+        off = self.X - means[pairwise_distances_argmin(scaled, scaled[chosen])]
+        pooled = self._bounded(off.T @ off / len(off))
+        return Gaussians(np.full(K, 1 / K), means, np.stack([pooled] * K))
+
+    def checked(self, x0: Any) -> Gaussians:
+        """A start that a user gives: copied, covariances lifted to the bound."""
+        K, d = self.shape
+        expected = (K,), (K, d), (K, d, d)
+        parts = [np.array(part, np.float64) for part in x0]
+        shapes = tuple(part.shape for part in parts)
+        if shapes != expected:
+            raise ValueError(
+                f"weights, means and covariances have shapes {shapes}, expected {expected}."
+            )
+        x = Gaussians(*parts)
+        if not self.is_finite(x):
+            raise ValueError("weights, means and covariances of x0 must be finite.")
+        if not (x.weights > 0).all() or abs(x.weights.sum() - 1) > 1e-6:
+            raise ValueError("The weights of x0 must be positive and sum to 1.")
+        for k, covariance in enumerate(x.covariances):
+            off = np.abs(covariance - covariance.T).max()
+            if off > 1e-8 * np.abs(covariance).max() or np.linalg.eigvalsh(covariance)[0] < 0:
+                raise ValueError(
+                    f"Covariance {k} of x0 is not symmetric and positive semi-definite."
+                )
+        bounded = np.stack([self._bounded(covariance) for covariance in x.covariances])
+        return Gaussians(x.weights / x.weights.sum(), x.means, bounded)
+
+
+def posterior(L: Array, weights: Array) -> Array:
+    """R from the log densities: each row of π∘exp(L), divided by its sum."""
+    shares = weights * np.exp(L - L.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _factors(x: Gaussians) -> Array:
+    """Cholesky factors of all Σ_k, lower."""
+    return np.asarray(np.linalg.cholesky(x.covariances))
+
+
+def _solved(factor: Array, right: Array) -> Array:
+    return np.asarray(solve_triangular(factor, right, lower=True, check_finite=False))

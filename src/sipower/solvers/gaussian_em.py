@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gaussian mixtures by alternation: a damped SCI-PI step for the weights, EM for the rest.
+
+    π ← normalised(π∘((1 − η) + η G)²),  G_k = (1/n) Σ_i N_ik / Σ_l π_l N_il
+
+With η = 2/3, the choice of the authors of SCI-PI, that is π∘(½ + G)². The responsibilities of the
+new weights then give means and covariances by the ordinary EM update. Cost: one pass a round, the
+densities and the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sipower.kernels import FLOOR, Array
+from sipower.problems.gaussian_mixture import GaussianMixture, Gaussians, posterior
+from sipower.problems.mixture import MixtureProportions
+from sipower.solvers.sci_pi import SciPi
+from sipower.solvers.state import PointState, check_positive
+
+__all__ = ["GaussianEM", "GaussianState", "PlainEM"]
+
+
+@dataclass(frozen=True)
+class GaussianState:
+    """Everything that influences the future of a run."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+    step: float
+    seed: int
+    round: int = 0
+    passes: float = 0.0
+    value: float = math.nan
+
+    @property
+    def x(self) -> Gaussians:
+        """The point."""
+        return Gaussians(self.weights, self.means, self.covariances)
+
+
+@dataclass(frozen=True)
+class GaussianEM:
+    """SCI-PI for the weights of a `GaussianMixture`, EM for its means and covariances.
+
+    Parameters
+    ----------
+    step
+        η of the weights. `Guarded` makes the run monotone.
+    """
+
+    step: float = 2 / 3
+
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
+
+    def init(self, problem: GaussianMixture, x0: Any, seed: int) -> GaussianState:
+        """State at x0 = (weights, means, covariances), or at a k-means++ start."""
+        x = problem.start(seed) if x0 is None else problem.checked(x0)
+        return GaussianState(*x, step=self.step, seed=seed)
+
+    def advance(self, problem: GaussianMixture, state: GaussianState) -> GaussianState:
+        """The weights, then means and covariances."""
+        x = state.x
+        L = problem.log_densities(x)
+        # A weight of exact zero could never come back.
+        weights = np.maximum(self.new_weights(L, x.weights, state.step), FLOOR)
+        weights /= weights.sum()
+        x = problem.fitted(posterior(L, weights), x._replace(weights=weights))
+        moved = replace(state, **x._asdict())
+        return replace(moved, round=state.round + 1, passes=state.passes + 1, value=math.nan)
+
+    def new_weights(self, L: Array, weights: Array, step: float) -> Array:
+        """One damped power step on the sphere, y = √π."""
+        proportions = MixtureProportions(L, log=True)
+        at = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
+        return proportions.proportions(SciPi(step).advance(proportions, at).x)
+
+    def largest_step(self, problem: GaussianMixture) -> float:
+        """A guard lets the step grow up to this."""
+        return self.step
+
+    def safe(self) -> GaussianEM:
+        """What a guard falls back to: EM is monotone."""
+        return PlainEM()
+
+
+@dataclass(frozen=True)
+class PlainEM(GaussianEM):
+    """Ordinary EM, π ← π∘G for the weights too: slower, and monotone whatever the start."""
+
+    step: float = 1.0
+
+    def new_weights(self, L: Array, weights: Array, step: float) -> Array:
+        """Mean responsibilities."""
+        return np.asarray(posterior(L, weights).mean(axis=0))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local rates of MU and SCI-PI on KL: the spectrum b of B in ∇²f(y) = diag(G) − 2B.
+
+B = D_y A D_y has By = G∘y, so at a solution y is its eigenvector with the trivial eigenvalue 1 and
+0 ≤ b ≤ 1 off it. Where x_k = 0, a round shrinks x_k by G_k^γ instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.problems.base import Point
+from sipower.problems.kl import KLBlock
+
+__all__ = ["KLSpectrum", "kl_spectrum"]
+
+ACTIVE = 1e-6  # x_k above this share is in the support of a solution
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KLSpectrum:
+    """Smallest and largest eigenvalue of B off y, on the support of a solution, item by item.
+
+    A power X∘G^γ has local factors 1 − γb: MU is γ = 1, SCI-PI γ = 2, a step η is γ = 2η.
+    """
+
+    smallest: Array
+    largest: Array
+
+    @property
+    def stable_exponent(self) -> Array:
+        """γ under 2/b₂ converge locally."""
+        return 2 / np.maximum(self.largest, 1e-300)
+
+    @property
+    def stable_step(self) -> Array:
+        """η under 1/b₂ converge locally; the paper's η ≤ 1 is not needed where b₂ < 1."""
+        return self.stable_exponent / 2
+
+    @property
+    def best_exponent(self) -> Array:
+        """γ = 2/(b₂ + b_min), the best local rate."""
+        return 2 / np.maximum(self.largest + self.smallest, 1e-300)
+
+    def factor(self, exponent: float) -> Array:
+        """The slowest local factor, max |1 − γb|."""
+        ends = np.stack([self.smallest, self.largest])
+        return np.asarray(np.abs(1 - exponent * ends).max(axis=0))
+
+
+def kl_spectrum(block: KLBlock, y: Point, items: Any = None) -> KLSpectrum:
+    """b_min and b₂ of the given items (all of them unless told) at a solution y."""
+    ends = []
+    for j in range(block.shape[0]) if items is None else items:
+        support = y[j] ** 2 > ACTIVE
+        B = block.item_curvature(y, j)[np.ix_(support, support)]
+        # y itself has the trivial eigenvalue 1; off it lie the others.
+        basis = np.linalg.svd(y[j : j + 1, support])[2][1:]
+        b = np.linalg.eigvalsh(basis @ B @ basis.T) if len(basis) else np.ones(1)
+        ends.append((max(b[0], 0.0), b[-1]))
+    smallest, largest = np.array(ends).reshape(-1, 2).T
+    return KLSpectrum(smallest, largest)

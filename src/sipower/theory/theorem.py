@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The convergence theorem: its conditions, the largest step it admits, its rate ρ.
+
+Written for λ* = 1, with Δ₀ = 1 − x₀·x* at the start of an epoch and the other symbols of
+`theory.constants`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sipower.theory.constants import Local, Variance
+
+__all__ = ["Condition", "Conditions", "conditions", "largest_delta"]
+
+NEAREST = 1 - 1 / math.sqrt(2)  # the theorem's own limit on Δ₀
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of the theorem: value and limit."""
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether value ≤ limit."""
+        return self.value <= self.limit
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The theorem for one (m, s) and Δ₀: its conditions, its largest η, its rate."""
+
+    near: Condition
+    small_batches: Condition
+    nu: dict[str, float]
+    theta: dict[str, float]
+    step: float
+    rho: float
+
+    def epochs(self, accuracy: float) -> float:
+        """⌈(1/ρ) log(1/accuracy)⌉ epochs bring the error δ down by `accuracy`."""
+        return math.ceil(math.log(1 / accuracy) / self.rho) if self.rho > 0 else math.inf
+
+
+def conditions(
+    at: Local, noise: Variance, M: float, delta: float, epoch: int, step: float | None = None
+) -> Conditions:
+    """Every condition of the theorem, the largest admissible η for (m, s), and ρ for it or `step`.
+
+    Δ₀ must be small; then either L is (the L-branch), or η is under 1/max(ν₁, ν₂, ν₃); and always
+    η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, whatever m.
+    """
+    root, m, bar = math.sqrt(delta), epoch, at.bar
+    gap, drift = 1 - bar, M * root
+    near = Condition("Δ₀", delta, largest_delta(at, noise, M))
+    net = gap - 2 * drift  # λ* − λ̄ − 2M√Δ₀, the eigengap that is left
+    small = Condition("L", noise.L, max(net, 0.0) ** 2 / 32)
+    theta1 = 1 + at.sigma + M * math.sqrt(delta / 2) + 2 * math.sqrt(noise.L)
+    theta2 = gap - 2 * root * (M + 2 * math.sqrt(noise.L))
+    nu3 = _ratio(128 * noise.L * theta1 * m**2, theta2**2 * bar * delta**1.5)
+    nu = {
+        "ν₁": 2 * theta1 * m * math.sqrt(2 * delta),
+        "ν₂": m + 1 - (m + 1) * (bar + drift),
+        "ν₃": nu3 + 1 - (bar + drift),
+        "ν₄": max(math.sqrt(noise.K * m), _ratio(64 * noise.K, net)) - drift,
+        "ν₅": drift + max(2 * m * net, 4 * m * drift / math.log(2)),
+    }
+    binding = ("ν₄", "ν₅") if small.holds else tuple(nu)
+    admissible = near.holds and net > 0 and theta2 > 0
+    largest = 1 / max(1.0, *(nu[name] for name in binding)) if admissible else 0.0
+    eta = largest if step is None else step
+    rho = eta * m * net / (2 * (1 - eta * drift)) if 0 < eta <= largest else 0.0
+    return Conditions(near, small, nu, {"θ₁": theta1, "θ₂": theta2}, largest, rho)
+
+
+def largest_delta(at: Local, noise: Variance, M: float) -> float:
+    """The largest Δ₀ that the theorem allows; 0 without an eigengap."""
+    allowed = _ratio(max(1 - at.bar, 0.0) ** 2, 4 * (M + 2 * math.sqrt(noise.L0)) ** 2)
+    return min(NEAREST, allowed)
+
+
+def _ratio(a: float, b: float) -> float:
+    if a == 0:
+        return 0.0
+    return a / b if b > 0 else math.inf
