@@ -224,3 +224,11 @@ def test_other_misuse():
         LpPCA().transform(X)
     with pytest.raises(ValueError, match="features"):
         model().fit(X).transform(X[:, :2])
+
+
+def test_a_large_offset_does_not_matter():
+    X = np.random.default_rng(1).normal(size=(60, 4)) * [4, 3, 2, 1]
+    near, far = LpPCA(random_state=0).fit(X), LpPCA(random_state=0).fit(X + 1e8)
+    np.testing.assert_allclose(far.dispersion_, near.dispersion_, rtol=1e-6)
+    new = np.random.default_rng(2).normal(size=(5, 4))
+    np.testing.assert_allclose(far.transform(new + 1e8), near.transform(new), atol=1e-6)

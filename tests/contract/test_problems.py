@@ -12,9 +12,11 @@ from sipower.problems import (
     PCA,
     REGISTRY,
     BurerMonteiro,
+    GaussianMixture,
     KLBlock,
     LpKernelPCA,
     MixtureProportions,
+    Problem,
 )
 from sipower.solvers import REGISTRY as SOLVERS
 from sipower.solvers.s_sci_pi import anchor_factor
@@ -166,6 +168,8 @@ def test_further_components_by_deflation():
         assert abs(x[0] @ exact[k]) > 1 - 1e-9
         found = np.vstack([found, x])
     np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-9)
+    zeros = solve(PCA(A, found=np.zeros((1, 6))), SciPi(), stop=Stop(1e-9)).x
+    assert abs(zeros[0] @ exact[0]) > 1 - 1e-9  # nothing found: nothing taken away
     with pytest.raises(ValueError, match=r"found has shape \(1, 5\)"):
         PCA(A, found=np.ones(5))
 
@@ -220,7 +224,45 @@ def test_pca_rate_is_the_squared_eigenvalue_ratio():
     assert off[-1] / off[-2] == pytest.approx(0.64, abs=0.005)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_s_sci_pi_defaults_do_not_stall_on_kl(seed):
+    """For p = 0 λ is constant: κ must not shrink because the residual rises for a while."""
+    rng = np.random.default_rng(0)
+    W = rng.dirichlet(np.full(300, 0.05), size=6).T
+    H = rng.dirichlet(np.full(6, 0.1), size=30)
+    problem = KLBlock(rng.poisson(300 * H @ W.T).astype(float), W + 1e-6)
+    result = solve(problem, SSciPi(), stop=Stop(1e-5, rounds=300), seed=seed)
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("epoch", [3, 4])
+def test_a_guard_breaks_the_cycle_of_full_batches(epoch):
+    cycle = KLBlock([[0.8, 0.2]], np.eye(2))
+    solver = Guarded(SSciPi(batch=1.0, epoch=epoch))
+    result = solve(cycle, solver, np.sqrt([[0.5, 0.5]]), stop=Stop(1e-8, rounds=150))
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("kind", ["ica", "lp-kernel-pca"])
+def test_deflated_hessians_are_projected_on_both_sides(kind):
+    problem = EXAMPLES[kind]()
+    found = problem.start(4)
+    deflated = (
+        ICA(problem.X, found=found, whitened=True)
+        if kind == "ica"
+        else LpKernelPCA.of_features(problem.A, 3.0, found=found)
+    )
+    x = deflated.start(5)
+    P = np.eye(x.shape[1]) - found.T @ found
+    expected = P @ problem.hessian(x)[0] @ P
+    np.testing.assert_allclose(deflated.hessian(x)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(Problem.hessian(deflated, x)[0], expected, atol=1e-7)
+
+
 BAD = {
+    "found everything": (lambda: PCA(np.ones((3, 2)), found=np.eye(2)), "nothing is left"),
+    "other problem": (lambda: solve(GaussianMixture(RNG.random((9, 2)), 2), SciPi()), "own solver"),
+    "text": (lambda: SSciPi("big"), "step is big"),
     "NaN": (lambda: PCA([[1.0, np.nan]]), "NaN"),
     "all zero": (lambda: PCA(np.zeros((3, 2))), "All entries of A are zero"),
     "scheme": (lambda: solve(EXAMPLES["pca"](), SSciPi(scheme="elements")), "whole samples"),

@@ -370,7 +370,31 @@ def test_diagnosis_of_kl_reports_the_spectrum():
         assert word in text
 
 
+def test_verdicts_say_why_there_is_no_theorem():
+    problem = PROBLEMS["pca"]()
+    x = solve(problem, SciPi(), stop=Stop(1e-12)).x
+    turned = problem.normalise(x + 0.5 * problem.start(3))
+    assert "x is no solution" in diagnose(problem, turned).verdict
+    edgy = LpKernelPCA(np.random.default_rng(5).normal(size=(20, 3)), 1.0)
+    point = solve(edgy, SciPi(), stop=Stop(1e-12)).x
+    assert "no Hessian" in diagnose(edgy, point).verdict
+
+
+def test_the_spectrum_leaves_out_what_has_none():
+    """Items without mass or with a single component; the length of y does not matter."""
+    B = oracles.factors(3, 60, 4, seed=1)[1]
+    V = np.vstack([np.zeros(60), np.random.default_rng(2).poisson(9.0, (3, 60)) + 1.0])
+    block = KLBlock(V, B)
+    y = solve(block, SciPi(0.9), stop=Stop(1e-12, rounds=50_000)).x
+    found, longer = kl_spectrum(block, y), kl_spectrum(block, 3 * y)
+    np.testing.assert_array_equal(found.items, [1, 2, 3])
+    np.testing.assert_allclose(found.largest, longer.largest, rtol=1e-12)
+    assert np.median(found.best_exponent) < 1e3
+
+
 BAD = {
+    "item": (lambda: diagnose(PROBLEMS["kl"](), np.ones((3, 4)), item=99), "item is 99"),
+    "list": (lambda: diagnose(PROBLEMS["pca"](), [1.0, 2.0]), r"shape \(1, 4\)"),
     "shape": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 3))), r"shape \(1, 4\)"),
     "NaN": (lambda: diagnose(PROBLEMS["pca"](), np.full((1, 4), np.nan)), "finite"),
     "sequential": (lambda: diagnose(BurerMonteiro(1 - np.eye(3)), np.ones((3, 4))), "interact"),

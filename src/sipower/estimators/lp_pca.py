@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -152,6 +153,10 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the directions of X and return its scores, (n_samples, n_components)."""
         X = self._validated(X, reset=True)
+        # A linear kernel of centred samples is centred, without the cancellation of large offsets.
+        by_hand = self.center and self.kernel == "linear" and not sp.issparse(X)
+        self._offset = X.mean(axis=0) if by_hand else 0.0
+        X = X - self._offset if by_hand else X
         K = self._kernel(X)
         tol = self._centre(K)
         self._cholesky = pivoted_cholesky(K, tol)
@@ -171,6 +176,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """Scores of new samples, or of their kernels with the training samples."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
+        X = X - self._offset if np.ndim(self._offset) else X
         K = X if self._X is None else self._kernel(X, self._X)
         if self.center:
             K = self._centerer.transform(K)

@@ -63,7 +63,10 @@ class Deflation:
         basis = np.zeros((0, d)) if found is None else np.atleast_2d(np.asarray(found, float))
         if basis.shape[1] != d or not np.isfinite(basis).all():
             raise ValueError(f"found has shape {basis.shape}, expected (r, {d}) finite numbers.")
-        self.basis: NDArray[Any] = np.linalg.qr(basis.T)[0].T
+        _, sizes, rows = np.linalg.svd(basis, full_matrices=False)
+        self.basis: NDArray[Any] = rows[sizes > 1e-10 * sizes.max(initial=0.0)]
+        if len(self.basis) == d:
+            raise ValueError(f"found spans all {d} dimensions: nothing is left to search.")
 
     def __call__(self, x: Point) -> Point:
         """x without its part along what was found."""
@@ -94,6 +97,7 @@ class Problem(ABC):
     value_passes: float = 0.5
     batch_passes: float = 2.0  # ∇f_S(x) and ∇f_S(x₀), as a share of a pass over the batch
     quadratic: ClassVar[bool] = False  # the Hessian is the same everywhere
+    smooth: bool = True  # has a Hessian everywhere
 
     @property
     @abstractmethod
@@ -132,8 +136,7 @@ class Problem(ABC):
         items, d = self.shape
         out = np.empty((items, d, d))
         for k in range(d):
-            e = np.zeros(d)
-            e[k] = DIFFERENCE
+            e = DIFFERENCE * self.project(np.eye(1, d, k))
             out[:, k] = (self.gradient(x + e, S) - self.gradient(x - e, S)) / (2 * DIFFERENCE)
         return (out + out.transpose(0, 2, 1)) / 2
 
@@ -150,8 +153,13 @@ class Problem(ABC):
         """x·y, item by item."""
         return np.asarray(np.einsum("jk,jk->j", x, y, dtype=np.float64))
 
+    def project(self, x: Point) -> Point:
+        """The part of x in the subspace that is searched; here all of it."""
+        return x
+
     def normalise(self, x: Point) -> Point:
-        """x/‖x‖, item by item; a zero item stays zero."""
+        """x/‖x‖ of the projected x, item by item; a zero item stays zero."""
+        x = self.project(x)
         norm = np.sqrt(self.inner(x, x))
         return (x / np.where(norm > 0, norm, 1)[:, None]).astype(x.dtype, copy=False)
 

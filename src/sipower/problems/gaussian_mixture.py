@@ -26,7 +26,7 @@ features do not matter.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +85,7 @@ class GaussianMixture:
                 f"components is {components}, expected a whole number from 1 to the {n} "
                 "observations."
             )
-        if not LEAST_REGULARISE <= regularise < 1:
+        if not (isinstance(regularise, Real) and LEAST_REGULARISE <= regularise < 1):
             raise ValueError(
                 f"regularise is {regularise}, expected a number in [{LEAST_REGULARISE}, 1)."
             )
@@ -197,7 +197,10 @@ class GaussianMixture:
         """A start that a user gives: copied, covariances lifted to the bound."""
         K, d = self.shape
         expected = (K,), (K, d), (K, d, d)
-        parts = [np.array(part, np.float64) for part in x0]
+        try:
+            parts = [np.array(part, np.float64) for part in x0]
+        except (TypeError, ValueError):
+            raise ValueError("x0 must hold weights, means and covariances as arrays.") from None
         shapes = tuple(part.shape for part in parts)
         if shapes != expected:
             raise ValueError(
@@ -210,7 +213,8 @@ class GaussianMixture:
             raise ValueError("The weights of x0 must be positive and sum to 1.")
         for k, covariance in enumerate(x.covariances):
             off = np.abs(covariance - covariance.T).max()
-            if off > 1e-8 * np.abs(covariance).max() or np.linalg.eigvalsh(covariance)[0] < 0:
+            size = np.abs(covariance).max()
+            if off > 1e-8 * size or np.linalg.eigvalsh(covariance)[0] < -1e-10 * size:
                 raise ValueError(
                     f"Covariance {k} of x0 is not symmetric and positive semi-definite."
                 )

@@ -71,6 +71,13 @@ class ICA(Problem):
         g = self.sign * ((X @ w[0]) ** 3 @ X / len(X) - 3 * (w[0] @ w[0]) * w[0])
         return self.deflated(g[None, :])
 
+    def hessian(self, w: Point, S: Array | None = None) -> Array:
+        """±(3 E[(w·x)² x xᵀ] − 3‖w‖² I − 6 w wᵀ), without what was found before."""
+        X, w = self.X if S is None else S, self.project(w)
+        u = X @ w[0]
+        H = (X.T * u**2) @ X / len(X) - np.eye(len(w[0])) * (w[0] @ w[0]) - 2 * w.T @ w
+        return self.deflated(self.deflated(3 * self.sign * H).T)[None]
+
     def batch(self, sampling: Sampling, draw: Draw) -> Array:
         """s of the n samples."""
         return np.asarray(drawn_rows(self.X, sampling, draw))
@@ -80,9 +87,9 @@ class ICA(Problem):
         """n."""
         return len(self.X)
 
-    def normalise(self, x: Point) -> Point:
-        """Orthogonal to what was found, of unit norm."""
-        return super().normalise(self.deflated(x))
+    def project(self, x: Point) -> Point:
+        """Orthogonal to what was found."""
+        return self.deflated(x)
 
 
 def whiten(X: Array) -> tuple[Array, Array]:

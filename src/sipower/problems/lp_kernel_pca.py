@@ -18,6 +18,7 @@ x       direction, one item                         (1, r)
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -71,10 +72,11 @@ class LpKernelPCA(Problem):
         problem._set(check_array(A, dtype=np.float64), p, found)
         return problem
 
-    def _set(self, A: Array, p: float, found: Any) -> None:
-        if not 1 <= p < np.inf:
+    def _set(self, A: Array, p: Any, found: Any) -> None:
+        if not isinstance(p, Real) or not 1 <= float(p) < np.inf:
             raise ValueError(f"p is {p}, expected a finite number of at least 1.")
         self.A, self.degree = A, float(p)
+        self.smooth = self.degree >= 2
         self.deflated = Deflation(found, A.shape[1])
 
     def __repr__(self) -> str:
@@ -97,9 +99,18 @@ class LpKernelPCA(Problem):
         g = np.sign(u) * np.abs(u) ** (self.degree - 1) @ A / len(A)
         return self.deflated(g[None, :])
 
-    def normalise(self, x: Point) -> Point:
-        """Orthogonal to what was found, of unit norm."""
-        return super().normalise(self.deflated(x))
+    def hessian(self, x: Point, S: Array | None = None) -> Array:
+        """((p − 1)/n) Σ |u|^(p−2) a_i a_iᵀ, without what was found before; p ≥ 2."""
+        A = self.A if S is None else S
+        if not self.smooth:
+            return np.asarray(super().hessian(x, S))
+        weights = np.abs(A @ self.project(x)[0]) ** (self.degree - 2)
+        H = (self.degree - 1) * (A.T * weights) @ A / len(A)
+        return self.deflated(self.deflated(H).T)[None]
+
+    def project(self, x: Point) -> Point:
+        """Orthogonal to what was found."""
+        return self.deflated(x)
 
     def batch(self, sampling: Sampling, draw: Draw) -> Array:
         """s of the n samples."""

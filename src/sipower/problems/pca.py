@@ -101,9 +101,9 @@ class PCA(Problem):
         """n."""
         return int(self.A.shape[0])
 
-    def normalise(self, x: Point) -> Point:
-        """Orthogonal to what was found, of unit norm."""
-        return super().normalise(self.deflated(x))
+    def project(self, x: Point) -> Point:
+        """Orthogonal to what was found."""
+        return self.deflated(x)
 
     def rounding(self, value: float) -> float:
         """8 eps |f|, eps of the data's type."""

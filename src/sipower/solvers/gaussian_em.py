@@ -61,6 +61,10 @@ class GaussianEM:
 
     def init(self, problem: GaussianMixture, x0: Any, seed: int) -> GaussianState:
         """State at x0 = (weights, means, covariances), or at a k-means++ start."""
+        if not isinstance(problem, GaussianMixture):
+            raise ValueError(
+                f"GaussianEM solves a GaussianMixture, not a {type(problem).__name__}."
+            )
         x = problem.start(seed) if x0 is None else problem.checked(x0)
         return GaussianState(*x, step=self.step, seed=seed)
 

@@ -46,7 +46,7 @@ class Guarded:
         noise = problem.rounding(state.value)
         tried = self._tried(problem, self.solver, state)
         gain, step = self._gain(problem, state, tried), state.step * self.shrink
-        if gain >= 0:
+        if gain > 0:
             largest = max(self.solver.largest_step(problem), state.step)
             return replace(tried, step=min(state.step * self.grow, largest))
         if gain >= -noise:

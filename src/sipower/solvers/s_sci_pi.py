@@ -24,7 +24,7 @@ steps can gain, the next anchor is worse, and κ shrinks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +99,11 @@ class SSciPi:
             g_t = alpha * g + problem.anchored(x, x0, alpha, S)
             x_next = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
             x = np.where(near[:, None], x_next, x)
-        batches = self.epoch - 1 + (0 if self.step else PROBES)
-        passes = state.passes + 1 + problem.batch_passes * batches * self.batch
+        batches, value_passes = self.epoch - 1, 0.0
+        if self.step is None:
+            batches += PROBES
+            value_passes = 0.0 if p else problem.value_passes
+        passes = state.passes + 1 + value_passes + problem.batch_passes * batches * self.batch
         return replace(state, x=x, round=state.round + 1, passes=passes)
 
     @property
@@ -112,13 +115,14 @@ class SSciPi:
     ) -> tuple[PointState, NDArray[np.float64]]:
         """κ, and with it η = κ/√(Km) of every item, at most 1.
 
-        Far from a solution the residual rises with λ, so κ shrinks only where λ fell too.
+        Far from a solution the residual may rise with f, so κ shrinks only where f fell too.
         """
         x0 = state.x
         multiplier = problem.inner(x0, g)
         off = g - multiplier[:, None] * x0
-        residual, total = float(np.linalg.norm(off / lam)), float(multiplier.sum())
-        worse = residual > state.residual and total <= state.multiplier
+        residual = float(np.linalg.norm(off / lam))
+        value = float(multiplier.sum()) if problem.degree else problem.value(x0)  # λ = p f
+        worse = residual > state.residual and value <= state.anchor_value
         kappa = min(NOISE, state.step * (SHRINK if worse else GROW))
         x = problem.retract(x0 + off / lam, x0, self.threshold)
         cosine = problem.inner(x, x0)
@@ -129,8 +133,8 @@ class SSciPi:
         ]
         noise = np.sqrt(np.var(added, axis=0, ddof=1).sum(axis=1)) / lam[:, 0]
         away = np.linalg.norm(x - cosine[:, None] * x0, axis=1)
-        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, kappa * away + TINY)
-        state = replace(state, step=kappa, residual=residual, multiplier=total)
+        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, NOISE * away + TINY)
+        state = replace(state, step=kappa, residual=residual, anchor_value=value)
         return state, eta[:, None]
 
     def largest_step(self, problem: Problem) -> float:
@@ -149,13 +153,13 @@ def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
 
 def check_threshold(threshold: float) -> None:
     """Refuse a θ outside [0, 1)."""
-    if not 0 <= threshold < 1:
+    if not (isinstance(threshold, Real) and 0 <= threshold < 1):
         raise ValueError(f"threshold is {threshold}, expected a number in [0, 1).")
 
 
 def check_epoch(batch: float, epoch: int, scheme: Scheme) -> None:
     """Refuse parameters of an epoch that make no sense, in one sentence."""
-    if not 0 < batch <= 1:
+    if not (isinstance(batch, Real) and 0 < batch <= 1):
         raise ValueError(f"batch is {batch}, expected a share of the terms in (0, 1].")
     if not isinstance(epoch, Integral) or epoch < 1:
         raise ValueError(f"epoch is {epoch}, expected a whole number of at least 1 inner step.")

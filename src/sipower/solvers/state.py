@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -24,12 +25,16 @@ class PointState:
     round: int = 0
     passes: float = 0.0
     value: float = math.nan
-    residual: float = math.inf  # at the last anchor, with the sum of λ there: for a step
-    multiplier: float = -math.inf  # that adapts
+    residual: float = math.inf  # at the last anchor, with the objective there: for a step
+    anchor_value: float = -math.inf  # that adapts
 
 
 def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
     """State at x0, or at the problem's own random start."""
+    if not isinstance(problem, Problem):
+        raise ValueError(
+            f"{type(problem).__name__} is no problem on the sphere: use its own solver."
+        )
     x = problem.start(seed) if x0 is None else np.asarray(x0)
     x = x.astype(np.float64) if x.dtype.kind != "f" else x
     if x.shape != problem.shape:
@@ -41,5 +46,5 @@ def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointSt
 
 def check_positive(name: str, number: float) -> None:
     """Refuse a hyper-parameter that is not a positive finite number."""
-    if not (number > 0 and math.isfinite(number)):
+    if not (isinstance(number, Real) and number > 0 and math.isfinite(number)):
         raise ValueError(f"{name} is {number}, expected a positive number.")

@@ -33,7 +33,7 @@ from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 __all__ = ["Curvature", "Local", "Variance", "curvature", "local", "variance"]
 
 ENUMERATED = 3000  # up to so many batches are all looked at
-DRAWS = 300  # else so many are drawn
+DRAWS = 100  # else so many are drawn
 POINTS = 5  # points of a neighbourhood, x* among them
 
 Array = NDArray[np.float64]
@@ -182,6 +182,8 @@ def curvature(
 
 def _one(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]:
     """One item as a problem of its own, with its point in float64 and of unit norm."""
+    if not 0 <= item < problem.shape[0]:
+        raise ValueError(f"item is {item}, expected 0 to {problem.shape[0] - 1}.")
     one = problem.single(item)
     y = np.asarray(x[item : item + 1], np.float64)
     if x.shape != problem.shape or not np.isfinite(y).all() or not y.any():
@@ -190,10 +192,12 @@ def _one(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]:
 
 
 def _near(one: Problem, x: Point, radius: float, seed: int) -> list[Point]:
-    """x and, for a radius, points of the sphere at that distance."""
+    """x and, for a radius, points of the sphere at that distance from it."""
     if radius == 0:
         return [x]
+    cosine = 1 - radius**2 / 2
+    sine = math.sqrt(1 - cosine**2)
     moves = (one.start(seed + r) for r in range(1, POINTS))
     tangents = (v - one.inner(v, x)[:, None] * x for v in moves)
     norms = ((v, max(float(np.linalg.norm(v)), 1e-300)) for v in tangents)
-    return [x, *(one.normalise(x + radius * v / size) for v, size in norms)]
+    return [x, *(one.normalise(cosine * x + sine * v / size) for v, size in norms)]

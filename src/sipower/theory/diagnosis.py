@@ -17,6 +17,8 @@ from sipower.theory.theorem import Conditions, conditions, largest_delta
 
 __all__ = ["Diagnosis", "diagnose"]
 
+INSIDE = 0.25  # share of the largest Δ₀: at the largest itself nothing may be left of the gap
+SOLVED = 1e-4  # a larger residual is no solution
 VACUOUS = 1e-4  # a rate under this has no practical meaning: 10,000 epochs for a factor e
 
 
@@ -92,7 +94,7 @@ def diagnose(
     item
         Which item; None: the one that SCI-PI solves slowest.
     delta
-        Δ₀ = 1 − x₀·x* of the start; None: the largest that the theorem allows.
+        Δ₀ = 1 − x₀·x* of the start; None: a quarter of the largest that the theorem allows.
 
     Examples
     --------
@@ -104,6 +106,9 @@ def diagnose(
     >>> report.noise.how
     'exact: all batches, the Hessian is constant'
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"{type(problem).__name__} is no problem on the sphere.")
+    x = np.asarray(x, np.float64)
     if problem.sequential:
         raise ValueError("The items of this problem interact: the theorem is about one item.")
     if x.shape != problem.shape or not problem.is_finite(x):
@@ -115,14 +120,17 @@ def diagnose(
     at = local(problem, x, j)
     noise = variance(problem, x, batch, item=j)
     third = curvature(problem, x, item=j)
-    start = largest_delta(at, noise, third.M) if delta is None else delta
+    start = INSIDE * largest_delta(at, noise, third.M) if delta is None else delta
     if not problem.quadratic:  # constants of the neighbourhood, not of x* alone
         radius = math.sqrt(2 * start)
         noise = variance(problem, x, batch, item=j, radius=radius)
         third = curvature(problem, x, item=j, radius=radius)
-        start = min(start, largest_delta(at, noise, third.M)) if delta is None else delta
+        nearest = min(start, INSIDE * largest_delta(at, noise, third.M))
+        start = nearest if delta is None else delta
     theorem = conditions(at, noise, third.M, start, epoch)
     spectrum = kl_spectrum(problem, x) if isinstance(problem, KLBlock) else None
+    if spectrum is not None and not len(spectrum.items):
+        spectrum = None
     return Diagnosis(
         at, noise, third, theorem, spectrum, _verdict(problem, at, theorem), batch, epoch
     )
@@ -135,6 +143,10 @@ def _slowest(problem: Problem, x: Point) -> int:
 
 def _verdict(problem: Problem, at: Local, theorem: Conditions) -> str:
     """Where the theorem is vacuous, and why."""
+    if not problem.smooth:
+        return "No theorem here: f has no Hessian everywhere (p < 2)."
+    if at.residual > SOLVED:
+        return f"No theorem here: x is no solution, its residual is {at.residual:.1e}; solve first."
     if at.bar >= 1:
         return "No theorem here: λ̄ ≥ λ*, so x* is no strict maximum of the kind it needs."
     if not theorem.near.holds:

@@ -27,9 +27,12 @@ Array = NDArray[np.float64]
 class KLSpectrum:
     """Smallest and largest eigenvalue of B off y, on the support of a solution, item by item.
 
-    A power X∘G^γ has local factors 1 − γb: MU is γ = 1, SCI-PI γ = 2, a step η is γ = 2η.
+    Items without mass, or with one component only, have no such eigenvalues and are left out:
+    `items` says which are here. A power X∘G^γ has local factors 1 − γb: MU is γ = 1, SCI-PI γ = 2,
+    a step η is γ = 2η.
     """
 
+    items: NDArray[np.intp]
     smallest: Array
     largest: Array
 
@@ -56,13 +59,16 @@ class KLSpectrum:
 
 def kl_spectrum(block: KLBlock, y: Point, items: Any = None) -> KLSpectrum:
     """b_min and b₂ of the given items (all of them unless told) at a solution y."""
+    y = block.normalise(np.asarray(y, np.float64))
     ends = []
     for j in range(block.shape[0]) if items is None else items:
         support = y[j] ** 2 > ACTIVE
+        if not block.c[j] > 0 or support.sum() < 2:
+            continue
         B = block.item_curvature(y, j)[np.ix_(support, support)]
         # y itself has the trivial eigenvalue 1; off it lie the others.
         basis = np.linalg.svd(y[j : j + 1, support])[2][1:]
-        b = np.linalg.eigvalsh(basis @ B @ basis.T) if len(basis) else np.ones(1)
-        ends.append((max(b[0], 0.0), b[-1]))
-    smallest, largest = np.array(ends).reshape(-1, 2).T
-    return KLSpectrum(smallest, largest)
+        b = np.linalg.eigvalsh(basis @ B @ basis.T)
+        ends.append((j, max(b[0], 0.0), b[-1]))
+    kept, smallest, largest = np.array(ends, np.float64).reshape(-1, 3).T
+    return KLSpectrum(kept.astype(np.intp), smallest, largest)
