@@ -282,6 +282,14 @@ void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t 
 }
 
 template <class T, class Data>
+void newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+            Vector<const double> c, int64_t steps) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    nb::gil_scoped_release release;
+    kernels<T, typename Data::View>().newton(V.view, B.view, which, steps);
+}
+
+template <class T, class Data>
 void projected(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
@@ -394,6 +402,8 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("gaps", &gaps<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("coordinate", &coordinate<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("sweeps"), arg("random"), arg("key"), arg("place"));
+    m.def("newton", &newton<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
+          arg("mass").noconvert(), arg("steps"));
     m.def("projected", &projected<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("tol"), arg("most"), arg("gap").noconvert());

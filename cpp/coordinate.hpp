@@ -3,6 +3,8 @@
 // gradient, and the exact solution of an item. The rows are gathered once into tiles (K, TILE), so
 // that every loop runs over an item's terms.
 #pragma once
+#include <vector>
+
 #include "dense.hpp"
 #include "newton.hpp"
 
@@ -15,19 +17,19 @@ template <class T> class Item {
 
 public:
     Item(const Basis<T>& B, int64_t longest)
-        : B_(B), tiles_((longest + TILE - 1) / TILE * TILE * B.k), v_(padded(longest)),
-          z_(padded(longest)), w_(padded(longest)), p_(B.width), h(B.width), g(B.width) {}
+        : B_(B), tiles_(padded(longest) * B.k), v_(padded(longest)), z_(padded(longest)),
+          w_(padded(longest)), along_(padded(longest)), weighted_(static_cast<int64_t>(TILE) * B.k),
+          p_(B.width), h(B.width), g(B.width) {}
 
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.indptr[item];
         n_ = V.indptr[item + 1] - from;
         from_ = tiles_.get();
-        if (n_ > 0) blank_tile((n_ - 1) / TILE);
         for (int64_t t = 0; t < n_; ++t) {
             T one;
             v_[t] = *read_values(V.values, from + t, 1, &one);
-            take_row(t, V.indices[from + t]);
         }
+        take_rows(V.indices + from);
     }
 
     // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
@@ -43,27 +45,30 @@ public:
         }
         n_ = V.others;
         from_ = positive ? B_.tiles : tiles_.get();
-        if (!positive) gather_positive(V.others);
+        if (positive) return;
+        kept_.resize(static_cast<size_t>(V.others));
+        gather_positive(V.others);
     }
 
     // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
     bool refresh() {
-        T smallest = T(1);
+        Vec<T> smallest = spread(T(1));
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> z[TILE / L] = {};
             for (int k = 0; k < B_.k; ++k) {
+                if (h[k] == 0) continue;
                 const Vec<T> x = spread(static_cast<T>(h[k]));
                 for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
             }
-            for (int t = 0; t < n; t += L) store(z_.get() + at + t, z[t / L]);
-            for (int64_t t = at; t < at + n; ++t) {
-                if (t >= n_) z_[t] = T(1);
-                smallest = z_[t] < smallest ? z_[t] : smallest;
-                z_[t] = z_[t] > tiny() ? z_[t] : tiny();
-                w_[t] = T(1) / z_[t];
+            for (int64_t t = n_ - at; t < n; ++t) z[t / L][t % L] = T(1);
+            for (int t = 0; t < n; t += L) {
+                smallest = z[t / L] < smallest ? z[t / L] : smallest;
+                put_z(at + t, z[t / L] > spread(tiny()) ? z[t / L] : spread(tiny()));
             }
         });
-        return smallest > tiny();
+        for (int l = 0; l < L; ++l)
+            if (!(smallest[l] > tiny())) return false;
+        return true;
     }
 
     // g_k = sum_i v_i b_ik / z_i
@@ -175,59 +180,78 @@ public:
 
     // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
     // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
-    // the bound of coordinate_step along p is least at the length s / (kappa + m s).
-    void newton_step(Model& model) {
+    // the bound of coordinate_step along p is least at the length s / (kappa + m s). False where the
+    // model sees nothing to gain.
+    bool newton_step(Model& model, const Accuracy& accuracy) {
         ratio_sums();
         int size = 0;
+        double mass = 0;
+        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
         for (int k = 0; k < B_.k; ++k) {
             p_[k] = 0;
-            if (!(B_.d[k] > 0 && (h[k] > 0 || g[k] > B_.d[k]))) continue;
+            if (!(B_.d[k] > 0)) continue;
+            if (g[k] <= B_.d[k] && B_.d[k] * h[k] <= nothing() * mass) h[k] = 0;
+            if (!(h[k] > 0 || g[k] > B_.d[k])) continue;
             model.index[size] = k;
             model.h[size] = h[k];
             model.r[size++] = B_.d[k] - g[k];
         }
         hessian(model, size);
-        model.solve(size);
-        double s = 0, m = 0;
+        model.solve(size, accuracy);
+        double s = 0;
         for (int a = 0; a < size; ++a) {
             p_[model.index[a]] = model.p[a];
             s -= model.r[a] * model.p[a];
         }
-        const double kappa = curvature_along(p_.get(), &m);
-        if (!(s > 0) || !(kappa >= 0)) return;
+        const double kappa = model.curvature(size), m = steepest_fall();
+        if (!(s > 0) || !(kappa >= 0)) return false;
         const double best = s / (kappa + m * s), length = best < 1 ? best : 1;
         for (int a = 0; a < size; ++a) {
             const int k = model.index[a];
             const double next = h[k] + length * p_[k];
             h[k] = next > 0 ? next : 0;
         }
-        refresh();
+        const Vec<T> x = spread(static_cast<T>(length));
+        for (int64_t t = 0; t < n_; t += L) {
+            const Vec<T> z = load(z_.get() + t), moved = z + x * load(along_.get() + t);
+            put_z(t, at_least(moved, z));
+        }
+        return true;
     }
 
 private:
     static int64_t padded(int64_t n) { return (n + TILE - 1) / TILE * TILE; }
+    // The share of an item's mass under which a component that is pushed down is zero.
+    static double nothing() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
     static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
 
-    void blank_tile(int64_t tile) {
-        std::memset(tiles_.get() + tile * TILE * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
-        for (int t = 0; t < TILE; ++t) v_[tile * TILE + t] = 0;
-    }
     void gather_positive(int64_t others) {
         n_ = 0;
         for (int64_t i = 0; i < others; ++i) {
-            const T v = v_[i];
-            if (!(v > 0)) continue;
-            if (n_ % TILE == 0)
-                std::memset(tiles_.get() + n_ * B_.k, 0, static_cast<size_t>(TILE * B_.k) * sizeof(T));
-            v_[n_] = v;
-            take_row(n_++, static_cast<int32_t>(i));
+            if (!(v_[i] > 0)) continue;
+            v_[n_] = v_[i];
+            kept_[static_cast<size_t>(n_++)] = static_cast<int32_t>(i);
         }
-        for (int64_t t = n_; t < padded(n_); ++t) v_[t] = 0;
+        take_rows(kept_.data());
     }
-    void take_row(int64_t t, int32_t row) {
-        const T* from = B_.rows + static_cast<int64_t>(row) * B_.width;
-        T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
-        for (int k = 0; k < B_.k; ++k) tile[k * TILE] = from[k];
+    // The basis rows of all terms, as many at a time as a vector has lanes, transposed into tiles.
+    // Terms up to a whole vector are blank: v = 0 and zero rows.
+    void take_rows(const int32_t* rows) {
+        static const T zeros[L] = {};
+        for (int64_t t = 0; t < n_; t += L) {
+            const T* from[L];
+            for (int l = 0; l < L; ++l)
+                from[l] = t + l < n_ ? B_.rows + static_cast<int64_t>(rows[t + l]) * B_.width : nullptr;
+            T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
+            for (int k = 0; k < B_.k; k += L) {
+                Vec<T> square[L];
+                for (int l = 0; l < L; ++l) square[l] = load(from[l] ? from[l] + k : zeros);
+                transpose(square);
+                const int last = B_.k - k < L ? B_.k - k : L;
+                for (int l = 0; l < last; ++l) store(tile + (k + l) * TILE, square[l]);
+            }
+        }
+        for (int64_t t = n_; t < (n_ + L - 1) / L * L; ++t) v_[t] = 0;
     }
     // visit(tile, first term, length): lengths are whole vectors, terms beyond the last are blank
     template <class Visit> void for_tiles(Visit visit) {
@@ -236,43 +260,90 @@ private:
             visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
         }
     }
+    // What rounding may leave of a z that falls, at the least.
+    static Vec<T> at_least(Vec<T> z, Vec<T> old) {
+        const Vec<T> least = old * spread(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
+        return z > least ? z : least;
+    }
+    void put_z(int64_t t, Vec<T> z) {
+        store(z_.get() + t, z);
+        store(w_.get() + t, spread(T(1)) / z);
+    }
     void move(int k, double next) {
         const Vec<T> change = spread(static_cast<T>(next - h[k]));
-        const Vec<T> keep = spread(sizeof(T) == 4 ? T(1e-6) : T(1e-14)), one = spread(T(1));
         h[k] = next;
         for_tiles([&](const T* tile, int64_t at, int n) {
             for (int t = 0; t < n; t += L) {
                 const Vec<T> old = load(z_.get() + at + t);
-                const Vec<T> z = old + change * load(tile + k * TILE + t), least = old * keep;
-                const Vec<T> kept = z > least ? z : least;
-                store(z_.get() + at + t, kept);
-                store(w_.get() + at + t, one / kept);
+                put_z(at + t, at_least(old + change * load(tile + k * TILE + t), old));
             }
         });
     }
-    // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half
-    void hessian(Model& work, int size) {
-        for (int a = 0; a < size * size; ++a) work.H[a] = 0;
+    // max_i -(b_i.p)/z_i, and b.p kept for the step
+    double steepest_fall() {
+        Vec<T> most = {};
         for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> bp[TILE / L] = {};
+            for (int k = 0; k < B_.k; ++k) {
+                if (p_[k] == 0) continue;
+                const Vec<T> x = spread(static_cast<T>(p_[k]));
+                for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
+            }
+            for (int t = 0; t < n; t += L) {
+                store(along_.get() + at + t, bp[t / L]);
+                const Vec<T> fall = -bp[t / L] * load(w_.get() + at + t);
+                most = fall > most ? fall : most;
+            }
+        });
+        double m = 0;
+        for (int l = 0; l < L; ++l) m = m > static_cast<double>(most[l]) ? m : static_cast<double>(most[l]);
+        return m;
+    }
+    // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
+    // columns at a time; rows and columns beyond the last repeat it and are not kept.
+    void hessian(Model& model, int size) {
+        for (int a = 0; a < size * size; ++a) model.H[a] = 0;
+        const auto index = [&](int a) { return a < size ? a : size - 1; };
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> u[TILE / L];
+            for (int t = 0; t < n; t += L) {
+                const Vec<T> w = load(w_.get() + at + t);
+                u[t / L] = load(v_.get() + at + t) * w * w;
+            }
             for (int a = 0; a < size; ++a) {
-                Vec<T> weighted[TILE / L];
-                const T* column = tile + work.index[a] * TILE;
-                for (int t = 0; t < n; t += L) {
-                    const Vec<T> w = load(w_.get() + at + t);
-                    weighted[t / L] = load(v_.get() + at + t) * w * w * load(column + t);
-                }
-                for (int b = 0; b <= a; ++b) {
-                    const T* other = tile + work.index[b] * TILE;
-                    Vec<T> part = {};
-                    for (int t = 0; t < n; t += L) part += weighted[t / L] * load(other + t);
-                    work.H[a * size + b] += static_cast<double>(sum(part));
+                const T* from = tile + model.index[a] * TILE;
+                T* to = weighted_.get() + a * TILE;
+                for (int t = 0; t < n; t += L) store(to + t, u[t / L] * load(from + t));
+            }
+            for (int a = 0; a < size; a += 4) {
+                const T* row[4];
+                for (int i = 0; i < 4; ++i) row[i] = weighted_.get() + index(a + i) * TILE;
+                for (int b = 0; b < a + 4 && b < size; b += 2) {
+                    const T* left = tile + model.index[b] * TILE;
+                    const T* right = tile + model.index[index(b + 1)] * TILE;
+                    Vec<T> part[8] = {};
+                    for (int t = 0; t < n; t += L) {
+                        const Vec<T> x = load(left + t), y = load(right + t);
+                        for (int i = 0; i < 4; ++i) {
+                            Vec<T> r = load(row[i] + t);
+                            in_register(r);
+                            part[2 * i] += r * x;
+                            part[2 * i + 1] += r * y;
+                        }
+                    }
+                    T block[8];
+                    for (int i = 0; i < 8; i += L) store(block + i, sums(part + i));
+                    for (int i = 0; i < 4 && a + i < size; ++i)
+                        for (int j = 0; j < 2 && b + j <= a + i; ++j)
+                            model.H[(a + i) * size + b + j] += static_cast<double>(block[2 * i + j]);
                 }
             }
         });
     }
 
     const Basis<T>& B_;
-    Buffer<T> tiles_, v_, z_, w_;
+    Buffer<T> tiles_, v_, z_, w_, along_, weighted_;
+    std::vector<int32_t> kept_;  // positive terms of a dense item
     const T* from_ = nullptr;
     int64_t n_ = 0;
     Buffer<double> p_;
@@ -311,6 +382,16 @@ void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random random(key, {place.round, place.side, static_cast<uint64_t>(j), place.inner});
         for (int64_t s = 0; s < sweeps; ++s) item.sweep(order, random);
+    });
+}
+
+// Newton steps on every item, each on its quadratic model over h >= 0, solved roughly.
+template <class T, class Data>
+void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t steps) {
+    Model model(B.k);
+    visit_items(V, B, items, [&](int64_t, Item<T>& item) {
+        for (int64_t s = 0; s < steps && item.newton_step(model, ROUGH); ++s) {
+        }
     });
 }
 
@@ -365,7 +446,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double
                 continue;
             }
             item.sweep(Order::cyclic, unused);
-            if (newton && round >= first_newton) item.newton_step(model);
+            if (newton && round >= first_newton) item.newton_step(model, EXACT);
             item.fit_mass(items.c[j]);
         }
     });

@@ -104,6 +104,7 @@ template <class T, class Data> struct Kernels {
     void (*power)(const Data&, const Basis<T>&, const Items<T>&, double step);
     void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
+    void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);
     void (*projected)(const Data&, const Basis<T>&, const Items<T>&);
     void (*solve)(const Data&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
     void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);

@@ -29,15 +29,24 @@ inline bool cholesky_solve(double* H, int n, double* x) {
     return true;
 }
 
+// How exactly a model is solved: sweeps of coordinate descent, until no coordinate moves by more
+// than `tol` of itself, and whether an active set of exact solutions follows.
+struct Accuracy {
+    int sweeps;
+    double tol;
+    bool polish;
+};
+constexpr Accuracy EXACT{60, 1e-14, true}, ROUGH{8, 1e-2, false};
+
 // The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
 class Model {
 public:
     explicit Model(int k)
         : H(static_cast<int64_t>(k) * k), r(k), h(k), p(k), index(k),
-          factor_(static_cast<int64_t>(k) * k), q_(k), free_(k) {}
+          factor_(static_cast<int64_t>(k) * k), q_(k), slope_(k), inverse_(k), free_(k) {}
 
     // Coordinate descent finds the zeros, an active set of exact solutions the rest.
-    void solve(int size) {
+    void solve(int size, const Accuracy& accuracy) {
         double trace = 0;
         for (int a = 0; a < size; ++a) trace += H[a * size + a];
         for (int a = 0; a < size; ++a) {
@@ -45,11 +54,16 @@ public:
             for (int b = 0; b < a; ++b) H[b * size + a] = H[a * size + b];
             p[a] = 0;
         }
-        for (int sweep = 0; sweep < SWEEPS; ++sweep) {
+        for (int a = 0; a < size; ++a) {
+            slope_[a] = r[a];
+            inverse_[a] = 1 / H[static_cast<int64_t>(a) * size + a];
+        }
+        for (int sweep = 0; sweep < accuracy.sweeps; ++sweep) {
             bool moved = false;
-            for (int a = 0; a < size; ++a) moved |= coordinate(a, size);
+            for (int a = 0; a < size; ++a) moved |= coordinate(a, size, accuracy.tol);
             if (!moved) break;
         }
+        if (!accuracy.polish) return;
         int count = 0;
         for (int a = 0; a < size; ++a)
             if (h[a] + p[a] > 0) free_[count++] = a;
@@ -57,23 +71,33 @@ public:
         }
     }
 
+    // p.Hp
+    double curvature(int size) const {
+        double sum = 0;
+        for (int a = 0; a < size; ++a) sum += p.get()[a] * (slope(a, size) - r.get()[a]);
+        return sum;
+    }
+
     Buffer<double> H, r, h, p;
     Buffer<int> index;
 
 private:
-    static constexpr int SWEEPS = 60;
-
     double slope(int a, int size) const {
         double sum = r.get()[a];
         const double* row = H.get() + static_cast<int64_t>(a) * size;
         for (int b = 0; b < size; ++b) sum += row[b] * p.get()[b];
         return sum;
     }
-    bool coordinate(int a, int size) {
-        const double wanted = p[a] - slope(a, size) / H[static_cast<int64_t>(a) * size + a];
+    // The minimum along one coordinate; all slopes follow.
+    bool coordinate(int a, int size, double tol) {
+        const double wanted = p[a] - slope_[a] * inverse_[a];
         const double next = wanted > -h[a] ? wanted : -h[a], change = next - p[a];
+        if (change == 0) return false;
         p[a] = next;
-        return std::fabs(change) > 1e-14 * (h[a] + std::fabs(next));
+        const double* row = H.get() + static_cast<int64_t>(a) * size;
+        double* slopes = slope_.get();
+        for (int b = 0; b < size; ++b) slopes[b] += change * row[b];
+        return std::fabs(change) > tol * (h[a] + std::fabs(next));
     }
     // Newton step on the free coordinates of the model, up to the first that reaches zero; true
     // while one was taken out.
@@ -100,7 +124,7 @@ private:
         return true;
     }
 
-    Buffer<double> factor_, q_;
+    Buffer<double> factor_, q_, slope_, inverse_;
     Buffer<int> free_;
 };
 

@@ -27,6 +27,14 @@ template <class T> SIPOWER_INLINE Vec<T> load(const T* p) {
     return v;
 }
 template <class T> SIPOWER_INLINE void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
+// Keep a value in a register: used several times, a compiler may load it anew each time instead.
+template <class V> SIPOWER_INLINE void in_register(V& v) {
+#if defined(__x86_64__) && defined(__AVX2__)
+    asm("" : "+x"(v));
+#else
+    (void)v;
+#endif
+}
 template <class T> SIPOWER_INLINE Vec<T> spread(T x) { return x - Vec<T>{}; }
 
 SIPOWER_INLINE float sum(Vec<float> v) {
@@ -60,6 +68,35 @@ SIPOWER_INLINE Vec<double> sums(const Vec<double>* v) {
                  __builtin_shufflevector(v[2 * i], v[2 * i + 1], 1, 5, 3, 7);
     return __builtin_shufflevector(two[0], two[1], 0, 1, 4, 5) +
            __builtin_shufflevector(two[0], two[1], 2, 3, 6, 7);
+}
+
+// The square of as many vectors as one has lanes, transposed: lane i of v[j] goes to lane j of v[i].
+SIPOWER_INLINE void transpose(Vec<float>* v) {
+    Vec<float> a[8], b[8];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        a[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; ++j) {
+            b[i + 2 * j] = __builtin_shufflevector(a[i + j], a[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            b[i + 2 * j + 1] = __builtin_shufflevector(a[i + j], a[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; ++i) {
+        v[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+SIPOWER_INLINE void transpose(Vec<double>* v) {
+    Vec<double> a[4];
+    for (int i = 0; i < 4; i += 2) {
+        a[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 4, 2, 6);
+        a[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 1, 5, 3, 7);
+    }
+    for (int i = 0; i < 2; ++i) {
+        v[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5);
+        v[i + 2] = __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
+    }
 }
 
 // log(x) for positive normal x, to about 1 ulp, written so that a loop over it vectorises:

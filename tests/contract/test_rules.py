@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every registered update rule promises, plain and guarded, on every kind of data."""
+"""What every update rule promises, plain and guarded, and every driver, on all kinds of data."""
 
 from dataclasses import replace
 
@@ -10,7 +10,18 @@ import scipy.sparse as sp
 import oracles
 from sipower import Guarded, Status, Stop, as_matrix, load_state, save_state, solve
 from sipower.matrix import SCHEMES
-from sipower.nmf import CCD, PGD, RULES, Alternating, Auto, Factorization, SSciPiRule, Vanilla
+from sipower.nmf import (
+    CCD,
+    PGD,
+    RULES,
+    Alternating,
+    Auto,
+    Extrapolated,
+    Factorization,
+    Newton,
+    SSciPiRule,
+    Vanilla,
+)
 
 V = oracles.counts(120, 90, density=0.4)
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array, "uint8": lambda v: v.astype(np.uint8)}
@@ -26,6 +37,26 @@ def rule(request):
     return a_rule(request.param)
 
 
+DRIVERS = {"auto": Auto(), "near": Auto(near=True), "extrapolated": Extrapolated(CCD())}
+
+
+@pytest.fixture(params=[*sorted(RULES), *sorted(DRIVERS)])
+def plain(request):
+    """A rule in the alternating driver, or a driver of its own."""
+    return DRIVERS.get(request.param) or Alternating(a_rule(request.param))
+
+
+@pytest.fixture
+def guarded(plain):
+    """The same so that it never raises the objective."""
+    return Guarded(plain) if isinstance(plain, Alternating) else plain
+
+
+@pytest.fixture(params=["plain", "guarded"])
+def solver(request, plain, guarded):
+    return plain if request.param == "plain" else guarded
+
+
 @pytest.fixture(params=sorted(LAYOUTS))
 def layout(request):
     return LAYOUTS[request.param]
@@ -36,8 +67,8 @@ def run(V, solver, rounds=6, rank=5, seed=3, **options):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_finite_non_negative_and_zero_where_the_data_are(rule, layout, dtype):
-    result = run(as_matrix(layout(V), dtype=dtype), Alternating(rule))
+def test_finite_non_negative_and_zero_where_the_data_are(plain, layout, dtype):
+    result = run(as_matrix(layout(V), dtype=dtype), plain)
     W, H = result.x
     assert W.dtype == H.dtype == dtype
     assert np.isfinite(W).all()
@@ -49,35 +80,29 @@ def test_finite_non_negative_and_zero_where_the_data_are(rule, layout, dtype):
     assert result.value == pytest.approx(oracles.divergence(V, W, H), rel=1e-11)
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_same_bits_for_any_number_of_threads(rule, layout, guarded, monkeypatch):
+def test_same_bits_for_any_number_of_threads(solver, layout, monkeypatch):
     monkeypatch.setattr("sipower.kernels.WORTH_A_THREAD", 0.0)
     monkeypatch.setattr("sipower.matrix.LEAST_BLOCK", 64)
-    solver = Guarded(Alternating(rule)) if guarded else Alternating(rule)
     one, two, many = (run(as_matrix(layout(V), n_jobs=n), solver).x for n in (1, 2, 16))
     assert one.W.tobytes() == two.W.tobytes() == many.W.tobytes()
     assert one.H.tobytes() == two.H.tobytes() == many.H.tobytes()
 
 
-def test_same_seed_same_bits_other_seed_other_bits(rule, layout):
-    a, b, c = (run(layout(V), Alternating(rule), seed=s).x.W for s in (1, 1, 2))
+def test_same_seed_same_bits_other_seed_other_bits(plain, layout):
+    a, b, c = (run(layout(V), plain, seed=s).x.W for s in (1, 1, 2))
     assert a.tobytes() == b.tobytes()
     assert a.tobytes() != c.tobytes()
 
 
 def test_dense_equals_sparse(rule):
     """Up to rounding, stochastic rules with the same scheme on both."""
-    if isinstance(rule, Auto):
-        pytest.skip("auto chooses another rule for dense than for sparse data")
     if isinstance(rule, SSciPiRule | Vanilla):
         rule = replace(rule, batch=0.3, epoch=4, scheme="stratified")
     dense, sparse = (run(f(V), Alternating(rule)).x for f in (np.asarray, sp.csr_array))
     np.testing.assert_allclose(dense.W, sparse.W, rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_saving_the_state_after_every_round_changes_no_bit(rule, layout, guarded, tmp_path):
-    solver = Guarded(Alternating(rule)) if guarded else Alternating(rule)
+def test_saving_the_state_after_every_round_changes_no_bit(solver, layout, tmp_path):
     problem = Factorization(layout(V), 5)
     whole = run(problem.V, solver)
     state = solver.init(problem, None, 3)
@@ -90,20 +115,19 @@ def test_saving_the_state_after_every_round_changes_no_bit(rule, layout, guarded
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_guarded_never_rises(rule, layout, dtype):
+def test_guarded_never_rises(guarded, layout, dtype):
     problem = Factorization(as_matrix(layout(V), dtype=dtype), 5)
-    solver = Guarded(Alternating(rule))
-    result = solve(problem, solver, stop=Stop(0, rounds=25), trace="every")
+    result = solve(problem, guarded, stop=Stop(0, rounds=25), trace="every")
     values = np.array([record.objective for record in result.trace])
     assert (np.diff(values) <= problem.rounding(values[0])).all()
     assert values[-1] < 0.8 * values[0]
 
 
-def test_input_is_untouched(rule, layout):
+def test_input_is_untouched(plain, layout):
     given = layout(V.copy())
     W, H = oracles.factors(120, 90, 5)
     before = given.copy(), W.copy(), H.copy()
-    run_from = solve(Factorization(given, 5), Alternating(rule), (W, H), stop=Stop(0, rounds=3))
+    run_from = solve(Factorization(given, 5), plain, (W, H), stop=Stop(0, rounds=3))
     assert run_from.state.round == 3
     difference = abs(given - before[0])
     assert difference.max() == 0
@@ -111,27 +135,27 @@ def test_input_is_untouched(rule, layout):
     np.testing.assert_array_equal(H, before[2])
 
 
-def test_all_zero_data(rule):
-    result = run(np.zeros((6, 5)), Alternating(rule), rank=2)
+def test_all_zero_data(plain):
+    result = run(np.zeros((6, 5)), plain, rank=2)
     assert (result.x.W == 0).all()
     assert result.value == 0
     assert result.status is Status.CONVERGED or result.residual == 0
 
 
 @pytest.mark.parametrize("rank", [1, 2, 19, 63, 65, 200])
-def test_any_rank(rule, layout, rank):
+def test_any_rank(guarded, layout, rank):
     problem = Factorization(layout(V), rank)
-    result = solve(problem, Guarded(Alternating(rule)), stop=Stop(0, rounds=4))
+    result = solve(problem, guarded, stop=Stop(0, rounds=4))
     assert np.isfinite(result.x.W).all()
     assert result.value < result.trace[0].objective
 
 
-def test_scaling_the_data_scales_the_answer(rule, layout):
+def test_scaling_the_data_scales_the_answer(plain, layout):
     """fit(cV) = c fit(V) bit for bit, c a power of two, in float64."""
     if layout is LAYOUTS["uint8"]:
         pytest.skip("uint8 data cannot be scaled")
-    a = run(layout(V), Alternating(rule)).x
-    b = run(layout(V * 2.0**20), Alternating(rule)).x
+    a = run(layout(V), plain).x
+    b = run(layout(V * 2.0**20), plain).x
     np.testing.assert_array_equal(a.W @ a.H.T * 2.0**20, b.W @ b.H.T)
 
 
@@ -148,11 +172,18 @@ def test_rows_only_matrix(rule):
     if isinstance(rule, SSciPiRule):
         rule = SSciPiRule(batch=0.3, epoch=4, scheme="vectors")
     matrix = as_matrix(sp.csr_array(V), transposable=False)
-    if isinstance(rule, CCD | PGD):
+    if isinstance(rule, CCD | PGD | Newton):
         with pytest.raises(ValueError, match="rows only"):
             run(matrix, Alternating(rule))
         return
     result = run(matrix, Guarded(Alternating(rule)), rounds=10)
+    assert result.value < 0.8 * result.trace[0].objective
+
+
+def test_auto_on_a_rows_only_matrix_stays_with_power_steps():
+    matrix = as_matrix(sp.csr_array(V), transposable=False)
+    result = run(matrix, Auto(), rounds=30)
+    assert not result.state.refined
     assert result.value < 0.8 * result.trace[0].objective
 
 

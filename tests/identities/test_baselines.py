@@ -6,8 +6,21 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from sipower import Stop, as_matrix, solve
-from sipower.nmf import CCD, MU, PGD, RULES, SCD, Alternating, Factorization, Half, OnBlock
+from sipower import Status, Stop, as_matrix, solve
+from sipower.nmf import (
+    CCD,
+    MU,
+    PGD,
+    RULES,
+    SCD,
+    Alternating,
+    Auto,
+    Extrapolated,
+    Factorization,
+    Half,
+    Newton,
+    OnBlock,
+)
 from sipower.nmf.pgd import projected_step
 from sipower.nmf.rule import Turn
 from sipower.problems import KLBlock
@@ -147,6 +160,65 @@ def test_coordinate_descent_needs_far_fewer_passes_than_mu(name):
     assert cd.passes <= mu.passes / 4
 
 
+# ---- Newton, extrapolation, auto ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_newton_descends_to_the_solution_of_every_item(layout):
+    V, B = oracles.counts(40, 70, density=0.5), oracles.factors(40, 70, 6)[1]
+    block = KLBlock(layout(V), B)
+    h, before = np.ones((40, 6)), None
+    for _ in range(25):
+        h = Newton().update(block, h, Turn(1.0, 0, 0, 0))
+        after = oracles.divergence(V, h, B)
+        assert before is None or after <= before * (1 + 1e-12)
+        before = after
+    exact, _ = block.solution(1e-12)
+    assert after == pytest.approx(oracles.divergence(V, exact, B), rel=1e-8)
+    assert block.gaps(h).sum() <= 1e-5 * V.sum()
+
+
+def test_a_newton_step_is_that_of_its_formula():
+    """One item, interior: h + t p with p = −H⁻¹r and t = s/(κ + ms)."""
+    rng = np.random.default_rng(3)
+    B, v = np.tile(np.eye(3), (3, 1)) + 0.1 * rng.random((9, 3)), rng.poisson(30, 9) + 5.0
+    block = KLBlock(v[None], B)
+    h = block.scale_to_mass(rng.random((1, 3)) + 1)[0]
+    z, d = B @ h, B.sum(axis=0)
+    r, H = d - B.T @ (v / z), (B.T * (v / z**2)) @ B
+    p = -np.linalg.solve(H, r)
+    assert (h + p > 0).all()  # the model's minimum is interior
+    s, kappa, m = -r @ p, p @ H @ p, max(0.0, (-(B @ p) / z).max())
+    expected = h + min(1.0, s / (kappa + m * s)) * p
+    found = Newton().update(block, h[None], Turn(1.0, 0, 0, 0))[0]
+    assert np.linalg.norm(found - expected) <= 0.02 * np.linalg.norm(expected - h)  # rough model
+
+
+def test_extrapolation_helps_and_never_raises_the_divergence():
+    V = oracles.counts(150, 120, rank=6, density=0.5)
+    problem = Factorization(V, 6)
+    start = solve(problem, Alternating(MU()), stop=Stop(0, rounds=20)).x
+    plain = solve(problem, Alternating(CCD()), start, stop=Stop(0, rounds=60))
+    ahead = solve(problem, Extrapolated(CCD()), start, stop=Stop(0, rounds=60), trace="every")
+    values = np.array([record.objective for record in ahead.trace])
+    assert (np.diff(values) <= problem.rounding(values[0])).all()
+    assert ahead.residual < plain.residual / 2
+    with pytest.raises(TypeError, match="monotone"):
+        Extrapolated(RULES["s-sci-pi"]())
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_auto_goes_through_both_phases_to_a_certified_point(layout):
+    V = oracles.counts(150, 120, rank=5, density=0.5)
+    result = solve(Factorization(layout(V), 5), Auto(), stop=Stop(1e-8, rounds=2000))
+    assert result.status is Status.CONVERGED
+    assert result.state.refined
+    near = solve(Factorization(layout(V), 5), Auto(near=True), result.x, stop=Stop(1e-9))
+    assert near.value <= result.value * (1 + 1e-12)
+
+
 def test_arguments():
+    with pytest.raises(ValueError, match="steps is 0"):
+        Newton(steps=0)
     with pytest.raises(ValueError, match="sweeps is 0"):
         CCD(sweeps=0)

@@ -12,14 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sipower.kernels import Array
 from sipower.matrix import Matrix
-from sipower.nmf import RULES, Factors
+from sipower.nmf import SOLVERS, Factors
 from sipower.nmf.init import INITS
 
 __all__ = ["CONSTRAINTS", "custom_factor", "custom_start", "refuse_what_is_not_offered", "seed_of"]
 
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-    "solver": [StrOptions({*RULES, "cd"})],
+    "solver": [StrOptions({*SOLVERS, "cd"})],
     "init": [StrOptions({*INITS, "custom"}), None],
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],

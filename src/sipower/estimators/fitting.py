@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.kernels import Array
 from sipower.matrix import Matrix
-from sipower.nmf import RULES, Alternating, Factorization, Factors
+from sipower.nmf import Factorization, Factors, make_solver
 from sipower.problems.kl import KLBlock
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
-from sipower.solvers import Guarded
 from sipower.validation import as_matrix
 
 __all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit"]
@@ -77,12 +76,6 @@ def _without_unexplained(V: Matrix, H: Array) -> Matrix:
     return as_matrix(kept, dtype=V.dtype, n_jobs=V.threads)
 
 
-def make_solver(name: str) -> Any:
-    """The alternating solver of a registered rule; guarded unless the rule is monotone itself."""
-    alternating = Alternating(RULES[name]())
-    return alternating if alternating.rule.monotone else Guarded(alternating)
-
-
 @dataclass(frozen=True)
 class Settings:
     """What a fit needs to know beside the data and the start."""
@@ -102,7 +95,7 @@ def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     the loop goes on from there with a smaller tolerance. Ctrl-C and the time limit leave the
     factors of the last completed round.
     """
-    run = _Run(Factorization(V, start.W.shape[1]), make_solver(settings.solver), settings)
+    run = _Run(Factorization(V, start.W.shape[1]), settings)
     result, tol = run.go_on(start, settings.stop.tol), settings.stop.tol
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         try:
@@ -131,8 +124,8 @@ def as_fit(result: Result[Any], trace: list[Record] | None = None) -> Fit:
 class _Run:
     """A fit's successive loops: rounds and seconds add up over them."""
 
-    def __init__(self, problem: Factorization, solver: Any, settings: Settings) -> None:
-        self.problem, self.solver, self.settings = problem, solver, settings
+    def __init__(self, problem: Factorization, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
         self.rounds = 0
         self.trace: list[Record] = []
 
@@ -142,9 +135,10 @@ class _Run:
         rounds = None if stop.rounds is None else max(stop.rounds - self.rounds, 0)
         seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
         limits = Stop(tol, rounds, stop.passes, seconds)
+        solver = make_solver(self.settings.solver, near=self.rounds > 0)
         seed, on_round = self.settings.seed, self.settings.on_round
         try:
-            result = solve(self.problem, self.solver, x, stop=limits, seed=seed, on_round=on_round)
+            result = solve(self.problem, solver, x, stop=limits, seed=seed, on_round=on_round)
         except Interrupted as interrupt:
             raise Interrupted(self._added(interrupt.result)) from None
         return self._added(result)

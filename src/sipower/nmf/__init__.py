@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """KL-NMF: the problem, the alternating driver and one file per update rule."""
 
+from typing import Any
+
 from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
 from sipower.nmf.auto import Auto
 from sipower.nmf.coordinate import CCD, SCD
+from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.mu import MU
+from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.nmf.vanilla import Vanilla
+from sipower.solvers import Guarded
 
 RULES: dict[str, type[Rule]] = {
-    "auto": Auto,
     "s-sci-pi": SSciPiRule,
     "sci-pi": SciPiRule,
     "vanilla": Vanilla,
@@ -20,7 +24,18 @@ RULES: dict[str, type[Rule]] = {
     "ccd": CCD,
     "scd": SCD,
     "pgd": PGD,
+    "newton": Newton,
 }
+SOLVERS = ("auto", *RULES)
+
+
+def make_solver(name: str, *, near: bool = False) -> Any:
+    """The solver of a name, from near a solution or not; guarded unless it is monotone itself."""
+    if name == "auto":
+        return Auto(near)
+    alternating = Alternating(RULES[name]())
+    return alternating if alternating.rule.monotone else Guarded(alternating)
+
 
 __all__ = [
     "CCD",
@@ -28,15 +43,19 @@ __all__ = [
     "PGD",
     "RULES",
     "SCD",
+    "SOLVERS",
     "Alternating",
     "Auto",
+    "Extrapolated",
     "Factorization",
     "Factors",
     "Half",
     "NMFState",
+    "Newton",
     "OnBlock",
     "Rule",
     "SSciPiRule",
     "SciPiRule",
     "Vanilla",
+    "make_solver",
 ]

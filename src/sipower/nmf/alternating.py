@@ -35,7 +35,7 @@ from sipower.validation import as_matrix
 
 DRIFT = 24  # the factors' column sums may differ by this power of two
 
-__all__ = ["Alternating", "Factorization", "Factors", "NMFState"]
+__all__ = ["Alternating", "Factorization", "Factors", "NMFState", "drift"]
 
 
 class Factors(NamedTuple):
@@ -100,16 +100,15 @@ class Factorization:
         return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)
 
 
-def _balance(W: Array, H: Array) -> None:
-    """Undo a drift of scale between the factors, in place, by powers of two: no product changes."""
+def drift(W: Array, H: Array) -> Array | None:
+    """Powers of two that W is to be divided and H multiplied by where their scales have drifted."""
     w, h = (factor.sum(axis=0, dtype=np.float64) for factor in (W, H))
     alive = (w > 0) & (h > 0)
-    drift = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
-    far = np.abs(drift) > DRIFT
-    if far.any():
-        scale = np.where(far, np.exp2(np.round(drift / 2)), 1.0).astype(W.dtype)
-        W /= scale
-        H *= scale
+    apart = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
+    far = np.abs(apart) > DRIFT
+    if not far.any():
+        return None
+    return np.asarray(np.where(far, np.exp2(np.round(apart / 2)), 1.0).astype(W.dtype))
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,9 @@ class Alternating:
         H, cost_h = self._half(problem, 1, state.x, state)
         W, cost_w = self._half(problem, 0, Factors(state.W, H), state)
         passes = state.passes + cost_h + cost_w
-        _balance(W, H)
+        scale = drift(W, H)
+        if scale is not None:
+            W, H = W / scale, H * scale
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
 
     def _half(

@@ -1,48 +1,93 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`auto`: the rule that suits the data, and the phase of the run.
+"""`auto`: power steps while they pay, then extrapolated Newton steps; D never rises.
 
-Far from the optimum power steps make more of a pass, near it coordinate descent does (on sparse
-data by an order of magnitude). So the run begins with SCI-PI rounds on sparse data, with S-SCI-PI
-epochs on dense data, and goes on with CCD.
+A SCI-PI round is cheap and far from a solution makes more of its work than anything else; near one
+second-order steps with extrapolation win by orders of magnitude. The change comes when a bout of
+power rounds gains less of D per counted pass than a share of the average so far, or next to nothing
+of D. Decisions use D and counted passes alone, never a clock: the same on every machine, for any
+number of threads.
+
+A bout that raised D is undone and the power step halved. On dense data the step starts at 4, not 1:
+b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sipower.kernels import Array
-from sipower.matrix import Columns, Matrix
+from sipower.matrix import Columns
+from sipower.nmf.alternating import Alternating, Factorization, NMFState
 from sipower.nmf.coordinate import CCD
-from sipower.nmf.rule import Rule, Turn
-from sipower.nmf.s_sci_pi import SSciPiRule
+from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
+from sipower.nmf.newton import Newton
 from sipower.nmf.sci_pi import SciPiRule
-from sipower.problems.kl import KLBlock
 
-__all__ = ["Auto"]
+__all__ = ["Auto", "AutoState"]
 
-POWER_ROUNDS = 10  # on sparse data, before coordinate descent takes over
-EPOCHS = 30  # on dense data
+BOUT = 4  # power rounds between two looks at D
+TIRED = 1 / 3  # of the average gain per pass: a bout with less is the last one
+NOTHING = 0.01  # of D: the same
+DENSE_STEP, LEAST_STEP = 4.0, 0.5  # of power steps on dense data; under the other they are given up
+LARGEST_MODEL = 64  # K up to which the Hessian of an item is worth its cost
 
 
 @dataclass(frozen=True)
-class Auto(Rule):
-    """Power steps, stochastic on dense data, then CCD."""
+class AutoState(ExtrapolatedState):
+    """The state of both phases."""
 
-    step: float = field(default=1.0, init=False)
+    first_value: float = math.nan
+    refined: bool = False  # the second phase has begun
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """One update by the rule of the phase."""
-        return self._rule(block.V, turn.round).update(block, h, turn)
 
-    def _rule(self, V: Matrix | Columns, at_round: int) -> Rule:
-        if isinstance(V, Matrix) and at_round >= (EPOCHS if V.dense else POWER_ROUNDS):
-            return CCD()
-        return SSciPiRule() if V.dense else SciPiRule()
+@dataclass(frozen=True)
+class Auto:
+    """The solver that needs no choice.
 
-    def largest_step(self, V: Matrix | Columns) -> float:
-        """As the rule of dense data has it."""
-        return SSciPiRule().largest_step(V)
+    Parameters
+    ----------
+    near
+        Whether the start is near a solution: then there is no phase of power steps.
+    """
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """What the rule of the phase costs."""
-        return self._rule(block.V, turn.round).passes(block, turn)
+    near: bool = False
+
+    def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState:
+        """State at x0 = (W, H), or at a random start; its objective is known."""
+        start = Alternating(SciPiRule()).init(problem, x0, seed)
+        step, (W, H), value = (
+            DENSE_STEP if problem.V.dense else 1.0,
+            start.x,
+            problem.value(start.x),
+        )
+        state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
+        return replace(state, refined=self.near and not _rows_only(problem), plain=False)
+
+    def advance(self, problem: Factorization, state: AutoState) -> AutoState:
+        """A bout of power rounds or one extrapolated round."""
+        if not state.refined:
+            return self._bout(problem, state)
+        rule = Newton() if problem.rank <= LARGEST_MODEL else CCD(sweeps=2)
+        return Extrapolated(rule).advance(problem, state)
+
+    def _bout(self, problem: Factorization, state: AutoState) -> AutoState:
+        power = Alternating(SciPiRule())
+        inner = NMFState(state.W, state.H, state.step, state.seed, state.round)
+        for _ in range(BOUT):
+            inner = power.advance(problem, inner)
+        W, H = inner.x
+        value = problem.value(inner.x) if problem.is_finite(inner.x) else math.inf
+        passes = inner.passes + problem.value_passes
+        state = replace(state, round=state.round + 1, passes=state.passes + passes)
+        if not value <= state.value + problem.rounding(state.value):
+            step = state.step / 2
+            return replace(state, step=step, refined=step < LEAST_STEP and not _rows_only(problem))
+        gain, average = state.value - value, (state.first_value - value) * passes / state.passes
+        tired = gain < TIRED * average or gain < NOTHING * value
+        state = replace(state, W=W, H=H, W_ahead=W, H_last=H, value=min(value, state.value))
+        return replace(state, refined=tired and not _rows_only(problem))
+
+
+def _rows_only(problem: Factorization) -> bool:
+    return isinstance(problem.V.columns, Columns)

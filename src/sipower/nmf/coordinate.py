@@ -18,8 +18,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.matrix import Columns, Matrix
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import Rule, Turn, items_of
 from sipower.problems.kl import KLBlock
 
 __all__ = ["CCD", "SCD"]
@@ -60,12 +59,3 @@ class SCD(CCD):
     """Stochastic coordinate descent: K coordinates a sweep, drawn uniformly."""
 
     random: ClassVar[bool] = True
-
-
-def items_of(block: KLBlock, what: str) -> Matrix:
-    """The block's data item by item, which some rules cannot do without."""
-    if isinstance(block.V, Columns):
-        raise ValueError(
-            f"The data hold their rows only and {what} needs the columns too: use solver='sci-pi'."
-        )
-    return block.V

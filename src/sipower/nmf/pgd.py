@@ -16,8 +16,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.coordinate import items_of
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import Rule, Turn, items_of
 from sipower.problems.kl import KLBlock
 
 __all__ = ["PGD", "projected_step"]

@@ -18,7 +18,7 @@ from sipower.kernels import FLOOR, Array, Draw
 from sipower.matrix import Columns, Matrix, Scheme
 from sipower.problems.kl import Float, KLBlock
 
-__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "natural_scheme", "put"]
+__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "items_of", "natural_scheme", "put"]
 
 
 class Turn(NamedTuple):
@@ -56,6 +56,15 @@ class Rule(ABC):
 def natural_scheme(V: Matrix | Columns) -> Scheme:
     """Shared vectors for dense data and where only rows are held, terms of every item otherwise."""
     return "vectors" if V.dense or isinstance(V, Columns) else "stratified"
+
+
+def items_of(block: KLBlock, what: str) -> Matrix:
+    """The block's data item by item, which some rules cannot do without."""
+    if isinstance(block.V, Columns):
+        raise ValueError(
+            f"The data hold their rows only and {what} needs the columns too: use solver='sci-pi'."
+        )
+    return block.V
 
 
 def put(block: KLBlock, fitted: Float, h: Array) -> Array:
