@@ -34,11 +34,11 @@ def paper_data(name: str) -> Any:
     return V[V.sum(axis=1) > 0][:, V.sum(axis=0) > 0]
 
 
-def common_start(V: Any, seed: int = 0) -> tuple[Any, Any]:
+def common_start(V: Any, seed: int = 0, rank: int = RANK) -> tuple[Any, Any]:
     """Uniform(0, 1) factors and 5 rounds of multiplicative updates in float64, H first."""
     rng = np.random.default_rng(seed)
-    W, H = rng.random((V.shape[0], RANK)), rng.random((RANK, V.shape[1])).T
+    W, H = rng.random((V.shape[0], rank)), rng.random((rank, V.shape[1])).T
     result = solve(
-        Factorization(as_matrix(V), RANK), Alternating(MU()), (W, H), stop=Stop(0, rounds=5)
+        Factorization(as_matrix(V), rank), Alternating(MU()), (W, H), stop=Stop(0, rounds=5)
     )
     return result.x.W, result.x.H

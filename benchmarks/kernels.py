@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cost of the kernels: ns per nonzero, share of the measured peak, ratio to what others do.
 
-Run: SIPOWER_DATA=... python benchmarks/kernels.py      (one thread, best of many, interleaved)
+Run: SIPOWER_DATA=... python benchmarks/kernels.py [K]     (one thread, best of many, interleaved)
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import scipy.sparse as sp
-from common import RANK, best_seconds, paper_data
+from common import best_seconds, paper_data
 from sklearn.decomposition._nmf import _multiplicative_update_w
 
 from sipower import as_matrix, kernels
 from sipower.problems import KLBlock
 
+RANK = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 SIZE = 1500
+FIRST = (0, 0, 0, 0)
 
 
 def peak(dtype: type) -> dict[str, float]:
@@ -32,6 +36,8 @@ def passes(block: KLBlock, h: np.ndarray) -> dict[str, object]:
         "mu": lambda: V.for_items(kernels.mu, basis, h, out, c),
         "sci-pi": lambda: V.for_items(kernels.power, basis, h, out, c, 1.0),
         "divergence": lambda: V.for_items(kernels.divergence, basis, h, per_item),
+        "ccd": lambda: V.for_items(kernels.coordinate, basis, h, out, c, 1, False, (0, 0), FIRST),
+        "newton": lambda: V.for_items(kernels.newton, basis, h, out, c, 1),
     }
 
 

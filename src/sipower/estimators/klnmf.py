@@ -48,8 +48,9 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     ----------
     n_components : int or "auto"
         Rank K; "auto" takes it from a custom start, else the number of features.
-    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd"}
-        Update rule. All but the monotone ones are guarded: no round raises the divergence.
+    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton"}
+        "auto" goes from power steps to extrapolated second-order steps; the others are update
+        rules. All but the monotone ones are guarded: no round raises the divergence.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
         Start; None is "nndsvda" where the rank allows it, else "random".
     tol : float

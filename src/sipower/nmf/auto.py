@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`auto`: power steps while they pay, then extrapolated Newton steps; D never rises.
+"""`auto`: power steps while they pay, then extrapolated second-order steps; D never rises.
 
 A SCI-PI round is cheap and far from a solution makes more of its work than anything else; near one
-second-order steps with extrapolation win by orders of magnitude. The change comes when a bout of
+second-order steps with extrapolation win by orders of magnitude: Newton's on dense data, two sweeps
+of coordinate descent on sparse data and for large K. The change comes when a bout of
 power rounds gains less of D per counted pass than a share of the average so far, or next to nothing
 of D. Decisions use D and counted passes alone, never a clock: the same on every machine, for any
 number of threads.
@@ -30,7 +31,7 @@ BOUT = 4  # power rounds between two looks at D
 TIRED = 1 / 3  # of the average gain per pass: a bout with less is the last one
 NOTHING = 0.01  # of D: the same
 DENSE_STEP, LEAST_STEP = 4.0, 0.5  # of power steps on dense data; under the other they are given up
-LARGEST_MODEL = 64  # K up to which the Hessian of an item is worth its cost
+LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cost
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ class Auto:
         """A bout of power rounds or one extrapolated round."""
         if not state.refined:
             return self._bout(problem, state)
-        rule = Newton() if problem.rank <= LARGEST_MODEL else CCD(sweeps=2)
-        return Extrapolated(rule).advance(problem, state)
+        # An item of sparse data has few terms and few components: two sweeps cost less than a model.
+        newton = problem.V.dense and problem.rank <= LARGEST_MODEL
+        return Extrapolated(Newton() if newton else CCD(sweeps=2)).advance(problem, state)
 
     def _bout(self, problem: Factorization, state: AutoState) -> AutoState:
         power = Alternating(SciPiRule())

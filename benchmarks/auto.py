@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`auto` against our own other solvers: the best of them, coordinate descent late, the limits.
+
+    python benchmarks/auto.py compare [--seeds 3] [--cap 20]   # auto / best of mu, sci-pi, ...
+    python benchmarks/auto.py late [--seeds 5] [--cap 20]      # auto / ccd with extrapolation
+    python benchmarks/auto.py quality [--seeds 10]             # where they end, certified to 1e-3
+
+One thread, float32, the same start for all, solvers in turns. The level of a run is
+(D − Dinf)/(D0 − Dinf), Dinf its own last value. Time is the solver's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from common import common_start, paper_data
+
+from sipower import Stop, as_matrix, datasets, solve
+from sipower.nmf import CCD, Auto, Extrapolated, Factorization, make_solver
+
+RESULTS = Path(__file__).parent / "results"
+RIVALS = ("mu", "sci-pi", "s-sci-pi", "ccd")
+PAPER = ("kos", "nips", "mitf", "wt")
+
+
+def poisson(n: int, share: float) -> sp.csr_array:
+    """The paper's synthetic data: independent counts, a share of them positive."""
+    V = sp.random_array((n, n), density=share, random_state=1, format="csr")
+    draws = np.random.default_rng(2).poisson(-np.log(1 - share), 4 * V.nnz)
+    V.data[:] = np.resize(draws[draws > 0], V.nnz)
+    return V
+
+
+def topics(n: int, m: int, nnz: int) -> sp.csr_array:
+    """Documents of a few topics, about nnz nonzeros."""
+    rng = np.random.default_rng(3)
+    H = rng.dirichlet(np.full(m, 0.05), 30)
+    W = rng.dirichlet(np.full(30, 0.1), n)
+    length = 1.4 * nnz / n
+    parts = [rng.poisson(length * W[at : at + 2000] @ H) for at in range(0, n, 2000)]
+    return sp.vstack([sp.csr_array(p.astype(np.float32)) for p in parts], format="csr")
+
+
+PROBLEMS: dict[str, tuple[Callable[[], Any], int]] = {
+    **{name: (lambda name=name: paper_data(name), 20) for name in PAPER},
+    "pois1": (lambda: poisson(1000, 0.9), 20),
+    "pois2": (lambda: poisson(3000, 0.1), 20),
+    "pois3": (lambda: poisson(9000, 0.01), 20),
+    "docstrings": (lambda: datasets.docstrings().counts, 20),
+    "toy": (lambda: np.random.default_rng(0).poisson(5.0, (200, 100)) + 1.0, 20),
+    "large": (lambda: topics(100_000, 2000, 5_000_000), 20),
+    "kos, K = 2": (lambda: paper_data("kos"), 2),
+    "kos, K = 100": (lambda: paper_data("kos"), 100),
+    "wt, K = 2": (lambda: paper_data("wt"), 2),
+    "wt, K = 100": (lambda: paper_data("wt"), 100),
+}
+
+
+def without_empty(V: Any) -> Any:
+    return V[np.asarray(V.sum(axis=1)).ravel() > 0][:, np.asarray(V.sum(axis=0)).ravel() > 0]
+
+
+def curves(
+    problem: Factorization, start: Any, solvers: dict[str, Any], cap: float, seed: int
+) -> Any:
+    """(seconds, D) of every solver after every round, the solvers in turns."""
+    states = {name: solver.init(problem, start, seed) for name, solver in solvers.items()}
+    first = problem.value(next(iter(states.values())).x)
+    found: dict[str, list[tuple[float, float]]] = {name: [(0.0, first)] for name in solvers}
+    running = set(solvers)
+    while running:
+        for name in sorted(running):
+            seconds, _ = found[name][-1]
+            # A few rounds at a time: looking at D takes as long as a round.
+            for _ in range(1 if name == "auto" else 3):
+                before = time.perf_counter()
+                states[name] = solvers[name].advance(problem, states[name])
+                seconds += time.perf_counter() - before
+            found[name].append((seconds, problem.value(states[name].x)))
+            if seconds > cap:
+                running.discard(name)
+    return found
+
+
+def time_to(curve: list[tuple[float, float]], level: float) -> float:
+    first, last = curve[0][1], min(value for _, value in curve)
+    for seconds, value in curve:
+        if value - last <= level * (first - last):
+            return max(seconds, 1e-6)
+    return float("inf")
+
+
+def race(sets: list[str], solvers: dict[str, Any], seeds: int, cap: float) -> list[dict[str, Any]]:
+    rows = []
+    for name in sets:
+        make, rank = PROBLEMS[name]
+        V = without_empty(make())
+        problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=1), rank)
+        for seed in range(seeds):
+            start = common_start(V, seed, rank)
+            for solver, curve in curves(problem, start, solvers, cap, seed).items():
+                rows.append({"set": name, "seed": seed, "solver": solver, "curve": curve})
+        print(name, "done", flush=True)
+    return rows
+
+
+def ratios(rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[str, ...]) -> None:
+    every = []
+    for name in dict.fromkeys(r["set"] for r in rows):
+        cells = []
+        for level in levels:
+            times: dict[str, float] = {}
+            for solver in ("auto", *rivals):
+                runs = [r["curve"] for r in rows if r["set"] == name and r["solver"] == solver]
+                times[solver] = median(time_to(curve, level) for curve in runs)
+            best = min(rivals, key=lambda rival: times[rival])
+            ratio = times["auto"] / times[best]
+            every.append(ratio)
+            cells.append(f"{level:g}: {ratio:5.2f} of {best:9} ({times['auto']:7.3f} s)")
+        print(f"{name:14}", "   ".join(cells))
+    print(f"geometric mean {geometric_mean(every):.3f}, largest {max(every):.2f}")
+
+
+def quality(seeds: int) -> None:
+    for name in PAPER:
+        V = paper_data(name)
+        problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=1), 20)
+        ends: dict[str, list[float]] = {"auto": [], "ccd": []}
+        for seed in range(seeds):
+            start = common_start(V, seed)
+            first = problem.value(start)
+            for solver, values in ends.items():
+                stop = Stop(1e-3, rounds=None, seconds=60.0)
+                values.append(solve(problem, make_solver(solver), start, stop=stop).value)
+        auto, ccd = (median(values) for values in ends.values())
+        print(
+            f"{name}: median end of auto {auto:.0f}, of ccd {ccd:.0f}: "
+            f"{(auto - ccd) / (first - ccd):+.4%} of the drop",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("what", choices=("compare", "late", "quality"))
+    parser.add_argument("sets", nargs="*")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--cap", type=float, default=20.0)
+    given = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    if given.what == "quality":
+        quality(given.seeds)
+        return
+    if given.what == "compare":
+        solvers = {"auto": Auto()} | {name: make_solver(name) for name in RIVALS}
+        sets, levels, rivals = list(PROBLEMS), (1e-1, 1e-2, 3e-3), RIVALS
+    else:
+        solvers = {"auto": Auto(), "ccd ahead": Extrapolated(CCD())}
+        sets, levels, rivals = list(PAPER), (1e-2, 1e-3), ("ccd ahead",)
+    rows = race(given.sets or sets, solvers, given.seeds, given.cap)
+    ratios(rows, levels, rivals)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (RESULTS / f"{given.what}.jsonl").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

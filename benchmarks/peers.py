@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time to a given level of D: sipower's solvers and the peers on PyPI, side by side.
+
+Same start (5 rounds of multiplicative updates from Uniform(0, 1), float64), same threads, float32,
+solvers in turns, several seeds. Only solver time counts; D is one common function of the factors,
+evaluated off the clock. u is one multiplicative-update iteration of scikit-learn in float32 in the
+same run. Levels are (D − D*)/(D0 − D*) with a fixed D* for each set, the lowest value that any of
+20 packages reached from the start of seed 0.
+
+    python benchmarks/peers.py kos wt --seeds 5          # time to level, as data, table and plot
+    python benchmarks/peers.py --curves                  # cost against nonzeros, K and threads
+
+Results are appended to benchmarks/results/*.jsonl; the plots are made from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import scipy.sparse as sp
+from common import RANK, common_start, paper_data
+from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from sipower import as_matrix
+from sipower.nmf import CCD, Auto, Extrapolated, Factorization, make_solver
+from sipower.problems import KLBlock
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+RESULTS = Path(__file__).parent / "results"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+LOWEST = {"kos": 1_119_947.6, "nips": 3_193_958.0, "mitf": 1_190_937.4, "wt": 3_028_037.0}
+LEVELS = (1e-1, 3e-2, 1e-2, 1e-3)
+BUDGET = {"kos": 40, "nips": 30, "mitf": 400, "wt": 150}  # of every solver, in u
+Factors = tuple[np.ndarray, np.ndarray]  # (n, K), (m, K)
+Run = Iterator[tuple[float, Factors]]  # seconds so far, factors
+COLORS = dict(
+    zip(
+        ("auto", "ccd+extrapolation", "s-sci-pi", "sci-pi", "mu", "scikit-learn MU"),
+        ("#D55E00", "#0072B2", "#009E73", "#E69F00", "#56B4E9", "#000000"),
+        strict=True,
+    )
+)
+
+
+def sipower_run(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
+    problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), start[0].shape[1])
+    state, seconds = solver.init(problem, start, seed), 0.0
+    while True:
+        before = time.perf_counter()
+        state = solver.advance(problem, state)
+        seconds += time.perf_counter() - before
+        yield seconds, (state.W, state.H)
+
+
+def scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
+    V, seconds = V.astype(np.float32), 0.0
+    how = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+    while True:
+        with threadpool_limits(threads):
+            before = time.perf_counter()
+            W, H, _ = non_negative_factorization(V, W, H, n_components=len(H), max_iter=8, **how)
+            seconds += time.perf_counter() - before
+        yield seconds, (W, H.T)
+
+
+def scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    model = MiniBatchNMF(
+        start[0].shape[1], beta_loss="kullback-leibler", random_state=seed, batch_size=512
+    )
+    V, seconds = V.astype(np.float32), 0.0
+    while True:
+        with threadpool_limits(threads):
+            before = time.perf_counter()
+            for at in range(0, V.shape[0], 512):
+                model.partial_fit(V[at : at + 512])
+            W = model.transform(V)
+            seconds += time.perf_counter() - before
+        yield seconds, (W, model.components_.T)
+
+
+def torchnmf_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    import torch  # noqa: PLC0415 - optional
+    from torchnmf.nmf import NMF  # noqa: PLC0415
+
+    torch.set_num_threads(threads)
+    dense = torch.tensor(np.asarray(V.toarray() if sp.issparse(V) else V, np.float32))
+    W, H = (torch.tensor(np.asarray(f, np.float32)) for f in start)
+    model, seconds = NMF(W=H, H=W), 0.0  # torchnmf has V ≈ H Wᵀ
+    while True:
+        before = time.perf_counter()
+        model.fit(dense, beta=1, tol=0, max_iter=10)
+        seconds += time.perf_counter() - before
+        yield seconds, (model.H.detach().numpy(), model.W.detach().numpy())
+
+
+def ours(solver: Any) -> Callable[..., Run]:
+    return lambda *args: sipower_run(solver, *args)
+
+
+CONTESTANTS: dict[str, Callable[..., Run]] = {
+    "auto": ours(Auto()),
+    "ccd+extrapolation": ours(Extrapolated(CCD())),
+    "s-sci-pi": ours(make_solver("s-sci-pi")),
+    "sci-pi": ours(make_solver("sci-pi")),
+    "mu": ours(make_solver("mu")),
+    "scikit-learn MU": scikit_learn_mu,
+    "scikit-learn MiniBatchNMF": scikit_learn_minibatch,
+    "torchnmf": torchnmf_mu,
+}
+
+
+def available() -> dict[str, Callable[..., Run]]:
+    found = dict(CONTESTANTS)
+    try:
+        version("torchnmf")
+    except PackageNotFoundError:
+        print("torchnmf is not installed (pip install torchnmf torch): left out")
+        del found["torchnmf"]
+    return found
+
+
+def unit(V: Any, start: Factors, threads: int) -> float:
+    """u: seconds of one iteration of scikit-learn's multiplicative updates, best of several."""
+    W, H, V32 = start[0].astype(np.float32), start[1].T.astype(np.float32), V.astype(np.float32)
+    how = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+
+    def seconds(iterations: int) -> float:
+        best = float("inf")
+        for _ in range(3):
+            w, h = W.copy(), np.ascontiguousarray(H)
+            before = time.perf_counter()
+            non_negative_factorization(V32, w, h, n_components=len(h), max_iter=iterations, **how)
+            best = min(best, time.perf_counter() - before)
+        return best
+
+    with threadpool_limits(threads):
+        many = 4 if V.shape[0] * V.shape[1] > 2e6 else 20
+        return (seconds(1 + many) - seconds(1)) / many
+
+
+def race(name: str, V: Any, seed: int, threads: int, budget: float | None) -> list[dict[str, Any]]:
+    """All contestants in turns, each until its time is up; one record per look at D."""
+    start, lowest = common_start(V, seed), LOWEST[name]
+    data, u = as_matrix(V, n_jobs=threads), unit(V, common_start(V, seed), threads)
+    first = KLBlock(data, start[1]).divergence(start[0])
+    limit = (BUDGET[name] if budget is None else budget) * u
+    records: list[dict[str, Any]] = []
+    running = {contestant: run(V, start, threads, seed) for contestant, run in available().items()}
+    while running:
+        for contestant, run in list(running.items()):
+            seconds, (W, H) = next(run)
+            value = KLBlock(data, np.ascontiguousarray(H)).divergence(W)
+            entry = {"set": name, "seed": seed, "threads": threads, "solver": contestant, "u": u}
+            entry |= {"seconds": seconds, "value": value, "first": first, "lowest": lowest}
+            records.append(entry)
+            done = (value - lowest) / (first - lowest) <= min(LEVELS)
+            if done or seconds > limit:
+                del running[contestant]
+    return records
+
+
+def time_to(records: list[dict[str, Any]], level: float) -> float | None:
+    """Seconds of one run to the level, or None."""
+    for r in records:
+        if (r["value"] - r["lowest"]) / (r["first"] - r["lowest"]) <= level:
+            return float(r["seconds"])
+    return None
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Median over the seeds of the time to every level, in u and in seconds."""
+    lines = []
+    for name in dict.fromkeys(r["set"] for r in records):
+        part = [r for r in records if r["set"] == name]
+        seeds = sorted({r["seed"] for r in part})
+        u = median(r["u"] for r in part)
+        lines.append(f"{name}: u = {1e3 * u:.1f} ms, {len(seeds)} seeds")
+        for solver in dict.fromkeys(r["solver"] for r in part):
+            cells = []
+            for level in LEVELS:
+                hits = []
+                for seed in seeds:
+                    run = [r for r in part if r["solver"] == solver and r["seed"] == seed]
+                    seconds = time_to(run, level)
+                    hits.append(float("inf") if seconds is None else seconds / run[0]["u"])
+                middle = median(hits)
+                cells.append(
+                    f"{'–':>18}"
+                    if middle == float("inf")
+                    else f"{middle:7.1f} u {middle * u:6.2f} s"
+                )
+            lines.append(f"  {solver:26}" + " ".join(cells))
+    return "\n".join(lines)
+
+
+def plot(records: list[dict[str, Any]], path: Path) -> None:
+    """Gap against time in u, one panel a set, the first seed."""
+    names = list(dict.fromkeys(r["set"] for r in records))
+    figure, axes = plt.subplots(1, len(names), figsize=(4.6 * len(names), 4), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        for solver, color in COLORS.items():
+            run = [r for r in records if r["set"] == name and r["solver"] == solver]
+            run = [r for r in run if r["seed"] == run[0]["seed"]]
+            gaps = [(r["value"] - r["lowest"]) / (r["first"] - r["lowest"]) for r in run]
+            times = [r["seconds"] / r["u"] for r in run]
+            axis.loglog(times, np.maximum(gaps, 1e-4), color=color, label=solver)
+        axis.set(title=name.upper(), xlabel="time in MU iterations of scikit-learn (u)")
+        axis.set_ylim(5e-4, 1.2)
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("(D − D*)/(D₀ − D*)")
+    axes[0][-1].legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def cost(V: Any, rank: int, threads: int) -> dict[str, float]:
+    """Seconds of a round of both phases of `auto`, best of five."""
+    problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), rank)
+    power, newton = make_solver("sci-pi").solver, Extrapolated(make_solver("newton").rule)
+    best = {}
+    for label, solver in (("sci-pi", power), ("newton", newton)):
+        state, times = solver.init(problem, None, 0), []
+        for _ in range(8):
+            before = time.perf_counter()
+            state = solver.advance(problem, state)
+            times.append(time.perf_counter() - before)
+        best[label] = min(times)
+    return best
+
+
+def curves() -> list[dict[str, Any]]:
+    """Cost of a round against nonzeros, K and threads."""
+    rows = []
+    for nnz in (100_000, 300_000, 1_000_000, 3_000_000):
+        V = sp.random_array((nnz // 50, 5000), density=0.01, random_state=0, format="csr")
+        V.data[:] = np.random.default_rng(0).poisson(2.0, V.nnz) + 1
+        rows.append({"nnz": V.nnz, "rank": RANK, "threads": 1} | cost(V, RANK, 1))
+    V = paper_data("nips")
+    rows += [{"nnz": V.nnz, "rank": k, "threads": 1} | cost(V, k, 1) for k in (2, 8, 20, 32, 64)]
+    for name in ("nips", "wt"):
+        V = paper_data(name)
+        rows += [{"set": name, "rank": RANK, "threads": t} | cost(V, RANK, t) for t in (1, 2)]
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("sets", nargs="*", default=list(LOWEST), help=", ".join(LOWEST))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--budget", type=float, help="of every solver, in u")
+    parser.add_argument("--curves", action="store_true")
+    given = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if given.curves:
+        rows = curves()
+        for row in rows:
+            print({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
+        (RESULTS / "curves.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return
+    records = []
+    for name in given.sets:
+        V = paper_data(name)
+        for seed in range(given.seeds):
+            records += race(name, V, seed, given.threads, given.budget)
+        print(table([r for r in records if r["set"] == name]), flush=True)
+    (RESULTS / "peers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    plot(records, IMAGES / "peers.png")
+
+
+if __name__ == "__main__":
+    main()
