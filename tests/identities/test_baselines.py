@@ -220,5 +220,7 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
 def test_arguments():
     with pytest.raises(ValueError, match="steps is 0"):
         Newton(steps=0)
+    with pytest.raises(ValueError, match="use solver='ccd'"):
+        Newton().update(KLBlock(np.ones((1, 2)), np.ones((2, 3000))), np.ones((1, 3000)), TURN)
     with pytest.raises(ValueError, match="sweeps is 0"):
         CCD(sweeps=0)

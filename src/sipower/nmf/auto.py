@@ -3,10 +3,10 @@
 
 A SCI-PI round is cheap and far from a solution makes more of its work than anything else; near one
 second-order steps with extrapolation win by orders of magnitude: Newton's on dense data, two sweeps
-of coordinate descent on sparse data and for large K. The change comes when a bout of
-power rounds gains less of D per counted pass than a share of the average so far, or next to nothing
-of D. Decisions use D and counted passes alone, never a clock: the same on every machine, for any
-number of threads.
+of coordinate descent on sparse data and for large K. The change comes when a bout of power rounds
+gains less of D per counted pass than a share of the average so far, or next to nothing of D.
+Decisions use D and counted passes alone, never a clock: the same on every machine, for any number
+of threads.
 
 A bout that raised D is undone and the power step halved. On dense data the step starts at 4, not 1:
 b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
@@ -69,7 +69,7 @@ class Auto:
         """A bout of power rounds or one extrapolated round."""
         if not state.refined:
             return self._bout(problem, state)
-        # An item of sparse data has few terms and few components: two sweeps cost less than a model.
+        # A sparse item has few terms and few components: two sweeps cost less than a model.
         newton = problem.V.dense and problem.rank <= LARGEST_MODEL
         return Extrapolated(Newton() if newton else CCD(sweeps=2)).advance(problem, state)
 

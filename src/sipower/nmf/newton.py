@@ -23,6 +23,8 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["Newton"]
 
+LARGEST = 2048  # components of a model
+
 
 @dataclass(frozen=True)
 class Newton(Rule):
@@ -44,7 +46,9 @@ class Newton(Rule):
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """Steps on every item."""
-        V = items_of(block, "Newton's method")
+        V, rank = items_of(block, "Newton's method"), block.shape[1]
+        if rank > LARGEST:
+            raise ValueError(f"A Hessian of {rank} components is too large: use solver='ccd'.")
         return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)
 
     def passes(self, block: KLBlock, turn: Turn) -> float:
