@@ -31,7 +31,8 @@ def best_seconds(actions: dict[str, Callable[[], Any]], repeats: int) -> dict[st
 def paper_data(name: str) -> Any:
     """One of the paper's sets without empty rows and columns."""
     V = datasets.load(name)
-    return V[V.sum(axis=1) > 0][:, V.sum(axis=0) > 0]
+    kept = V[V.sum(axis=1) > 0][:, V.sum(axis=0) > 0]
+    return np.ascontiguousarray(kept) if isinstance(kept, np.ndarray) else kept
 
 
 def common_start(V: Any, seed: int = 0, rank: int = RANK) -> tuple[Any, Any]:
