@@ -8,7 +8,7 @@ gains less of D per counted pass than a share of the average so far, or next to 
 Decisions use D and counted passes alone, never a clock: the same on every machine, for any number
 of threads.
 
-A bout that raised D is undone and the power step halved. On dense data the step starts at 4, not 1:
+A bout that raised D is undone and the power step halved. On dense data the step starts at 6, not 1:
 b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
 """
 
@@ -28,9 +28,9 @@ from sipower.nmf.sci_pi import SciPiRule
 __all__ = ["Auto", "AutoState"]
 
 BOUT = 4  # power rounds between two looks at D
-TIRED = 1 / 3  # of the average gain per pass: a bout with less is the last one
+TIRED = 0.5  # of the average gain per pass: a bout with less is the last one
 NOTHING = 0.01  # of D: the same
-DENSE_STEP, LEAST_STEP = 4.0, 0.5  # of power steps on dense data; under the other they are given up
+DENSE_STEP, LEAST_STEP = 6.0, 0.5  # of power steps on dense data; under the other they are given up
 LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cost
 
 
