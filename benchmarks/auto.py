@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from common import common_start, paper_data
 
 from sipower import Stop, as_matrix, datasets, solve
-from sipower.nmf import CCD, Auto, Extrapolated, Factorization, make_solver
+from sipower.nmf import CCD, Auto, Extrapolated, Factorization, Factors, make_solver
 
 RESULTS = Path(__file__).parent / "results"
 RIVALS = ("mu", "sci-pi", "s-sci-pi", "ccd")
@@ -136,7 +136,7 @@ def quality(seeds: int) -> None:
         ends: dict[str, list[float]] = {"auto": [], "ccd": []}
         for seed in range(seeds):
             start = common_start(V, seed)
-            first = problem.value(start)
+            first = problem.value(Factors(*start))
             for solver, values in ends.items():
                 stop = Stop(1e-3, rounds=None, seconds=60.0)
                 values.append(solve(problem, make_solver(solver), start, stop=stop).value)
