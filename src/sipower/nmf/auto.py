@@ -57,13 +57,10 @@ class Auto:
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState:
         """State at x0 = (W, H), or at a random start; its objective is known."""
         start = Alternating(SciPiRule()).init(problem, x0, seed)
-        step, (W, H), value = (
-            DENSE_STEP if problem.V.dense else 1.0,
-            start.x,
-            problem.value(start.x),
-        )
+        step = DENSE_STEP if problem.V.dense else 1.0
+        (W, H), value = start.x, problem.value(start.x)
         state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
-        return replace(state, refined=self.near and not _rows_only(problem), plain=False)
+        return replace(state, refined=self.near and not _rows_only(problem))
 
     def advance(self, problem: Factorization, state: AutoState) -> AutoState:
         """A bout of power rounds or one extrapolated round."""
