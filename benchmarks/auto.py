@@ -2,11 +2,13 @@
 """`auto` against our own other solvers: the best of them, coordinate descent late, the limits.
 
     python benchmarks/auto.py compare [--seeds 3] [--cap 20]   # auto / best of mu, sci-pi, ...
-    python benchmarks/auto.py late [--seeds 5] [--cap 20]      # auto / ccd with extrapolation
-    python benchmarks/auto.py quality [--seeds 10]             # where they end, certified to 1e-3
+    python benchmarks/auto.py late [--seeds 5] [--cap 60]      # auto / ccd with extrapolation
+    python benchmarks/auto.py quality [--seeds 10] [--cap 60]  # where they end, two threads
 
 One thread, float32, the same start for all, solvers in turns. The level of a run is
-(D − Dinf)/(D0 − Dinf), Dinf its own last value. Time is the solver's own.
+(D − Dinf)/(D0 − Dinf), Dinf its own last value: a run ends after `cap` seconds, or when the second
+half of its time has brought less than a ten-thousandth of the drop (late: a hundred-thousandth).
+Time is the solver's own.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from bisect import bisect
 from collections.abc import Callable
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -68,8 +71,19 @@ def without_empty(V: Any) -> Any:
     return V[np.asarray(V.sum(axis=1)).ravel() > 0][:, np.asarray(V.sum(axis=0)).ravel() > 0]
 
 
+def ended(curve: list[tuple[float, float]], cap: float, still: float) -> bool:
+    """Whether the cap is reached, or the second half of the time has brought next to nothing."""
+    (seconds, value), first = curve[-1], curve[0][1]
+    half = bisect([at for at, _ in curve], seconds / 2) - 1
+    return seconds > cap or (len(curve) > 20 and curve[half][1] - value < still * (first - value))
+
+
 def curves(
-    problem: Factorization, start: Any, solvers: dict[str, Any], cap: float, seed: int
+    problem: Factorization,
+    start: Any,
+    solvers: dict[str, Any],
+    until: tuple[float, float],
+    seed: int,
 ) -> Any:
     """(seconds, D) of every solver after every round, the solvers in turns."""
     states, found = {}, {}
@@ -85,7 +99,7 @@ def curves(
             states[name] = solvers[name].advance(problem, states[name])
             seconds = found[name][-1][0] + time.perf_counter() - before
             found[name].append((seconds, problem.value(states[name].x)))
-            if seconds > cap:
+            if ended(found[name], *until):
                 running.discard(name)
     return found
 
@@ -98,15 +112,17 @@ def time_to(curve: list[tuple[float, float]], level: float) -> float:
     return float("inf")
 
 
-def race(sets: list[str], solvers: dict[str, Any], seeds: int, cap: float) -> list[dict[str, Any]]:
+def race(
+    sets: list[str], solvers: dict[str, Any], seeds: range, until: tuple[float, float]
+) -> list[dict[str, Any]]:
     rows = []
     for name in sets:
         make, rank = PROBLEMS[name]
         V = without_empty(make())
         problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=1), rank)
-        for seed in range(seeds):
+        for seed in seeds:
             start = common_start(V, seed, rank)
-            for solver, curve in curves(problem, start, solvers, cap, seed).items():
+            for solver, curve in curves(problem, start, solvers, until, seed).items():
                 rows.append({"set": name, "seed": seed, "solver": solver, "curve": curve})
         print(name, "done", flush=True)
     return rows
@@ -125,25 +141,35 @@ def ratios(rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[
             ratio = times["auto"] / times[best]
             every.append(ratio)
             cells.append(f"{level:g}: {ratio:5.2f} of {best:9} ({times['auto']:7.3f} s)")
-        print(f"{name:14}", "   ".join(cells))
+        ends = {
+            solver: median(
+                r["curve"][-1][1] for r in rows if (r["set"], r["solver"]) == (name, solver)
+            )
+            for solver in ("auto", *rivals)
+        }
+        print(f"{name:14}", "   ".join(cells), "  ends", {k: f"{v:.6g}" for k, v in ends.items()})
     print(f"geometric mean {geometric_mean(every):.3f}, largest {max(every):.2f}")
 
 
-def quality(seeds: int) -> None:
-    for name in PAPER:
+def quality(sets: list[str], seeds: range, cap: float) -> None:
+    for name in sets:
         V = paper_data(name)
-        problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=1), 20)
+        problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=2), 20)
         ends: dict[str, list[float]] = {"auto": [], "ccd": []}
-        for seed in range(seeds):
+        gaps: dict[str, list[float]] = {"auto": [], "ccd": []}
+        for seed in seeds:
             start = common_start(V, seed)
             first = problem.value(Factors(*start))
             for solver, values in ends.items():
-                stop = Stop(1e-3, rounds=None, seconds=60.0)
-                values.append(solve(problem, make_solver(solver), start, stop=stop).value)
+                stop = Stop(1e-6, rounds=None, seconds=cap)
+                result = solve(problem, make_solver(solver), start, stop=stop)
+                values.append(result.value)
+                gaps[solver].append(result.residual)
         auto, ccd = (median(values) for values in ends.values())
         print(
             f"{name}: median end of auto {auto:.0f}, of ccd {ccd:.0f}: "
-            f"{(auto - ccd) / (first - ccd):+.4%} of the drop",
+            f"{(auto - ccd) / (first - ccd):+.4%} of the drop; certificates "
+            f"{median(gaps['auto']):.1e} and {median(gaps['ccd']):.1e}",
             flush=True,
         )
 
@@ -153,11 +179,13 @@ def main() -> None:
     parser.add_argument("what", choices=("compare", "late", "quality"))
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--cap", type=float, default=20.0)
     given = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
+    seeds = range(given.first, given.first + given.seeds)
     if given.what == "quality":
-        quality(given.seeds)
+        quality(given.sets or list(PAPER), seeds, given.cap)
         return
     if given.what == "compare":
         solvers = {"auto": Auto()} | {name: make_solver(name) for name in RIVALS}
@@ -165,7 +193,8 @@ def main() -> None:
     else:
         solvers = {"auto": Auto(), "ccd ahead": Extrapolated(CCD())}
         sets, levels, rivals = list(PAPER), (1e-2, 1e-3), ("ccd ahead",)
-    rows = race(given.sets or sets, solvers, given.seeds, given.cap)
+    still = 1e-4 if given.what == "compare" else 1e-5
+    rows = race(given.sets or sets, solvers, seeds, (given.cap, still))
     ratios(rows, levels, rivals)
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (RESULTS / f"{given.what}.jsonl").write_text(text)

@@ -36,7 +36,9 @@ def passes(block: KLBlock, h: np.ndarray) -> dict[str, object]:
         "mu": lambda: V.for_items(kernels.mu, basis, h, out, c),
         "sci-pi": lambda: V.for_items(kernels.power, basis, h, out, c, 1.0),
         "divergence": lambda: V.for_items(kernels.divergence, basis, h, per_item),
-        "ccd": lambda: V.for_items(kernels.coordinate, basis, h, out, c, 1, False, (0, 0), FIRST),
+        "ccd": lambda: V.for_items(
+            kernels.coordinate, basis, h, out, c, 1, "cyclic", (0, 0), FIRST
+        ),
         "newton": lambda: V.for_items(kernels.newton, basis, h, out, c, 1),
     }
 

@@ -272,13 +272,13 @@ using Quad = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
 
 template <class T, class Data>
 void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
-                Vector<const double> c, int64_t sweeps, bool random, Pair key, Quad place) {
+                Vector<const double> c, int64_t sweeps, const std::string& order, Pair key, Quad place) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
-    const Order order = random ? Order::random : Order::cyclic;
+    const Order visits = order == "random" ? Order::random : order == "active" ? Order::active : Order::cyclic;
     const Key philox_key{std::get<0>(key), std::get<1>(key)};
     const Place where = place_of(place);
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().coordinate(V.view, B.view, which, sweeps, order, philox_key, where);
+    kernels<T, typename Data::View>().coordinate(V.view, B.view, which, sweeps, visits, philox_key, where);
 }
 
 template <class T, class Data>
@@ -401,7 +401,7 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));
     m.def("gaps", &gaps<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("coordinate", &coordinate<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
-          arg("mass").noconvert(), arg("sweeps"), arg("random"), arg("key"), arg("place"));
+          arg("mass").noconvert(), arg("sweeps"), arg("order"), arg("key"), arg("place"));
     m.def("newton", &newton<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("steps"));
     m.def("projected", &projected<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());

@@ -19,7 +19,7 @@ public:
     Item(const Basis<T>& B, int64_t longest)
         : B_(B), tiles_(padded(longest) * B.k), v_(padded(longest)), z_(padded(longest)),
           w_(padded(longest)), along_(padded(longest)), weighted_(static_cast<int64_t>(TILE) * B.k),
-          p_(B.width), h(B.width), g(B.width) {}
+          p_(B.width), free_(B.k), h(B.width), g(B.width) {}
 
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.indptr[item];
@@ -77,10 +77,15 @@ public:
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> q[TILE / L];
             for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
-            for (int k = 0; k < B_.k; ++k) {
-                Vec<T> part = {};
-                for (int t = 0; t < n; t += L) part += q[t / L] * load(tile + k * TILE + t);
-                g[k] += static_cast<double>(sum(part));
+            for (int k = 0; k < B_.k; k += L) {
+                const int count = B_.k - k < L ? B_.k - k : L;
+                const T* rows[L];
+                for (int l = 0; l < L; ++l) rows[l] = tile + (k + (l < count ? l : 0)) * TILE;
+                Vec<T> part[L] = {};
+                for (int t = 0; t < n; t += L)
+                    for (int l = 0; l < L; ++l) part[l] += q[t / L] * load(rows[l] + t);
+                const Vec<T> found = sums(part);
+                for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(found[l]);
             }
         });
     }
@@ -114,8 +119,8 @@ public:
             }
             slope -= static_cast<double>(sum(first));
             curvature += static_cast<double>(sum(second));
-            for (int l = 0; l < L; ++l)
-                steepest = steepest > static_cast<double>(most[l]) ? steepest : static_cast<double>(most[l]);
+            const double m = static_cast<double>(largest(most));
+            steepest = steepest > m ? steepest : m;
         });
         if (slope >= 0 && !(h[k] > 0)) return;  // at zero and pushed outwards
         double delta;
@@ -130,11 +135,22 @@ public:
     }
 
     void sweep(Order order, Random& random) {
-        if (order == Order::cyclic) {
-            for (int k = 0; k < B_.k; ++k) coordinate_step(k);
-        } else {
+        if (order == Order::random) {
             for (int k = 0; k < B_.k; ++k) coordinate_step(static_cast<int>(random.below(B_.k)));
+        } else {
+            for (int a = 0; a < free_count_; ++a) coordinate_step(free_[a]);
         }
+    }
+    void free_all() {
+        free_count_ = B_.k;
+        for (int k = 0; k < B_.k; ++k) free_[k] = k;
+    }
+    // Those that are positive or pushed upwards.
+    void free_active() {
+        ratio_sums();
+        free_count_ = 0;
+        for (int k = 0; k < B_.k; ++k)
+            if (h[k] > 0 || g[k] > B_.d[k]) free_[free_count_++] = k;
     }
 
     // h <- scaled to d.h = c, z and w anew with it
@@ -152,7 +168,7 @@ public:
         double sum = 0;
         for (int64_t at = 0; at < n_; at += TILE) {
             const int n = static_cast<int>(n_ - at < TILE ? n_ - at : TILE);
-            sum += relative_entropy(v_.get() + at, z_.get() + at, n);
+            sum += relative_entropy<double>(v_.get() + at, z_.get() + at, n);
         }
         for (int k = 0; k < B_.k; ++k) sum += B_.d[k] * h[k];
         return sum;
@@ -295,14 +311,12 @@ private:
                 most = fall > most ? fall : most;
             }
         });
-        double m = 0;
-        for (int l = 0; l < L; ++l) m = m > static_cast<double>(most[l]) ? m : static_cast<double>(most[l]);
-        return m;
+        return static_cast<double>(largest(most));
     }
     // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
     // columns at a time; rows and columns beyond the last repeat it and are not kept.
     void hessian(Model& model, int size) {
-        for (int a = 0; a < size * size; ++a) model.H[a] = 0;
+        model.clear_blocks(size);
         const auto index = [&](int a) { return a < size ? a : size - 1; };
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> u[TILE / L];
@@ -315,10 +329,11 @@ private:
                 T* to = weighted_.get() + a * TILE;
                 for (int t = 0; t < n; t += L) store(to + t, u[t / L] * load(from + t));
             }
+            double* block = model.blocks.get();
             for (int a = 0; a < size; a += 4) {
                 const T* row[4];
                 for (int i = 0; i < 4; ++i) row[i] = weighted_.get() + index(a + i) * TILE;
-                for (int b = 0; b < a + 4 && b < size; b += 2) {
+                for (int b = 0; b < a + 4 && b < size; b += 2, block += 8) {
                     const T* left = tile + model.index[b] * TILE;
                     const T* right = tile + model.index[index(b + 1)] * TILE;
                     Vec<T> part[8] = {};
@@ -331,14 +346,13 @@ private:
                             part[2 * i + 1] += r * y;
                         }
                     }
-                    T block[8];
-                    for (int i = 0; i < 8; i += L) store(block + i, sums(part + i));
-                    for (int i = 0; i < 4 && a + i < size; ++i)
-                        for (int j = 0; j < 2 && b + j <= a + i; ++j)
-                            model.H[(a + i) * size + b + j] += static_cast<double>(block[2 * i + j]);
+                    T found[8];
+                    for (int i = 0; i < 8; i += L) store(found + i, sums(part + i));
+                    for (int i = 0; i < 8; ++i) block[i] += static_cast<double>(found[i]);
                 }
             }
         });
+        model.take_blocks(size);
     }
 
     const Basis<T>& B_;
@@ -347,6 +361,8 @@ private:
     const T* from_ = nullptr;
     int64_t n_ = 0;
     Buffer<double> p_;
+    Buffer<int> free_;  // coordinates that a sweep visits
+    int free_count_ = 0;
 
 public:
     Buffer<double> h, g;
@@ -375,12 +391,15 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
     }
 }
 
-// Coordinate descent: `sweeps` times K Newton steps, one coordinate after another or at random.
+// Coordinate descent: `sweeps` times a Newton step on one coordinate after another, on those that
+// were active when the item was entered, or on K drawn at random.
 template <class T, class Data>
 void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
                 Key key, Place place) {
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random random(key, {place.round, place.side, static_cast<uint64_t>(j), place.inner});
+        if (order == Order::active) item.free_active();
+        else item.free_all();
         for (int64_t s = 0; s < sweeps; ++s) item.sweep(order, random);
     });
 }
@@ -437,6 +456,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double
     Model model(newton ? B.k : 1);
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random unused({0, 0}, {0, 0, 0, 0});
+        item.free_all();
         for (int64_t round = 0;; ++round) {
             gap[j] = item.gap();
             if (gap[j] <= tol || round >= most) break;

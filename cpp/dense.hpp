@@ -107,7 +107,7 @@ public:
                 const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
                 double mass = 0;
                 for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
-                entropy[j] += relative_entropy(v, z + j * TILE, n) - mass;
+                entropy[j] += relative_entropy<T>(v, z + j * TILE, n) - mass;
             }
         }
     }

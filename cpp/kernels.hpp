@@ -57,7 +57,7 @@ template <class T> struct Items {
     int64_t begin, end;
 };
 
-enum class Order { cyclic, random };
+enum class Order { cyclic, active, random };
 
 enum class Scheme { stratified, weighted, elements };
 

@@ -42,8 +42,22 @@ constexpr Accuracy EXACT{60, 1e-14, true}, ROUGH{8, 1e-2, false};
 class Model {
 public:
     explicit Model(int k)
-        : H(static_cast<int64_t>(k) * k), r(k), h(k), p(k), index(k),
+        : H(static_cast<int64_t>(k) * k), blocks(8 * static_cast<int64_t>((k + 3) / 4) * ((k + 1) / 2)), r(k), h(k), p(k), index(k),
           factor_(static_cast<int64_t>(k) * k), q_(k), slope_(k), inverse_(k), free_(k) {}
+
+    // H arrives in blocks of four rows by two columns, row block by row block up to the diagonal.
+    void clear_blocks(int size) {
+        const int64_t room = 8 * static_cast<int64_t>((size + 3) / 4) * ((size + 1) / 2);
+        for (int64_t i = 0; i < room; ++i) blocks[i] = 0;
+    }
+    void take_blocks(int size) {
+        const double* block = blocks.get();
+        for (int a = 0; a < size; a += 4)
+            for (int b = 0; b < a + 4 && b < size; b += 2, block += 8)
+                for (int i = 0; i < 4 && a + i < size; ++i)
+                    for (int j = 0; j < 2 && b + j <= a + i; ++j)
+                        H[static_cast<int64_t>(a + i) * size + b + j] = block[2 * i + j];
+    }
 
     // Coordinate descent finds the zeros, an active set of exact solutions the rest.
     void solve(int size, const Accuracy& accuracy) {
@@ -78,7 +92,7 @@ public:
         return sum;
     }
 
-    Buffer<double> H, r, h, p;
+    Buffer<double> H, blocks, r, h, p;
     Buffer<int> index;
 
 private:

@@ -49,6 +49,21 @@ SIPOWER_INLINE double sum(Vec<double> v) {
     return s[0] + s[1];
 }
 
+SIPOWER_INLINE float largest(Vec<float> v) {
+    typedef float half __attribute__((vector_size(16)));
+    const half a = __builtin_shufflevector(v, v, 0, 1, 2, 3), b = __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    half m = a > b ? a : b;
+    const half c = __builtin_shufflevector(m, m, 2, 3, 0, 1);
+    m = m > c ? m : c;
+    return m[0] > m[1] ? m[0] : m[1];
+}
+SIPOWER_INLINE double largest(Vec<double> v) {
+    typedef double half __attribute__((vector_size(16)));
+    const half a = __builtin_shufflevector(v, v, 0, 1), b = __builtin_shufflevector(v, v, 2, 3);
+    const half m = a > b ? a : b;
+    return m[0] > m[1] ? m[0] : m[1];
+}
+
 // The sums of as many vectors as one has lanes: lane t of the result is sum(v[t]).
 SIPOWER_INLINE Vec<float> sums(const Vec<float>* v) {
     Vec<float> two[4], four[2];
@@ -124,6 +139,21 @@ SIPOWER_INLINE double log_positive(double x) {
     p = p * q + 2.0 / 5;
     p = p * q + 2.0 / 3;
     return e * 0x1.62e42fefa39efp-1 + (2 * s + s * q * p);
+}
+SIPOWER_INLINE float log_positive(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint32_t shifted = bits - 0x3F3504F3u;  // sqrt(1/2)
+    const uint32_t mantissa = bits - (shifted & 0xFF800000u);
+    float m;
+    std::memcpy(&m, &mantissa, sizeof m);
+    const float e = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
+    const float s = (m - 1) / (m + 1), q = s * s;
+    float p = 2.0f / 9;
+    p = p * q + 2.0f / 7;
+    p = p * q + 2.0f / 5;
+    p = p * q + 2.0f / 3;
+    return e * 0x1.62e43p-1f + (2 * s + s * q * p);
 }
 
 }  // namespace

@@ -30,17 +30,19 @@ void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* 
         Vec<T> h[NV];
         for (int v = 0; v < NV; ++v) h[v] = load(u + block + v * L);
         const T* base = rows + block;
-        int t = 0;
-        for (; t + L <= n; t += L) {
+        const auto dots = [&](int t, const int32_t* at) {
             Vec<T> part[L];
             for (int l = 0; l < L; ++l)
-                part[l] = lanes_dot<T, NV>(base + static_cast<int64_t>(index[t + l]) * width, h);
+                part[l] = lanes_dot<T, NV>(base + static_cast<int64_t>(at[l]) * width, h);
             const Vec<T> found = sums(part);
             store(z + t, block ? load(z + t) + found : found);
-        }
-        for (; t < n; ++t) {
-            const T found = sum(lanes_dot<T, NV>(base + static_cast<int64_t>(index[t]) * width, h));
-            z[t] = block ? z[t] + found : found;
+        };
+        int t = 0;
+        for (; t + L <= n; t += L) dots(t, index + t);
+        if (t < n) {
+            int32_t last[L];
+            for (int l = 0; l < L; ++l) last[l] = index[t + l < n ? t + l : n - 1];
+            dots(t, last);
         }
     }
 }
@@ -112,15 +114,16 @@ template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, 
     for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
 }
 
-// sum_t v_t log(v_t / z_t)
-template <class T> double relative_entropy(const T* v, const T* z, int n) {
-    double sum = 0;
+// sum_t v_t log(v_t / z_t), in the arithmetic of A
+template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
+    const A least = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
+    A sum = 0;
     for (int t = 0; t < n; ++t) {
-        const double a = static_cast<double>(v[t]), b = static_cast<double>(z[t]);
-        const double ratio = a > 0 ? a / (b > 2.3e-308 ? b : 2.3e-308) : 1.0;
+        const A a = static_cast<A>(v[t]), b = static_cast<A>(z[t]);
+        const A ratio = a > 0 ? a / (b > least ? b : least) : A(1);
         sum += a * log_positive(ratio);
     }
-    return sum;
+    return static_cast<double>(sum);
 }
 
 template <class T> class SparsePass {
@@ -160,7 +163,7 @@ public:
             T buffer[CHUNK], z[CHUNK];
             const T* v = read_values(V_.values, p, n, buffer);
             gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
-            sum += relative_entropy(v, z, n);
+            sum += relative_entropy<T>(v, z, n);
             for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
         }
         for (int i = 0; i < B_.k; ++i) sum += B_.d[i] * static_cast<double>(h[i]);

@@ -26,7 +26,7 @@ Scheme = Literal["vectors", "elements", "stratified", "weighted"]
 SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 
 MOST_BLOCKS = 64
-LEAST_BLOCK = 16384  # terms: far more work than handing out a block
+LEAST_BLOCK = 32768  # terms: far more work than handing out a block
 ITEM_WORK = 8  # what an item costs beside its terms, in terms
 
 

@@ -146,7 +146,7 @@ class _Trace:
         if self.records and self.records[-1].round == state.round:
             return self.records[-1]
         seconds, wall = self.clock.seconds(), self.clock.wall()
-        value = self.problem.value(state.x) if math.isnan(state.value) else state.value
+        value = self.problem.value(state.x)
         gap = self.problem.residual(state.x)
         self.spent += self.problem.evaluation_passes if self.records else 0.0
         self.clock.off += self.clock.wall() - wall

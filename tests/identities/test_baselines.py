@@ -60,6 +60,22 @@ def test_ccd_is_a_sequence_of_projected_gradient_steps(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_active_sweeps_leave_out_the_zeros_that_stay(layout):
+    V, H, W = example()
+    block = KLBlock(layout(V), H)
+    W[:, 1:3] = 0
+    fitted = block.scale_to_mass(W)
+    active = (fitted > 0) | (block.ratio_sums(fitted) > block.d)
+    expected = fitted
+    for k in [*range(5)] * 2:
+        stepped = coordinate_by_formula(block, expected, k)
+        expected = np.where(active[:, [k]], stepped, expected)
+    assert not active.all()
+    found = CCD(2, "active").update(block, W, TURN)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_mu_is_a_projected_gradient_step(layout):
     V, H, W = example()
     block = KLBlock(layout(V), H)
@@ -68,7 +84,7 @@ def test_mu_is_a_projected_gradient_step(layout):
     np.testing.assert_allclose(MU().update(block, W, TURN), step, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD(), CCD(sweeps=3)])
+@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD(), CCD(sweeps=3), CCD(2, "active")])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_step_descends(rule, layout, dtype):
@@ -84,7 +100,7 @@ def test_every_step_descends(rule, layout, dtype):
         before = after
 
 
-@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD()])
+@pytest.mark.parametrize("rule", [CCD(), SCD(), PGD(), CCD(2, "active")])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_optimum_of_the_original_problem_is_reached(rule, layout):
     V, H, W = example(n=4)
@@ -224,3 +240,5 @@ def test_arguments():
         Newton().update(KLBlock(np.ones((1, 2)), np.ones((2, 3000))), np.ones((1, 3000)), TURN)
     with pytest.raises(ValueError, match="sweeps is 0"):
         CCD(sweeps=0)
+    with pytest.raises(ValueError, match="order is 'rising'"):
+        CCD(order="rising")

@@ -11,7 +11,16 @@ import oracles
 from sipower import Guarded, SciPi, SSciPi, Stop, as_matrix, solve
 from sipower.kernels import Draw
 from sipower.matrix import SCHEMES
-from sipower.nmf import MU, Alternating, Factorization, Half, OnBlock, SciPiRule, SSciPiRule
+from sipower.nmf import (
+    MU,
+    Alternating,
+    Factorization,
+    Factors,
+    Half,
+    OnBlock,
+    SciPiRule,
+    SSciPiRule,
+)
 from sipower.nmf.rule import Turn
 from sipower.problems import KLBlock, Sampling
 from sipower.solvers.state import PointState
@@ -93,6 +102,18 @@ def test_mu_never_raises_the_divergence():
     result = solve(Factorization(V, 5), Alternating(MU()), stop=Stop(0, rounds=200), trace="every")
     values = np.array([record.objective for record in result.trace])
     assert (np.diff(values) <= 1e-12 * V.sum()).all()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_quick_value_is_the_value_to_rounding(layout, scale):
+    V = oracles.counts(300, 200) * scale
+    x = Factors(*(f * np.sqrt(scale) for f in oracles.factors(300, 200, 9)))
+    for dtype in (np.float64, np.float32):
+        problem = Factorization(as_matrix(layout(V.astype(dtype))), 9)
+        point = Factors(*(f.astype(dtype) for f in x))
+        value = problem.value(point)
+        assert abs(problem.quick_value(point) - value) <= problem.rounding(value) / 8
 
 
 # ---- S-SCI-PI ----------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ def test_working_type_must_be_a_kernel_type():
 
 
 def test_blocks_cover_all_rows_and_are_cut_by_work():
-    big = sp.random_array((5000, 400), density=0.05, random_state=0, format="csr")
+    big = sp.random_array((5000, 400), density=0.2, random_state=0, format="csr")
     big.data[:] = 1
     matrix = as_matrix(big)
     assert matrix.bounds[0] == 0

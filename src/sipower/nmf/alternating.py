@@ -82,6 +82,10 @@ class Factorization:
         """D(V ‖ W Hᵀ), in float64."""
         return self.half(0, x).divergence(x.W)
 
+    def quick_value(self, x: Factors) -> float:
+        """D in the working type, to its rounding: what solvers decide by between evaluations."""
+        return self.half(0, x).divergence(x.W, exact=False)
+
     def residual(self, x: Factors) -> float:
         """Certified gap of both convex halves, in float64 and relative to ΣV.
 
@@ -100,10 +104,10 @@ class Factorization:
         return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)
 
 
-def drift(W: Array, H: Array) -> Array | None:
+def drift(W: Array, rows: KLBlock) -> Array | None:
     """Powers of two that W is to be divided and H multiplied by where their scales have drifted."""
-    w, h = (factor.sum(axis=0, dtype=np.float64) for factor in (W, H))
-    alive = (w > 0) & (h > 0)
+    w, h = (np.ones(len(W), W.dtype) @ W).astype(np.float64), rows.d  # a product: sooner than a sum
+    alive = (w > 0) & (h > 0) & np.isfinite(w)
     apart = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
     far = np.abs(apart) > DRIFT
     if not far.any():
@@ -169,26 +173,25 @@ class Alternating:
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
         """H given W, then W given H."""
-        H, cost_h = self._half(problem, 1, state.x, state)
-        W, cost_w = self._half(problem, 0, Factors(state.W, H), state)
+        columns = problem.half(1, state.x)
+        H, cost_h = self._half(columns, 1, state)
+        rows = problem.half(0, Factors(state.W, H))
+        W, cost_w = self._half(rows, 0, state)
         passes = state.passes + cost_h + cost_w
-        scale = drift(W, H)
+        scale = drift(W, rows)
         if scale is not None:
             W, H = W / scale, H * scale
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
 
-    def _half(
-        self, problem: Factorization, side: int, x: Factors, state: NMFState
-    ) -> tuple[Array, float]:
-        block = problem.half(side, x)
+    def _half(self, block: KLBlock, side: int, state: NMFState) -> tuple[Array, float]:
         if self.tol is None:
             turn = Turn(state.step, state.seed, state.round, side)
-            h = self.rule.update(block, x[side], turn)
+            h = self.rule.update(block, state.x[side], turn)
             return h, self.rule.passes(block, turn)
         half, first = Half(block), state.round * self.most
         solver = OnBlock(self.rule, side, first, state.step)
         stop = Stop(self.tol, rounds=first + self.most)
-        result = solve(half, solver, x[side], stop=stop, seed=state.seed)
+        result = solve(half, solver, state.x[side], stop=stop, seed=state.seed)
         return result.x, result.passes + half.evaluation_passes * len(result.trace)
 
     def largest_step(self, problem: Factorization) -> float:

@@ -58,7 +58,7 @@ class Auto:
         """State at x0 = (W, H), or at a random start; its objective is known."""
         start = Alternating(SciPiRule()).init(problem, x0, seed)
         step = DENSE_STEP if problem.V.dense else 1.0
-        (W, H), value = start.x, problem.value(start.x)
+        (W, H), value = start.x, problem.quick_value(start.x)
         state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
         return replace(state, refined=self.near and not _rows_only(problem))
 
@@ -68,7 +68,7 @@ class Auto:
             return self._bout(problem, state)
         # A sparse item has few terms and few components: two sweeps cost less than a model.
         newton = problem.V.dense and problem.rank <= LARGEST_MODEL
-        return Extrapolated(Newton() if newton else CCD(sweeps=2)).advance(problem, state)
+        return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _bout(self, problem: Factorization, state: AutoState) -> AutoState:
         power = Alternating(SciPiRule())
@@ -76,7 +76,7 @@ class Auto:
         for _ in range(BOUT):
             inner = power.advance(problem, inner)
         W, H = inner.x
-        value = problem.value(inner.x) if problem.is_finite(inner.x) else math.inf
+        value = problem.quick_value(inner.x) if problem.is_finite(inner.x) else math.inf
         passes = inner.passes + problem.value_passes
         state = replace(state, round=state.round + 1, passes=state.passes + passes)
         if not value <= state.value + problem.rounding(state.value):

@@ -7,12 +7,16 @@ cyclically (CCD) or at random (SCD). Going up, t = 1 undershoots and is safe. Go
 m = max_i b_ik/z_i and the Newton step δ, t = 1/(1 + mδ) minimises an upper bound of the objective:
 every coordinate step descends and no z reaches zero. Only nonzeros are visited. A sweep over all
 coordinates counts 1.5 passes.
+
+In the order "active" one gradient per update finds the coordinates that are positive or pushed
+upwards, and the sweeps visit those alone: on text, fewer than half. A coordinate that would leave
+zero only because of the others' steps waits for the next update.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +27,8 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["CCD", "SCD"]
 
+ORDERS = ("cyclic", "active", "random")
+
 
 @dataclass(frozen=True)
 class CCD(Rule):
@@ -32,21 +38,25 @@ class CCD(Rule):
     ----------
     sweeps
         Sweeps over the coordinates in one update.
+    order
+        "cyclic", or "active": sweeps leave out zeros that stay zero.
     """
 
     monotone: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     sweeps: int = 1
-    random: ClassVar[bool] = False
+    order: Literal["cyclic", "active", "random"] = "cyclic"
 
     def __post_init__(self) -> None:
         if self.sweeps < 1:
             raise ValueError(f"sweeps is {self.sweeps}, expected at least 1.")
+        if self.order not in ORDERS:
+            raise ValueError(f"order is {self.order!r}, expected one of {', '.join(ORDERS)}.")
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """Sweep over the coordinates of every item."""
         V, draw = items_of(block, "coordinate descent"), turn.draw()
-        how = self.sweeps, self.random, draw.key, draw.place
+        how = self.sweeps, self.order, draw.key, draw.place
         return V.for_items(kernels.coordinate, block.basis, h, np.zeros_like(h), block.c, *how)
 
     def passes(self, block: KLBlock, turn: Turn) -> float:
@@ -58,4 +68,4 @@ class CCD(Rule):
 class SCD(CCD):
     """Stochastic coordinate descent: K coordinates a sweep, drawn uniformly."""
 
-    random: ClassVar[bool] = True
+    order: Literal["cyclic", "active", "random"] = "random"

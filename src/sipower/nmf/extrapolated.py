@@ -82,7 +82,7 @@ class Extrapolated:
         """State at x0 = (W, H), or at a random start; its objective is known."""
         start = Alternating(self.rule).init(problem, x0, seed)
         W, H = start.x
-        return ExtrapolatedState(W, H, W, H, start.step, seed, value=problem.value(start.x))
+        return ExtrapolatedState(W, H, W, H, start.step, seed, value=problem.quick_value(start.x))
 
     def advance(self, problem: Factorization, state: S) -> S:
         """H given W ahead, then W given H ahead."""
@@ -93,14 +93,14 @@ class Extrapolated:
         H = _ahead(H_new, state.H_last, beta)
         rows = KLBlock(problem.V, H)
         W = self.rule.update(rows, state.W_ahead, turn._replace(side=0))
-        value = problem.value(Factors(W, H))
+        value = problem.quick_value(Factors(W, H))
         cost = self.rule.passes(columns, turn) + self.rule.passes(rows, turn) + problem.value_passes
         state = replace(state, round=state.round + 1, passes=state.passes + cost)
         allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
         if not value <= allowed:
             return self._undone(state)
         W_ahead = _ahead(W, state.W, beta)
-        scale = drift(W, H)
+        scale = drift(W, rows)
         if scale is not None:
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
         state = replace(state, W=W, H=H, W_ahead=W_ahead, H_last=H_new, value=value, plain=False)

@@ -136,14 +136,14 @@ class KLBlock(Problem):
         self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, tol, most, gaps)
         return h, gaps
 
-    def divergence(self, h: Array) -> float:
-        """D(V ‖ h Bᵀ) in float64."""
-        h = np.ascontiguousarray(h, np.float64)
+    def divergence(self, h: Array, *, exact: bool = True) -> float:
+        """D(V ‖ h Bᵀ), in float64, or sooner in the working type and to its rounding."""
+        block = self.in_float64() if exact else self
+        h = np.ascontiguousarray(h, block.B.dtype)
         if isinstance(self.V, Columns):  # D is the same from either side
-            return KLBlock(self.V.rows, h, dtype=np.float64).divergence(self.B)
+            return KLBlock(self.V.rows, h, dtype=h.dtype).divergence(block.B)
         out = np.empty(self.shape[0])
-        basis = self.in_float64().basis
-        return float(self.V.for_items(kernels.divergence, basis, h, out).sum())
+        return float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
 
     def in_float64(self) -> KLBlock:
         """The same block for evaluation: the data as they are, the arithmetic in float64."""
