@@ -25,7 +25,6 @@ types: $(VENV)/.tools
 	$(BIN)/mypy
 
 bench: $(VENV)/.tools
-	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/transform.py

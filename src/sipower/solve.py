@@ -131,15 +131,17 @@ class _Trace:
 
     problem: Solvable
     clock: _Clock
-    every_round: bool
+    schedule: str
     records: list[Record] = field(default_factory=list)
     spent: float = 0.0
 
     def is_due(self, state: State) -> bool:
-        if self.every_round or not self.records:
+        if self.schedule == "every" or not self.records:
             return True
         cost = self.problem.evaluation_passes
-        affordable = self.spent + cost <= EVALUATION_SHARE * state.passes
+        affordable = (
+            self.schedule == "early" or self.spent + cost <= EVALUATION_SHARE * state.passes
+        )
         return affordable and state.passes >= GROWTH * self.records[-1].passes
 
     def evaluate(self, state: State) -> Record:
@@ -167,7 +169,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     stop: Stop | None = None,
     seed: int = 0,
     on_round: Callable[[Record], object] | None = None,
-    trace: Literal["growing", "every"] = "growing",
+    trace: Literal["growing", "early", "every"] = "growing",
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
 ) -> Result[S]:
@@ -188,7 +190,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         Called with a `Record` after every round; a true answer stops the run.
     trace
         When to evaluate objective and residual, off the clock: on a growing schedule that takes at
-        most a tenth of the passes, or after every round.
+        most a tenth of the passes, on the same from the first round on, or after every round.
     checkpoint, checkpoint_every
         File that receives the state at least every so many seconds. If it exists the run goes on
         from it, to the same bits; one of another run is refused.
@@ -214,14 +216,14 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     ('converged', True)
     """
     stop = Stop() if stop is None else stop
-    if trace not in ("growing", "every"):
-        raise ValueError(f"trace is {trace!r}, expected 'growing' or 'every'.")
+    if trace not in ("growing", "early", "every"):
+        raise ValueError(f"trace is {trace!r}, expected 'growing', 'early' or 'every'.")
     clock = _Clock()
     state = solver.init(problem, x0, operator.index(seed))
     run = f"{solver!r} on {problem!r}"
     if checkpoint is not None:
         state = load_state(checkpoint, state, run)
-    notes = _Trace(problem, clock, trace == "every")
+    notes = _Trace(problem, clock, trace)
     saved = clock.wall()
     try:
         status = _status_at_start(notes.evaluate(state), stop, state, clock)

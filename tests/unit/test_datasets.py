@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The data sets are what they claim to be, and say clearly what is missing."""
 
+import gzip
 import inspect
 import os
 import re
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import sparse, spatial
 from sklearn import decomposition
 
-from sipower.datasets import Corpus, docstrings, load
+from sipower.datasets import CATALOGUE, Corpus, docstrings, load, vocabulary, without_rare
+from sipower.datasets.originals import read_docword
 
 NAMES = ("kos", "nips", "mitf", "wt")
 needs_data = pytest.mark.skipif(
@@ -106,7 +109,7 @@ def test_missing_folder_names_file_owner_and_variable(
     name: str, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SIPOWER_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=rf"{name}\.npz.*{owner}.*SIPOWER_DATA"):
+    with pytest.raises(FileNotFoundError, match=rf"{name} is missing.*{owner}.*SIPOWER_DATA"):
         load(name)
 
 
@@ -163,3 +166,101 @@ def test_real_images(name: str, shape: tuple[int, int]) -> None:
     assert isinstance(pixels, np.ndarray)
     assert pixels.dtype == np.uint8
     assert pixels.shape == shape
+
+
+# ---- the owners' formats -------------------------------------------------------------------------
+
+
+def write_docword(file: Path, V: np.ndarray, lines: list[str] | None = None) -> None:
+    triples = [f"{i + 1} {j + 1} {V[i, j]}" for i, j in np.argwhere(V)]
+    text = "\n".join([*map(str, V.shape), str(len(triples)), *(lines or triples)]) + "\n"
+    file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
+
+
+@pytest.mark.parametrize("ending", ["txt", "txt.gz"])
+def test_bags_of_words_are_read_as_uci_offers_them(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    V = np.array([[0, 2, 0, 0], [0, 0, 0, 0], [7, 1, 5, 0]], dtype=np.int32)
+    write_docword(tmp_path / f"docword.kos.{ending}", V)
+    (tmp_path / "vocab.kos.txt").write_text("a\nb\nc\nd\n")
+    monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    loaded = load("kos")
+    assert isinstance(loaded, sparse.csr_array)
+    assert loaded.dtype == np.int32
+    np.testing.assert_array_equal(loaded.toarray(), V)
+    assert vocabulary("kos") == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1 2 2", "3 1 7"], "promises 4 counts and has 2"),
+        (["1 2 2", "3 1 7", "3 2 1", "3 5 5"], "outside 3 x 4"),
+        (["1 2 2", "3 1 7", "3 2 1", "3 3 -5"], "negative"),
+        (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "no bag of words"),
+    ],
+)
+def test_broken_bags_of_words_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "docword.kos.txt"
+    write_docword(file, np.array([[0, 2, 0, 0], [0, 0, 0, 0], [7, 1, 5, 0]]), lines)
+    with pytest.raises(ValueError, match=f"{re.escape(str(file))}.*{message}"):
+        read_docword(file)
+
+
+def test_images_are_read_as_pillow_writes_and_greys_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    faces = [rng.integers(0, 256, (19, 19), dtype=np.uint8) for _ in range(4)]
+    frames = [rng.integers(0, 256, (12, 17, 3), dtype=np.uint8) for _ in range(3)]
+    (tmp_path / "train" / "face").mkdir(parents=True)
+    for number, face in enumerate(faces):
+        Image.fromarray(face).save(tmp_path / "train" / "face" / f"face{number:05}.pgm")
+    for number, frame in enumerate(frames):
+        Image.fromarray(frame).save(tmp_path / f"b{number:05}.bmp")
+    monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    np.testing.assert_array_equal(load("mitf"), np.stack([f.ravel() for f in faces], axis=1))
+    grey = [np.asarray(Image.fromarray(frame).convert("L")).ravel() for frame in frames]
+    np.testing.assert_array_equal(load("wt"), np.stack(grey, axis=1))
+    Image.fromarray(faces[0][:5]).save(tmp_path / "train" / "face" / "face00004.pgm")
+    with pytest.raises(ValueError, match=r"face00004\.pgm is an image of \(5, 19\)"):
+        load("mitf")
+    (tmp_path / "b00001.bmp").write_bytes((tmp_path / "b00001.bmp").read_bytes()[:300])
+    with pytest.raises(ValueError, match=r"b00001\.bmp: a BMP image that is torn"):
+        load("wt")
+
+
+# ---- what the catalogue says ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pois1", "pois2", "pois3"])
+def test_drawn_counts_have_the_share_and_the_mean_of_the_catalogue(name: str) -> None:
+    V, entry = load(name), CATALOGUE[name]
+    cells = V.shape[0] * V.shape[1]
+    share = entry.nonzeros / cells
+    nonzeros = np.count_nonzero(V) if isinstance(V, np.ndarray) else V.nnz
+    assert V.shape == entry.shape
+    assert abs(nonzeros - entry.nonzeros) <= 5 * np.sqrt(cells * share * (1 - share))
+    mean = -np.log1p(-share)
+    assert abs(V.sum() - cells * mean) <= 5 * np.sqrt(cells * mean)
+
+
+@needs_data
+@pytest.mark.parametrize("name", NAMES)
+def test_the_catalogue_is_true(name: str) -> None:
+    V, entry = load(name), CATALOGUE[name]
+    assert V.shape == entry.shape
+    assert (V.nnz if sparse.issparse(V) else np.count_nonzero(V)) == entry.nonzeros
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "shape", "nonzeros"), [("kos", (3429, 4046), 320_073), ("nips", (1491, 7824), 711_945)]
+)
+def test_the_papers_preprocessing(name: str, shape: tuple[int, int], nonzeros: int) -> None:
+    V = load(name)
+    kept, rows, columns = without_rare(V)
+    assert (kept.shape, kept.nnz) == (shape, nonzeros)
+    assert (V[rows][:, columns] != kept).nnz == 0
+    assert min(kept.sum(axis=0).min(), kept.sum(axis=1).min()) >= 20

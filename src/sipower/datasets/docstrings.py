@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real count matrices to try the library on: one read from installed sources, four from files."""
+"""A corpus that every installation has: the docstrings of numpy, scipy and scikit-learn."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,19 +15,9 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
-from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Corpus", "docstrings", "load"]
-
-_FOLDER_VARIABLE = "SIPOWER_DATA"
-_OWNERS = {
-    "kos": 'UCI Machine Learning Repository, "Bag of Words"',
-    "nips": 'UCI Machine Learning Repository, "Bag of Words"',
-    "mitf": "CBCL Face Database #1 of MIT",
-    "wt": 'Wallflower test images of Microsoft Research, "WavingTrees"',
-}
-_SPARSE = ("kos", "nips")
+__all__ = ["Corpus", "docstrings"]
 
 # Tests, copies of other projects and build tools say little about the library they lie in.
 _SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
@@ -81,57 +70,6 @@ def docstrings() -> Corpus:
     counts = sparse.csr_array(vectorizer.fit_transform(texts.values()))
     counts.sum_duplicates()
     return Corpus(counts, tuple(texts), tuple(vectorizer.get_feature_names_out().tolist()))
-
-
-def load(name: str) -> NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]:
-    """Read one of the four data sets that are not ours to distribute.
-
-    Parameters
-    ----------
-    name : {"kos", "nips", "mitf", "wt"}
-        ``"kos"`` and ``"nips"`` are documents by words, ``"mitf"`` is pixels by faces and
-        ``"wt"`` pixels by video frames.
-
-    Returns
-    -------
-    scipy.sparse.csr_array or numpy.ndarray
-        Counts (int32) for the texts, grey values (uint8) for the images; no row or column is
-        left out.
-
-    Raises
-    ------
-    ValueError
-        When there is no data set of this name.
-    FileNotFoundError
-        When the file is not there; the message says where its owner offers the data.
-
-    Notes
-    -----
-    The environment variable ``SIPOWER_DATA`` names the folder. It holds ``kos.npz`` and
-    ``nips.npz``, written by `scipy.sparse.save_npz`, and ``mitf.npz`` and ``wt.npz``, written by
-    `numpy.savez_compressed` with the one array ``V``. Line ``n`` of ``vocab.kos.txt`` and
-    ``vocab.nips.txt`` is the word of column ``n - 1``.
-    """
-    file = _file(name)
-    if name in _SPARSE:
-        return sparse.csr_array(sparse.load_npz(file))
-    with np.load(file) as archive:
-        pixels: NDArray[np.uint8] = archive["V"]
-    return pixels
-
-
-def _file(name: str) -> Path:
-    if name not in _OWNERS:
-        raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(_OWNERS)}")
-    folder = os.environ.get(_FOLDER_VARIABLE)
-    if folder and (file := Path(folder, f"{name}.npz")).is_file():
-        return file
-    place = f"the folder {folder}" if folder else "a folder"
-    raise FileNotFoundError(
-        f"{name}.npz is missing: get the data from its owner ({_OWNERS[name]}), save it in the "
-        f"format that sipower.datasets.load describes, and put it into {place} that the "
-        f"environment variable {_FOLDER_VARIABLE} names"
-    )
 
 
 def _texts() -> dict[str, str]:

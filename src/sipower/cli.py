@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `sipower`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from sipower.datasets import CATALOGUE, is_present
+from sipower.experiments import BUDGETS, EXPERIMENTS, write
+from sipower.experiments import reproduce as do_runs
+from sipower.experiments import table1 as table_of_facts
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+console, errors = Console(), Console(stderr=True)
+BAD_INPUT, INTERRUPTED = 2, 3  # exit codes
+
+What = Enum("What", {name: name for name in (*EXPERIMENTS, "all")})  # type: ignore[misc]
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Say in one sentence what went wrong, and leave with the code for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        errors.print("Interrupted; what is finished is saved, the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
+    except (ValueError, OSError) as problem:
+        errors.print(f"sipower: {problem}", highlight=False, soft_wrap=True, markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+@app.callback()
+def sipower() -> None:
+    """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets with the paper's Table 1 beside the facts."""
+    table = Table("name", "here", "rows x columns", "nonzeros", "the paper's Table 1")
+    for name, entry in CATALOGUE.items():
+        shape = f"{entry.shape[0]:,} x {entry.shape[1]:,}" if entry.shape else "by versions"
+        nonzeros = f"{entry.nonzeros:,}" if entry.nonzeros else "–"
+        printed = "–"
+        if entry.printed:
+            n, m, nnz, sparsity = entry.printed
+            printed = f"{n:,} x {m:,}, {nnz:,}, {sparsity:g}"
+        where = "yes" if is_present(name) else f"no: {entry.owner}"
+        table.add_row(name, where, shape, nonzeros, printed)
+    console.print(table)
+    for name, entry in CATALOGUE.items():
+        if entry.remark:
+            console.print(f"{name}: {entry.remark}.", highlight=False)
+    console.print("Files are looked for in the folder that SIPOWER_DATA names; see `load`.")
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        What, typer.Argument(help="Which of the paper's experiments.")
+    ] = What.all,  # type: ignore[attr-defined]
+    quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,
+    standard: Annotated[bool, typer.Option("--standard", help="At most 2.5 hours.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The paper's protocol: days.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder of table, figures and page.")] = Path(
+        "reproduction"
+    ),
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
+) -> None:
+    """Run the paper's experiments again; an interrupted session goes on where it stopped."""
+    chosen = [
+        name for name, on in {"quick": quick, "standard": standard, "full": full}.items() if on
+    ]
+    if len(chosen) > 1:
+        raise typer.BadParameter("choose one of --quick, --standard and --full")
+    budget = BUDGETS[chosen[0] if chosen else "quick"]
+    names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
+    out.mkdir(parents=True, exist_ok=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    off = not console.is_terminal
+    with reported(), Progress(*columns, console=console, disable=off) as progress:
+        bar = progress.add_task("planning", total=None)
+
+        def show(row: dict[str, Any], left: int, seconds: float) -> None:
+            ready = progress.tasks[0].completed + 1
+            what = f"{row['experiment']} {row['dataset']} {row['method']} {row['seed']}"
+            text = f"{what}: {row['status']}; about {seconds / 60:.0f} min left"
+            progress.update(bar, description=text, completed=ready, total=ready + left)
+            if not console.is_terminal:
+                console.print(f"{text}, {left} runs", highlight=False)
+
+        rows = do_runs(names, budget, out / "runs.jsonl", jobs=jobs, on_row=show)
+    if "table1" in names:
+        console.print(table_of_facts(), highlight=False, soft_wrap=True)
+    for file in write(rows, out):
+        console.print(f"wrote {file}", highlight=False)
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Count matrices to try the library on: the paper's seven, and one read from installed sources."""
+
+from sipower.datasets.catalogue import CATALOGUE, Entry, is_present, load, vocabulary, without_rare
+from sipower.datasets.docstrings import Corpus, docstrings
+from sipower.datasets.synthetic import poisson
+
+__all__ = [
+    "CATALOGUE",
+    "Corpus",
+    "Entry",
+    "docstrings",
+    "is_present",
+    "load",
+    "poisson",
+    "vocabulary",
+    "without_rare",
+]

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's data sets by name: what its Table 1 says of them, what is true, and how to load them.
+
+Four are their owners' and are read from the folder that the environment variable `SIPOWER_DATA`
+names, as the owners offer them or as prepared arrays. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sipower.datasets.docstrings import docstrings
+from sipower.datasets.originals import read_bmp, read_docword, read_images, read_pgm
+from sipower.datasets.synthetic import poisson
+
+__all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
+
+FOLDER = "SIPOWER_DATA"
+Counts = NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Parameters
+    ----------
+    what
+        Rows by columns, in words.
+    shape, nonzeros
+        Of the whole data, empty rows and columns included; nonzeros of drawn data as expected.
+    printed
+        Samples, features, nonzeros and sparsity of the paper's Table 1.
+    remark
+        Where the table and the data differ.
+    owner, files
+        Who offers the data, and as which files below the folder.
+    """
+
+    what: str
+    shape: tuple[int, int] | None = None
+    nonzeros: int | None = None
+    printed: tuple[int, int, int, float] | None = None
+    remark: str = ""
+    owner: str = ""
+    files: str = ""
+
+    @property
+    def zeros(self) -> float | None:
+        """Share of zeros."""
+        if self.shape is None or self.nonzeros is None:
+            return None
+        return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
+
+
+_UCI = 'UCI Machine Learning Repository, "Bag of Words"'
+_SHARE = "the table's sparsity is the share of nonzeros here, of zeros for the real sets"
+CATALOGUE: dict[str, Entry] = {
+    "kos": Entry(
+        "documents x words of a political blog",
+        (3430, 6906),
+        353_160,
+        (3430, 6906, 950_000, 0.960),
+        "nonzeros and sparsity of KOS and NIPS are swapped; rare rows and columns are not removed",
+        _UCI,
+        "docword.kos.txt.gz",
+    ),
+    "nips": Entry(
+        "papers x words of a conference",
+        (1500, 12419),
+        746_316,
+        (1500, 12419, 280_000, 0.985),
+        "nonzeros and sparsity of KOS and NIPS are swapped; rare rows and columns are not removed",
+        _UCI,
+        "docword.nips.txt.gz",
+    ),
+    "mitf": Entry(
+        "pixels x faces",
+        (361, 2429),
+        876_834,
+        (361, 2429, 877_000, 0.0),
+        "the samples are 2,429 faces of 361 pixels",
+        "CBCL Face Database #1 of MIT",
+        "**/face[0-9]*.pgm",
+    ),
+    "wt": Entry(
+        "pixels x frames of a video",
+        (19200, 287),
+        5_510_361,
+        (287, 19200, 5_510_000, 0.0),
+        "",
+        'Wallflower test images of Microsoft Research, "WavingTrees"',
+        "**/b[0-9][0-9][0-9][0-9][0-9].bmp",
+    ),
+    "pois1": Entry(
+        "independent counts", (1000, 1000), 900_000, (1000, 1000, 900_000, 0.90), _SHARE
+    ),
+    "pois2": Entry(
+        "independent counts", (3000, 3000), 900_000, (3000, 3000, 900_000, 0.10), _SHARE
+    ),
+    "pois3": Entry(
+        "independent counts",
+        (9000, 9000),
+        810_000,
+        (9000, 9000, 900_000, 0.01),
+        f"0.01 of 81 million is 810,000; {_SHARE}",
+    ),
+    "docstrings": Entry("docstrings x words of numpy, scipy and scikit-learn"),
+}
+_DRAWN = {"pois1": (1000, 0.9), "pois2": (3000, 0.1), "pois3": (9000, 0.01)}
+
+
+def load(name: str) -> Counts:
+    """Read or draw one of the data sets of `CATALOGUE`.
+
+    Parameters
+    ----------
+    name : {"kos", "nips", "mitf", "wt", "pois1", "pois2", "pois3", "docstrings"}
+        ``"kos"`` and ``"nips"`` are documents by words, ``"mitf"`` is pixels by faces and
+        ``"wt"`` pixels by video frames.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or numpy.ndarray
+        Counts (int32); grey values (uint8) for the images, and uint8 for the dense ``"pois1"``.
+        No row or column is left out.
+
+    Raises
+    ------
+    ValueError
+        When there is no data set of this name, or a file is broken.
+    FileNotFoundError
+        When the file is not there; the message says where its owner offers the data.
+
+    Notes
+    -----
+    The environment variable ``SIPOWER_DATA`` names the folder of the first four. It holds the
+    owners' files, ``docword.kos.txt`` and ``docword.nips.txt`` (or .gz), the training faces
+    ``face00001.pgm`` … and the frames ``b00000.bmp`` … in any folder below; or prepared arrays:
+    ``kos.npz`` and ``nips.npz``, written by `scipy.sparse.save_npz`, and ``mitf.npz`` and
+    ``wt.npz``, written by `numpy.savez_compressed` with the one array ``V``.
+    """
+    if name not in CATALOGUE:
+        raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(CATALOGUE)}")
+    if name == "docstrings":
+        return docstrings().counts
+    if name in _DRAWN:
+        n, share = _DRAWN[name]
+        V = poisson(n, n, share, seed=1)
+        return V.toarray().astype(np.uint8) if name == "pois1" else V
+    return _from_folder(name)
+
+
+def is_present(name: str) -> bool:
+    """Whether `load` finds the files of a data set; those without files are always present."""
+    entry, folder = CATALOGUE[name], os.environ.get(FOLDER)
+    if not entry.files:
+        return True
+    names = (f"{name}.npz", entry.files, entry.files.removesuffix(".gz"))
+    return folder is not None and any(next(Path(folder).glob(n), None) for n in names)
+
+
+def vocabulary(name: str) -> tuple[str, ...]:
+    """Words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
+
+    Line n of ``vocab.kos.txt`` or ``vocab.nips.txt`` in the folder is the word of column n - 1.
+    """
+    if name == "docstrings":
+        return docstrings().words
+    if name not in ("kos", "nips"):
+        raise ValueError(f"{name!r} has no words: choose kos, nips or docstrings")
+    file = _folder(name) / f"vocab.{name}.txt"
+    if not file.is_file():
+        raise _missing(name)
+    return tuple(file.read_text(encoding="utf-8").split())
+
+
+def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
+    """Leave out rows and columns whose sums are below `least`, again and again until none is.
+
+    Returns
+    -------
+    V, rows, columns
+        What is left, and the positions in the given V of its rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower.datasets import without_rare
+    >>> V, rows, columns = without_rare(np.array([[30, 0, 25], [1, 2, 3], [0, 19, 40]]))
+    >>> V.tolist(), rows.tolist(), columns.tolist()
+    ([[30, 25], [0, 40]], [0, 2], [0, 2])
+    """
+    rows, columns = (np.arange(size) for size in V.shape)
+    while True:
+        kept = np.asarray(V.sum(axis=1)).ravel() >= least
+        rows, V = rows[kept], V[kept]
+        stays = np.asarray(V.sum(axis=0)).ravel() >= least
+        columns, V = columns[stays], V[:, stays]
+        if kept.all() and stays.all():
+            return V, rows, columns
+
+
+def _from_folder(name: str) -> Counts:
+    folder = _folder(name)
+    prepared = folder / f"{name}.npz"
+    if prepared.is_file():
+        if name in ("kos", "nips"):
+            return sparse.csr_array(sparse.load_npz(prepared))
+        with np.load(prepared) as archive:
+            pixels: NDArray[np.uint8] = archive["V"]
+        return pixels
+    if name in ("kos", "nips"):
+        for file in (folder / f"docword.{name}.txt", folder / f"docword.{name}.txt.gz"):
+            if file.is_file():
+                return read_docword(file)
+        raise _missing(name)
+    readers: dict[str, Callable[[bytes], NDArray[np.uint8]]] = {"mitf": read_pgm, "wt": read_bmp}
+    files = sorted(folder.glob(CATALOGUE[name].files), key=lambda file: file.name)
+    if not files:
+        raise _missing(name)
+    return read_images(files, readers[name])
+
+
+def _folder(name: str) -> Path:
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        raise _missing(name)
+    return Path(folder)
+
+
+def _missing(name: str) -> FileNotFoundError:
+    entry, folder = CATALOGUE[name], os.environ.get(FOLDER)
+    place = f"the folder {folder}" if folder else "a folder"
+    return FileNotFoundError(
+        f"{name} is missing: get {entry.files.removeprefix('**/')} or {name}.npz from its owner "
+        f"({entry.owner}) and put it into {place} that the environment variable {FOLDER} names"
+    )

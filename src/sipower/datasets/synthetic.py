@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts drawn at random."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["poisson"]
+
+_ROWS_AT_A_TIME = 500
+
+
+def poisson(
+    n: int, m: int, share: float, seed: int = 0
+) -> sparse.csr_array[np.int32, tuple[int, int]]:
+    """Draw independent Poisson(−log(1 − share)) counts: that share of them is positive.
+
+    Parameters
+    ----------
+    n, m
+        Rows and columns.
+    share
+        Expected share of nonzeros, between 0 and 1.
+    seed
+        Same seed, same counts.
+
+    Examples
+    --------
+    >>> from sipower.datasets import poisson
+    >>> V = poisson(300, 200, 0.1)
+    >>> bool(abs(V.nnz / 60_000 - 0.1) < 0.01)
+    True
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share is {share}, expected a number between 0 and 1.")
+    rng, mean = np.random.default_rng(seed), -np.log1p(-share)
+    starts = range(0, n, _ROWS_AT_A_TIME)
+    parts = [rng.poisson(mean, (min(_ROWS_AT_A_TIME, n - at), m)) for at in starts]
+    return sparse.csr_array(sparse.vstack([sparse.csr_array(p.astype(np.int32)) for p in parts]))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The paper's protocol as lists of runs, for several budgets of time.
+
+A plan is a function of the budget and of the rows that are there: the winners of the grid are
+planned once all of its runs are in the table. So an interrupted session goes on where it stopped.
+
+K = 20; all runs of a seed start from the same factors, 5 multiplicative rounds from Uniform(0, 1).
+On dense data S-SCI-PI samples vectors of the longer dimension, on sparse data elements in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from sipower.datasets.catalogue import is_present
+from sipower.experiments.methods import METHODS
+from sipower.experiments.table import Row, Run
+
+__all__ = ["BUDGETS", "EXPERIMENTS", "Budget", "plan", "winner"]
+
+EXPERIMENTS = ("table1", "nmf", "subproblem", "robustness", "sampling", "synthetic")
+REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
+DENSE = ("wt", "mitf", "pois1")
+IN_SUBPROBLEMS = ("s-sci-pi", "f-sci-pi", "mu", "ccd", "scd", "pgd", "newton")
+SCHEMES = ("vectors", "stratified", "weighted", "elements")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is run.
+
+    Parameters
+    ----------
+    replicates, others
+        Seeds of the paper's methods, and of those it does not have.
+    seconds
+        Of a run on NIPS and WT, and of one on the other sets.
+    grid
+        Values of s/n, m and η, and the largest m s/n that is tried.
+    grid_seconds, grid_replicates
+        Of a run of the grid, and its seeds.
+    pairs
+        (s/n, m) of the boxplots.
+    side_seconds, side_replicates
+        Of a run on a subproblem or on drawn data, and its seeds.
+    """
+
+    replicates: int
+    others: int
+    seconds: tuple[float, float]
+    grid: tuple[tuple[float, ...], tuple[int, ...], tuple[float, ...], float]
+    grid_seconds: float
+    grid_replicates: int = 1
+    pairs: tuple[tuple[float, int], ...] = ()
+    side_seconds: float = 5.0
+    side_replicates: int = 5
+    datasets: tuple[str, ...] = field(default=REAL + DRAWN)
+
+    def points(self) -> list[tuple[float, int, float]]:
+        """All (s/n, m, η) of the grid."""
+        batches, epochs, steps, most = self.grid
+        return [p for p in product(batches, epochs, steps) if p[0] * p[1] <= most]
+
+
+PAIRS = ((0.001, 100), (0.001, 1000), (0.01, 10), (0.01, 100), (0.1, 10), (0.1, 100))
+BUDGETS = {
+    "quick": Budget(
+        2, 1, (4, 2), ((0.01, 0.1), (10, 100), (0.1, 1.0), 5), 1.5, 1, PAIRS[2:5], 1.5, 1
+    ),
+    "standard": Budget(
+        10, 5, (30, 15), ((1e-4, 1e-3, 0.01, 0.1), (10, 100, 1000), (0.01, 0.1, 1.0), 20),
+        10, 1, PAIRS, 4, 5,
+    ),
+    "full": Budget(
+        10, 10, (60, 60), ((1e-4, 1e-3, 0.01, 0.1, 1), (10, 100, 1000), (0.01, 0.1, 1.0), 1e9),
+        30, 10, PAIRS, 30, 10,
+    ),
+}  # fmt: skip
+
+
+def plan(experiment: str, budget: Budget, rows: list[Row]) -> list[Run]:
+    """The runs of an experiment that are known so far, finished ones included."""
+    makers = {
+        "nmf": _nmf,
+        "subproblem": _subproblem,
+        "robustness": _robustness,
+        "sampling": _sampling,
+        "synthetic": _synthetic,
+    }
+    return list(makers[experiment](budget, rows)) if experiment in makers else []
+
+
+def _nmf(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+    for dataset in _real(budget):
+        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+    for seed, dataset in product(range(budget.replicates), _real(budget)):
+        yield from _compared("nmf", dataset, seed, budget, rows)
+    for seed, dataset in product(range(max(1, budget.others // 2)), _real(budget)):
+        yield Run("nmf", dataset, "reference", (), seed, 4 * _seconds(dataset, budget))
+
+
+def _synthetic(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+    drawn = [name for name in budget.datasets if name in DRAWN]
+    for dataset in drawn:
+        yield from _grid("grid", dataset, budget, budget.side_seconds / 2)
+    for seed, dataset in product(range(budget.side_replicates), drawn):
+        yield from _compared("synthetic", dataset, seed, budget, rows)
+
+
+def _compared(
+    experiment: str, dataset: str, seed: int, budget: Budget, rows: list[Row]
+) -> Iterator[Run]:
+    """All methods on one set from one start."""
+    seconds = _seconds(dataset, budget)
+    for name in list(METHODS)[: list(METHODS).index("newton")]:
+        if not METHODS[name].of_paper and seed >= budget.others:
+            continue
+        params = winner("grid", dataset, budget, rows) if name == "s-sci-pi" else ()
+        if params is not None:
+            yield Run(experiment, dataset, name, params, seed, seconds)
+
+
+def _subproblem(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+    for dataset in _real(budget):
+        yield from _grid("subproblem grid", dataset, budget, budget.side_seconds / 2)
+    for seed, dataset in product(range(budget.side_replicates), _real(budget)):
+        yield Run("subproblem", dataset, "exact", (), seed, 0.0)
+        for name in IN_SUBPROBLEMS:
+            best = winner("subproblem grid", dataset, budget, rows) if name == "s-sci-pi" else ()
+            if best is not None:
+                yield Run("subproblem", dataset, name, best, seed, budget.side_seconds)
+
+
+def _robustness(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+    """Boxplots on NIPS and WT: for each pair the best η of the grid."""
+    wanted = [name for name in _real(budget) if name in ("wt", "nips", "docstrings")]
+    for dataset in wanted:
+        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+    for seed, dataset, pair in product(range(budget.replicates), wanted, budget.pairs):
+        best = winner("grid", dataset, budget, rows, pair)
+        if best is not None:
+            yield Run("robustness", dataset, "s-sci-pi", best, seed, _seconds(dataset, budget))
+    for seed, dataset in product(range(budget.replicates), wanted):
+        for name in ("f-sci-pi", "mu"):
+            yield Run("nmf", dataset, name, (), seed, _seconds(dataset, budget))
+
+
+def _sampling(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+    """Four schemes, one or both dimensions, no threshold, and no variance reduction."""
+    wanted = [name for name in _real(budget) if name in ("wt", "kos", "docstrings")]
+    for dataset in wanted:
+        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+    for seed, dataset in product(range(max(1, budget.others // 2 + 1)), wanted):
+        best = winner("grid", dataset, budget, rows)
+        if best is None:
+            continue
+        run = seed, budget.grid_seconds
+        tuned = dict(best)
+        for scheme, sides in product(SCHEMES, ("both", "long")):
+            params = tuned | {"scheme": scheme, "sides": sides}
+            yield Run("sampling", dataset, "s-sci-pi", _sorted(params), *run)
+        yield Run("sampling", dataset, "s-sci-pi", _sorted(tuned | {"threshold": 0.0}), *run)
+        plain = {name: tuned[name] for name in ("batch", "epoch", "scheme", "step")}
+        yield Run("sampling", dataset, "vanilla", _sorted(plain), *run)
+
+
+def _grid(experiment: str, dataset: str, budget: Budget, seconds: float) -> Iterator[Run]:
+    for seed, point in product(range(budget.grid_replicates), budget.points()):
+        yield Run(experiment, dataset, "s-sci-pi", _s_sci_pi(dataset, *point), seed, seconds)
+
+
+def _s_sci_pi(dataset: str, batch: float, epoch: int, step: float) -> tuple[tuple[str, Any], ...]:
+    """The paper's S-SCI-PI: no item is too short to be sampled."""
+    dense = dataset in DENSE
+    how = {"scheme": "vectors" if dense else "elements", "sides": "long" if dense else "both"}
+    return _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **how})
+
+
+def winner(
+    experiment: str,
+    dataset: str,
+    budget: Budget,
+    rows: list[Row],
+    pair: tuple[float, int] | None = None,
+) -> tuple[tuple[str, Any], ...] | None:
+    """The grid's parameters of lowest last objective (of one pair, if given), once all are in."""
+    found: dict[tuple[tuple[str, Any], ...], list[float]] = {}
+    for row in rows:
+        if (row["experiment"], row["dataset"]) == (experiment, dataset):
+            last = row["objective"][-1]
+            bad = row["status"] == "not_finite"
+            found.setdefault(_sorted(row["params"]), []).append(float("inf") if bad else last)
+    points = [_s_sci_pi(dataset, *p) for p in budget.points() if pair is None or p[:2] == pair]
+    if not points or any(len(found.get(p, ())) < budget.grid_replicates for p in points):
+        return None
+    return min(points, key=lambda point: sum(found[point]))
+
+
+def _real(budget: Budget) -> list[str]:
+    """The real sets that are here; the corpus that is everywhere where none is."""
+    return [n for n in budget.datasets if n in REAL and is_present(n)] or ["docstrings"]
+
+
+def _seconds(dataset: str, budget: Budget) -> float:
+    if dataset in DRAWN:
+        return budget.side_seconds
+    return budget.seconds[0 if dataset in ("wt", "nips") else 1]
+
+
+def _sorted(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(params.items()))
