@@ -37,12 +37,12 @@ class Guarded:
     def init(self, problem: Any, x0: Any, seed: int) -> Any:
         """State before the first round, its objective known."""
         state = self.solver.init(problem, x0, seed)
-        return replace(state, value=problem.value(state.x))
+        return replace(state, value=_look(problem, state.x))
 
     def advance(self, problem: Any, state: Any) -> Any:
         """One round that never makes the objective worse."""
         if math.isnan(state.value):  # a state that an unguarded run has left
-            state = replace(state, value=problem.value(state.x))
+            state = replace(state, value=_look(problem, state.x))
         noise = problem.rounding(state.value)
         tried = self._tried(problem, self.solver, state)
         gain, step = self._gain(problem, state, tried), state.step * self.shrink
@@ -59,10 +59,15 @@ class Guarded:
 
     def _tried(self, problem: Any, solver: Any, state: Any) -> Any:
         new = solver.advance(problem, state)
-        value = problem.value(new.x) if problem.is_finite(new.x) else math.nan
+        value = _look(problem, new.x) if problem.is_finite(new.x) else math.nan
         return replace(new, value=value, passes=new.passes + problem.value_passes)
 
     def _gain(self, problem: Any, old: Any, new: Any) -> float:
         if not math.isfinite(new.value):
             return -math.inf
         return float(new.value - old.value if problem.maximise else old.value - new.value)
+
+
+def _look(problem: Any, x: Any) -> float:
+    """The objective to rounding, from problems that have it sooner than the value itself."""
+    return float(getattr(problem, "quick_value", problem.value)(x))
