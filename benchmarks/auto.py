@@ -8,7 +8,8 @@
 One thread, float32, the same start for all, solvers in turns. The level of a run is
 (D − Dinf)/(D0 − Dinf), Dinf its own last value: a run ends after `cap` seconds, or when the second
 half of its time has brought less than a ten-thousandth of the drop (late: a hundred-thousandth).
-Time is the solver's own.
+Time is the solver's own. Curves are appended to benchmarks/results, the ratios are those of the
+whole file; so several processes may share the work.
 """
 
 from __future__ import annotations
@@ -113,9 +114,9 @@ def time_to(curve: list[tuple[float, float]], level: float) -> float:
 
 
 def race(
-    sets: list[str], solvers: dict[str, Any], seeds: range, until: tuple[float, float]
-) -> list[dict[str, Any]]:
-    rows = []
+    file: Path, sets: list[str], solvers: dict[str, Any], seeds: range, until: tuple[float, float]
+) -> None:
+    """Append the curves of all runs to the file."""
     for name in sets:
         make, rank = PROBLEMS[name]
         V = without_empty(make())
@@ -123,9 +124,10 @@ def race(
         for seed in seeds:
             start = common_start(V, seed, rank)
             for solver, curve in curves(problem, start, solvers, until, seed).items():
-                rows.append({"set": name, "seed": seed, "solver": solver, "curve": curve})
+                row = {"set": name, "seed": seed, "solver": solver, "curve": curve}
+                with file.open("a") as table:
+                    table.write(json.dumps(row) + "\n")
         print(name, "done", flush=True)
-    return rows
 
 
 def ratios(rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[str, ...]) -> None:
@@ -194,10 +196,10 @@ def main() -> None:
         solvers = {"auto": Auto(), "ccd ahead": Extrapolated(CCD())}
         sets, levels, rivals = list(PAPER), (1e-2, 1e-3), ("ccd ahead",)
     still = 1e-4 if given.what == "compare" else 1e-5
-    rows = race(given.sets or sets, solvers, seeds, (given.cap, still))
-    ratios(rows, levels, rivals)
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (RESULTS / f"{given.what}.jsonl").write_text(text)
+    file = RESULTS / f"{given.what}.jsonl"
+    race(file, given.sets or sets, solvers, seeds, (given.cap, still))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    ratios(list({(r["set"], r["seed"], r["solver"]): r for r in rows}.values()), levels, rivals)
 
 
 if __name__ == "__main__":

@@ -59,15 +59,13 @@ def key_of(row: Row) -> str:
 def append(file: Path, row: Row) -> None:
     """Add one line by one write, safe beside other writers, and on the disk when this returns."""
     line = json.dumps(row, sort_keys=True).encode() + b"\n"
-    handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            line = b"\n" + line  # what a killed process left of its line stays alone
-        os.write(handle, line)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with file.open("ab+", buffering=0) as end:
+        if end.tell():
+            end.seek(-1, os.SEEK_END)
+            if end.read(1) != b"\n":
+                line = b"\n" + line  # what a killed process left of its line stays alone
+        end.write(line)
+        os.fsync(end.fileno())
 
 
 def read(file: Path) -> list[Row]:
