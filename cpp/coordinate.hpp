@@ -18,8 +18,8 @@ template <class T> class Item {
 public:
     Item(const Basis<T>& B, int64_t longest)
         : B_(B), tiles_(padded(longest) * B.k), v_(padded(longest)), z_(padded(longest)),
-          w_(padded(longest)), along_(padded(longest)), weighted_(static_cast<int64_t>(TILE) * B.k),
-          p_(B.width), free_(B.k), h(B.width), g(B.width) {}
+          w_(padded(longest)), along_(padded(longest)), weighted_(static_cast<int64_t>(TILE) * B.k), packed_(static_cast<int64_t>(TILE) * B.k),
+          p_(B.width), diagonal_(B.width), free_(B.k), h(B.width), g(B.width) {}
 
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.indptr[item];
@@ -71,9 +71,10 @@ public:
         return true;
     }
 
-    // g_k = sum_i v_i b_ik / z_i
-    void ratio_sums() {
+    // g_k = sum_i v_i b_ik / z_i, and where asked for second_k = sum_i v_i b_ik^2 / z_i^2
+    void ratio_sums(double* second = nullptr) {
         for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        if (second) square_sums(second);
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> q[TILE / L];
             for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
@@ -197,9 +198,11 @@ public:
     // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
     // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
     // the bound of coordinate_step along p is least at the length s / (kappa + m s). False where the
-    // model sees nothing to gain.
+    // model sees nothing to gain. The Hessian of a long item is that of a sample of its terms, with
+    // the true diagonal; kappa is of all terms, so every step descends.
     bool newton_step(Model& model, const Accuracy& accuracy) {
-        ratio_sums();
+        const int64_t stride = accuracy.terms ? n_ / (accuracy.terms * static_cast<int64_t>(B_.k)) : 1;
+        ratio_sums(stride > 1 ? diagonal_.get() : nullptr);
         int size = 0;
         double mass = 0;
         for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
@@ -212,14 +215,16 @@ public:
             model.h[size] = h[k];
             model.r[size++] = B_.d[k] - g[k];
         }
-        hessian(model, size);
+        hessian(model, size, stride);
+        if (stride > 1) model.fit_diagonal(size, diagonal_.get());
         model.solve(size, accuracy);
         double s = 0;
         for (int a = 0; a < size; ++a) {
             p_[model.index[a]] = model.p[a];
             s -= model.r[a] * model.p[a];
         }
-        const double kappa = model.curvature(size), m = steepest_fall();
+        double kappa;
+        const double m = steepest_fall(&kappa);
         if (!(s > 0) || !(kappa >= 0)) return false;
         const double best = s / (kappa + m * s), length = best < 1 ? best : 1;
         for (int a = 0; a < size; ++a) {
@@ -295,9 +300,35 @@ private:
             }
         });
     }
-    // max_i -(b_i.p)/z_i, and b.p kept for the step
-    double steepest_fall() {
+    void square_sums(double* second) {
+        for (int k = 0; k < B_.k; ++k) second[k] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> u[TILE / L];
+            weights(at, n, u);
+            for (int k = 0; k < B_.k; k += L) {
+                const int count = B_.k - k < L ? B_.k - k : L;
+                Vec<T> part[L] = {};
+                for (int l = 0; l < count; ++l)
+                    for (int t = 0; t < n; t += L) {
+                        const Vec<T> b = load(tile + (k + l) * TILE + t);
+                        part[l] += u[t / L] * b * b;
+                    }
+                const Vec<T> found = sums(part);
+                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(found[l]);
+            }
+        });
+    }
+    // u_i = v_i / z_i^2
+    void weights(int64_t at, int n, Vec<T>* u) const {
+        for (int t = 0; t < n; t += L) {
+            const Vec<T> w = load(w_.get() + at + t);
+            u[t / L] = load(v_.get() + at + t) * w * w;
+        }
+    }
+    // max_i -(b_i.p)/z_i, with b.p kept for the step and kappa = sum_i v_i (b_i.p)^2 / z_i^2
+    double steepest_fall(double* kappa) {
         Vec<T> most = {};
+        *kappa = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> bp[TILE / L] = {};
             for (int k = 0; k < B_.k; ++k) {
@@ -305,25 +336,45 @@ private:
                 const Vec<T> x = spread(static_cast<T>(p_[k]));
                 for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
             }
+            Vec<T> bends = {};
             for (int t = 0; t < n; t += L) {
                 store(along_.get() + at + t, bp[t / L]);
                 const Vec<T> fall = -bp[t / L] * load(w_.get() + at + t);
                 most = fall > most ? fall : most;
+                bends += load(v_.get() + at + t) * fall * fall;
             }
+            *kappa += static_cast<double>(sum(bends));
         });
         return static_cast<double>(largest(most));
     }
+    // visit(tile, u, length): all tiles, or every stride-th vector of terms packed into tiles.
+    template <class Visit> void for_sampled_tiles(int64_t stride, Visit visit) {
+        Vec<T> u[TILE / L];
+        if (stride <= 1) {
+            for_tiles([&](const T* tile, int64_t at, int n) {
+                weights(at, n, u);
+                visit(tile, u, n);
+            });
+            return;
+        }
+        int filled = 0;
+        for (int64_t at = 0; at < n_; at += stride * L) {
+            weights(at, L, u + filled / L);
+            const T* from = from_ + at / TILE * TILE * B_.k + at % TILE;
+            for (int k = 0; k < B_.k; ++k) store(packed_.get() + k * TILE + filled, load(from + k * TILE));
+            filled += L;
+            if (filled == TILE || at + stride * L >= n_) {
+                visit(packed_.get(), u, filled);
+                filled = 0;
+            }
+        }
+    }
     // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
     // columns at a time; rows and columns beyond the last repeat it and are not kept.
-    void hessian(Model& model, int size) {
+    void hessian(Model& model, int size, int64_t stride) {
         model.clear_blocks(size);
         const auto index = [&](int a) { return a < size ? a : size - 1; };
-        for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> u[TILE / L];
-            for (int t = 0; t < n; t += L) {
-                const Vec<T> w = load(w_.get() + at + t);
-                u[t / L] = load(v_.get() + at + t) * w * w;
-            }
+        for_sampled_tiles(stride, [&](const T* tile, const Vec<T>* u, int n) {
             for (int a = 0; a < size; ++a) {
                 const T* from = tile + model.index[a] * TILE;
                 T* to = weighted_.get() + a * TILE;
@@ -356,11 +407,11 @@ private:
     }
 
     const Basis<T>& B_;
-    Buffer<T> tiles_, v_, z_, w_, along_, weighted_;
+    Buffer<T> tiles_, v_, z_, w_, along_, weighted_, packed_;
     std::vector<int32_t> kept_;  // positive terms of a dense item
     const T* from_ = nullptr;
     int64_t n_ = 0;
-    Buffer<double> p_;
+    Buffer<double> p_, diagonal_;
     Buffer<int> free_;  // coordinates that a sweep visits
     int free_count_ = 0;
 

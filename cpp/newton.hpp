@@ -31,12 +31,14 @@ inline bool cholesky_solve(double* H, int n, double* x) {
 
 // How exactly a model is solved: sweeps of coordinate descent, until no coordinate moves by more
 // than `tol` of itself, and whether an active set of exact solutions follows.
+// A Hessian takes so many terms per coordinate (0: all).
 struct Accuracy {
     int sweeps;
     double tol;
     bool polish;
+    int64_t terms;
 };
-constexpr Accuracy EXACT{60, 1e-14, true}, ROUGH{8, 1e-2, false};
+constexpr Accuracy EXACT{60, 1e-14, true, 0}, ROUGH{8, 1e-2, false, 50};
 
 // The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
 class Model {
@@ -85,11 +87,16 @@ public:
         }
     }
 
-    // p.Hp
-    double curvature(int size) const {
-        double sum = 0;
-        for (int a = 0; a < size; ++a) sum += p.get()[a] * (slope(a, size) - r.get()[a]);
-        return sum;
+    // H <- S H S with the diagonal S that makes H_aa = diagonal[index[a]]; positive semidefinite still.
+    void fit_diagonal(int size, const double* diagonal) {
+        for (int a = 0; a < size; ++a) {
+            const double is = H[static_cast<int64_t>(a) * size + a];
+            inverse_[a] = is > 0 ? std::sqrt(diagonal[index[a]] / is) : 0;
+        }
+        for (int a = 0; a < size; ++a) {
+            for (int b = 0; b < a; ++b) H[static_cast<int64_t>(a) * size + b] *= inverse_[a] * inverse_[b];
+            H[static_cast<int64_t>(a) * size + a] = diagonal[index[a]];
+        }
     }
 
     Buffer<double> H, blocks, r, h, p;

@@ -233,6 +233,25 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
     assert near.value <= result.value * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_newton_on_long_items_descends_fast_though_its_hessian_is_sampled(layout, dtype):
+    """Terms far beyond what the Hessian looks at, and a component that its sample never meets."""
+    rng = np.random.default_rng(0)
+    H = rng.dirichlet(np.full(900, 0.3), 3).T + 1e-4
+    H[:, 2] = 0
+    H[[17, 401, 402], 2] = 1.0  # with 900 terms every sixth vector is looked at
+    W = rng.gamma(1.0, 500.0, (4, 3))
+    V = rng.poisson(W @ H.T) + 1.0
+    block = KLBlock(as_matrix(layout(V), dtype=dtype), H)
+    h, values = np.ones((4, 3), dtype), []
+    for t in range(25):
+        h = Newton().update(block, h, TURN._replace(round=t))
+        values.append(block.divergence(h))
+    assert (np.diff(values) <= 8 * np.finfo(dtype).eps * (V.sum() + values[0])).all()
+    assert block.gaps(h).sum() <= (1e-9 if dtype == np.float64 else 1e-5) * V.sum()
+
+
 def test_arguments():
     with pytest.raises(ValueError, match="steps is 0"):
         Newton(steps=0)

@@ -6,7 +6,8 @@
 over the coordinates that are positive or pushed upwards. −v log z is self-concordant along p: with
 s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i the length s/(κ + ms) minimises an upper bound of the
 objective, so every step descends, without a line search. Few coordinates are positive on sparse
-data, and H is formed for those alone. Counted as 2 + K/4 passes, what all of H would cost.
+data, and H is formed for those alone, on items of more than 100 K terms from every so-manieth term
+with the true diagonal (κ is always of all terms). Counted as 2 + K/4 passes, what all of H costs.
 """
 
 from __future__ import annotations
