@@ -75,7 +75,7 @@ def without_empty(V: Any) -> Any:
 def ended(curve: list[tuple[float, float]], cap: float, still: float) -> bool:
     """Whether the cap is reached, or the second half of the time has brought next to nothing."""
     (seconds, value), first = curve[-1], curve[0][1]
-    half = bisect([at for at, _ in curve], seconds / 2) - 1
+    half = bisect(curve, seconds / 2, key=lambda point: point[0]) - 1
     return seconds > cap or (len(curve) > 20 and curve[half][1] - value < still * (first - value))
 
 
@@ -113,6 +113,15 @@ def time_to(curve: list[tuple[float, float]], level: float) -> float:
     return float("inf")
 
 
+def thinned(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The curve with a point for every percent of its time."""
+    kept = curve[:1]
+    for point in curve[1:]:
+        if point[0] >= 1.01 * kept[-1][0]:
+            kept.append(point)
+    return [*kept, curve[-1]]
+
+
 def race(
     file: Path, sets: list[str], solvers: dict[str, Any], seeds: range, until: tuple[float, float]
 ) -> None:
@@ -124,7 +133,7 @@ def race(
         for seed in seeds:
             start = common_start(V, seed, rank)
             for solver, curve in curves(problem, start, solvers, until, seed).items():
-                row = {"set": name, "seed": seed, "solver": solver, "curve": curve}
+                row = {"set": name, "seed": seed, "solver": solver, "curve": thinned(curve)}
                 with file.open("a") as table:
                     table.write(json.dumps(row) + "\n")
         print(name, "done", flush=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from sipower.datasets import CATALOGUE, is_present
-from sipower.experiments import BUDGETS, EXPERIMENTS, write
+from sipower.experiments import BUDGETS, EXPERIMENTS, Budget, write
 from sipower.experiments import reproduce as do_runs
 from sipower.experiments import table1 as table_of_facts
 
@@ -49,16 +50,10 @@ def sipower() -> None:
 @app.command()
 def datasets() -> None:
     """List the data sets with the paper's Table 1 beside the facts."""
-    table = Table("name", "here", "rows x columns", "nonzeros", "the paper's Table 1")
+    table = Table("name", "here", "rows x columns", "nonzeros", "zeros", "the paper's Table 1")
     for name, entry in CATALOGUE.items():
-        shape = f"{entry.shape[0]:,} x {entry.shape[1]:,}" if entry.shape else "by versions"
-        nonzeros = f"{entry.nonzeros:,}" if entry.nonzeros else "–"
-        printed = "–"
-        if entry.printed:
-            n, m, nnz, sparsity = entry.printed
-            printed = f"{n:,} x {m:,}, {nnz:,}, {sparsity:g}"
         where = "yes" if is_present(name) else f"no: {entry.owner}"
-        table.add_row(name, where, shape, nonzeros, printed)
+        table.add_row(name, where, *entry.facts())
     console.print(table)
     for name, entry in CATALOGUE.items():
         if entry.remark:
@@ -85,12 +80,30 @@ def reproduce(
     ]
     if len(chosen) > 1:
         raise typer.BadParameter("choose one of --quick, --standard and --full")
-    budget = BUDGETS[chosen[0] if chosen else "quick"]
+    name = chosen[0] if chosen else "quick"
     names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
-    out.mkdir(parents=True, exist_ok=True)
+    folder = out / name  # a table holds the runs of one budget
+    with reported():
+        _need("matplotlib", "plotly")
+        rows = _with_progress(names, BUDGETS[name], folder / "runs.jsonl", jobs)
+        if "table1" in names:
+            console.print(table_of_facts(), highlight=False, soft_wrap=True)
+        for file in write(rows, folder):
+            console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+
+
+def _need(*modules: str) -> None:
+    """Refuse at once what would fail after hours."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise ValueError(f"{module} is not installed: pip install 'sipower[all]'")
+
+
+def _with_progress(
+    names: tuple[str, ...], budget: Budget, table: Path, jobs: int | None
+) -> list[dict[str, Any]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    off = not console.is_terminal
-    with reported(), Progress(*columns, console=console, disable=off) as progress:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("planning", total=None)
 
         def show(row: dict[str, Any], left: int, seconds: float) -> None:
@@ -99,19 +112,11 @@ def reproduce(
             text = f"{what}: {row['status']}; about {seconds / 60:.0f} min left"
             progress.update(bar, description=text, completed=ready, total=ready + left)
             if not console.is_terminal:
-                console.print(f"{text}, {left} runs", highlight=False)
+                console.print(f"{text}, {left} runs", highlight=False, soft_wrap=True)
 
-        rows = do_runs(names, budget, out / "runs.jsonl", jobs=jobs, on_row=show)
-    if "table1" in names:
-        console.print(table_of_facts(), highlight=False, soft_wrap=True)
-    for file in write(rows, out):
-        console.print(f"wrote {file}", highlight=False)
+        return do_runs(names, budget, table, jobs=jobs, on_row=show)
 
 
 def main() -> None:
     """Run the command."""
     app()
-
-
-if __name__ == "__main__":
-    main()

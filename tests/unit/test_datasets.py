@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,15 @@ from PIL import Image
 from scipy import sparse, spatial
 from sklearn import decomposition
 
-from sipower.datasets import CATALOGUE, Corpus, docstrings, load, vocabulary, without_rare
+from sipower.datasets import (
+    CATALOGUE,
+    Corpus,
+    docstrings,
+    is_present,
+    load,
+    vocabulary,
+    without_rare,
+)
 from sipower.datasets.originals import read_docword
 
 NAMES = ("kos", "nips", "mitf", "wt")
@@ -183,6 +192,7 @@ def test_bags_of_words_are_read_as_uci_offers_them(
 ) -> None:
     V = np.array([[0, 2, 0, 0], [0, 0, 0, 0], [7, 1, 5, 0]], dtype=np.int32)
     write_docword(tmp_path / f"docword.kos.{ending}", V)
+    monkeypatch.setitem(CATALOGUE, "kos", replace(CATALOGUE["kos"], shape=V.shape))
     (tmp_path / "vocab.kos.txt").write_text("a\nb\nc\nd\n")
     monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
     loaded = load("kos")
@@ -199,6 +209,8 @@ def test_bags_of_words_are_read_as_uci_offers_them(
         (["1 2 2", "3 1 7", "3 2 1", "3 5 5"], "outside 3 x 4"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 -5"], "negative"),
         (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "no bag of words"),
+        (["1 2", "3 1", "3 2", "3 3"], "2 numbers in a line"),
+        (["1 2 2", "3 1 7", "3 2 1", "3 3 4294967301"], "above 2"),
     ],
 )
 def test_broken_bags_of_words_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
@@ -206,6 +218,39 @@ def test_broken_bags_of_words_are_refused(lines: list[str], message: str, tmp_pa
     write_docword(file, np.array([[0, 2, 0, 0], [0, 0, 0, 0], [7, 1, 5, 0]]), lines)
     with pytest.raises(ValueError, match=f"{re.escape(str(file))}.*{message}"):
         read_docword(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b\x08broken", b"1\n2\n"])
+def test_files_that_are_no_bags_of_words_are_named(content: bytes, tmp_path: Path) -> None:
+    for ending in ("txt", "txt.gz"):
+        file = tmp_path / f"docword.kos.{ending}"
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(str(file))):
+            read_docword(file)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_broken_or_wrong_arrays_are_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    file = tmp_path / f"{name}.npz"
+    for content in (b"", b"PK\x03\x04 torn"):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(str(file))):
+            load(name)
+    if name in ("kos", "nips"):
+        sparse.save_npz(file, sparse.csr_array(-np.eye(2)))
+    else:
+        np.savez_compressed(file, V=-np.eye(2))
+    with pytest.raises(ValueError, match="expected counts"):
+        load(name)
+
+
+def test_an_empty_variable_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIPOWER_DATA", "")
+    assert not is_present("kos")
+    assert is_present("docstrings")
 
 
 def test_images_are_read_as_pillow_writes_and_greys_them(
@@ -220,6 +265,10 @@ def test_images_are_read_as_pillow_writes_and_greys_them(
     for number, frame in enumerate(frames):
         Image.fromarray(frame).save(tmp_path / f"b{number:05}.bmp")
     monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"make 204 x 3, expected wt of \(19200, 287\)"):
+        load("wt")
+    monkeypatch.setitem(CATALOGUE, "mitf", replace(CATALOGUE["mitf"], shape=(361, 4)))
+    monkeypatch.setitem(CATALOGUE, "wt", replace(CATALOGUE["wt"], shape=(204, 3)))
     np.testing.assert_array_equal(load("mitf"), np.stack([f.ravel() for f in faces], axis=1))
     grey = [np.asarray(Image.fromarray(frame).convert("L")).ravel() for frame in frames]
     np.testing.assert_array_equal(load("wt"), np.stack(grey, axis=1))

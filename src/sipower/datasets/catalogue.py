@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,17 @@ class Entry:
         if self.shape is None or self.nonzeros is None:
             return None
         return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
+
+    def facts(self) -> tuple[str, str, str, str]:
+        """Shape, nonzeros, share of zeros and the paper's line, to read."""
+        shape, nonzeros, zeros, printed = "by versions", "–", "–", "–"
+        if self.shape is not None and self.nonzeros is not None:
+            shape, nonzeros = f"{self.shape[0]:,} x {self.shape[1]:,}", f"{self.nonzeros:,}"
+            zeros = f"{self.zeros:.3f}"
+        if self.printed is not None:
+            n, m, nnz, sparsity = self.printed
+            printed = f"{n:,} x {m:,}, {nnz:,}, {sparsity:g}"
+        return shape, nonzeros, zeros, printed
 
 
 _UCI = 'UCI Machine Learning Repository, "Bag of Words"'
@@ -165,7 +177,7 @@ def is_present(name: str) -> bool:
     if not entry.files:
         return True
     names = (f"{name}.npz", entry.files, entry.files.removesuffix(".gz"))
-    return folder is not None and any(next(Path(folder).glob(n), None) for n in names)
+    return bool(folder) and any(next(Path(folder or "").glob(n), None) for n in names)
 
 
 def vocabulary(name: str) -> tuple[str, ...]:
@@ -180,7 +192,10 @@ def vocabulary(name: str) -> tuple[str, ...]:
     file = _folder(name) / f"vocab.{name}.txt"
     if not file.is_file():
         raise _missing(name)
-    return tuple(file.read_text(encoding="utf-8").split())
+    try:
+        return tuple(file.read_text(encoding="utf-8").split())
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{file} is no UTF-8 text: {problem}.") from None
 
 
 def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
@@ -213,21 +228,38 @@ def _from_folder(name: str) -> Counts:
     folder = _folder(name)
     prepared = folder / f"{name}.npz"
     if prepared.is_file():
-        if name in ("kos", "nips"):
-            return sparse.csr_array(sparse.load_npz(prepared))
-        with np.load(prepared) as archive:
-            pixels: NDArray[np.uint8] = archive["V"]
-        return pixels
+        return _prepared(name, prepared)
     if name in ("kos", "nips"):
-        for file in (folder / f"docword.{name}.txt", folder / f"docword.{name}.txt.gz"):
-            if file.is_file():
-                return read_docword(file)
-        raise _missing(name)
-    readers: dict[str, Callable[[bytes], NDArray[np.uint8]]] = {"mitf": read_pgm, "wt": read_bmp}
-    files = sorted(folder.glob(CATALOGUE[name].files), key=lambda file: file.name)
+        bags = [folder / f"docword.{name}.txt", folder / f"docword.{name}.txt.gz"]
+        files = [file for file in bags if file.is_file()]
+    else:
+        files = sorted(folder.glob(CATALOGUE[name].files), key=lambda file: file.name)
     if not files:
         raise _missing(name)
-    return read_images(files, readers[name])
+    readers: dict[str, Callable[[bytes], NDArray[np.uint8]]] = {"mitf": read_pgm, "wt": read_bmp}
+    V = read_images(files, readers[name]) if name in readers else read_docword(files[0])
+    if V.shape != CATALOGUE[name].shape:
+        raise ValueError(
+            f"{files[0]} and what lies beside it make {V.shape[0]} x {V.shape[1]}, expected "
+            f"{name} of {CATALOGUE[name].shape}: put the files of this set alone below the folder."
+        )
+    return V
+
+
+def _prepared(name: str, file: Path) -> Counts:
+    try:
+        with file.open("rb") as opened:
+            if name in ("kos", "nips"):
+                counts = sparse.csr_array(sparse.load_npz(opened))
+                values = counts.data
+            else:
+                counts = values = np.load(opened)["V"]
+    except (OSError, EOFError, KeyError, ValueError, BadZipFile) as problem:
+        raise ValueError(f"{file} is no array as `load` describes it: {problem!r}.") from None
+    if values.dtype.kind not in "iu" or (values.size and values.min() < 0):
+        raise ValueError(f"{file} holds {values.dtype} or negative values, expected counts.")
+    found: Counts = counts
+    return found
 
 
 def _folder(name: str) -> Path:

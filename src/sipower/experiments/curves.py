@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the rows say: f*, relative errors, their mean and quantiles over the seeds."""
+"""What the rows say: f*, relative errors, and when a run reached one.
+
+Objectives are known at looks only; between two looks the logarithm of the error is a straight line
+in the seconds or passes. A run that diverged has the error ∞.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -14,20 +19,11 @@ from numpy.typing import NDArray
 
 from sipower.experiments.table import Row
 
-__all__ = [
-    "Best",
-    "Summary",
-    "best",
-    "comparable",
-    "diverged",
-    "error_at",
-    "relative_errors",
-    "select",
-    "summary",
-]
+__all__ = ["Best", "Curves", "Summary", "diverged", "select"]
 
 Float = NDArray[np.float64]
-LEAST = 1e-12  # errors are drawn down to this
+WHOLE = ("grid", "nmf", "robustness", "sampling", "synthetic")  # their objective is that of KL-NMF
+TINY = 1e-300
 
 
 class Best(NamedTuple):
@@ -38,7 +34,7 @@ class Best(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Relative errors of several seeds on a common axis."""
+    """Relative errors of several seeds on a common axis; those that diverged are left out."""
 
     x: Float
     mean: Float
@@ -54,14 +50,10 @@ def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
-def comparable(rows: list[Row]) -> list[Row]:
-    """Leave out runs on subproblems whose exact solution is not in the table yet."""
-    solved = {(row["dataset"], row["seed"]) for row in select(rows, method="exact")}
-    return [
-        row
-        for row in rows
-        if row["experiment"] != "subproblem" or (row["dataset"], row["seed"]) in solved
-    ]
+def diverged(row: Row) -> bool:
+    """Whether a run left the finite numbers or ended above its start."""
+    last = row["objective"][-1]
+    return row["status"] == "not_finite" or last is None or last > row["objective"][0]
 
 
 @cache
@@ -71,58 +63,74 @@ def _known() -> dict[str, dict[str, Any]]:
     return known
 
 
-def best(rows: list[Row], dataset: str, seed: int | None = None) -> Best:
-    """f*: the lowest value of all rows and of the long runs shipped with the package.
+class Curves:
+    """The rows of one table, with the lowest values known.
 
-    With a seed: that of its subproblem, which is convex and solved to a certificate.
+    Runs on subproblems whose certified solution is not in the table yet are left out.
     """
-    if seed is not None:
-        (exact,) = select(rows, experiment="subproblem", dataset=dataset, method="exact", seed=seed)
-        return Best(exact["objective"][0], "every item solved to a gap of 1e-10")
-    known = _known().get(dataset)
-    lowest = Best(known["value"], known["found_by"]) if known else Best(np.inf, "")
-    for row in select(rows, dataset=dataset):
-        if row["experiment"].startswith("subproblem"):
-            continue
-        value = min(v for v in row["objective"] if v is not None)
-        if value < lowest.value:
-            who = f"{row['method']}, seed {row['seed']}, {row['passes'][-1]:.0f} passes"
-            lowest = Best(value, f"{who}, commit {row['commit']}")
-    return lowest
 
+    def __init__(self, rows: list[Row]) -> None:
+        exact = {(r["dataset"], r["seed"]): r["objective"][0] for r in select(rows, method="exact")}
+        self.exact: dict[tuple[str, int], float] = exact
+        self.rows = [
+            row
+            for row in rows
+            if row["experiment"] != "subproblem" or (row["dataset"], row["seed"]) in exact
+        ]
+        self.best: dict[str, Best] = {
+            name: Best(known["value"], known["found_by"]) for name, known in _known().items()
+        }
+        for row in self.rows:
+            if row["experiment"] in WHOLE:
+                value = min(v for v in row["objective"] if v is not None)
+                if value < self.best.get(row["dataset"], Best(math.inf, "")).value:
+                    who = f"{row['method']}, seed {row['seed']}, {row['passes'][-1]:.0f} passes"
+                    self.best[row["dataset"]] = Best(value, f"{who}, commit {row['commit']}")
 
-def diverged(row: Row) -> bool:
-    """Whether a run left the finite numbers or ended above its start."""
-    last = row["objective"][-1]
-    return row["status"] == "not_finite" or last is None or last > row["objective"][0]
+    def runs(self, experiment: str, dataset: str, method: str) -> dict[int, Row]:
+        """The rows of a method by seed."""
+        found = select(self.rows, experiment=experiment, dataset=dataset, method=method)
+        return {row["seed"]: row for row in found}
 
+    def errors(self, row: Row) -> Float:
+        """|f − f*| / |f₀ − f*| at the looks, the paper's error; ∞ if the run diverged."""
+        if diverged(row):
+            return np.full(len(row["objective"]), np.inf)
+        convex = row["experiment"] == "subproblem"
+        lowest = (
+            self.exact[row["dataset"], row["seed"]] if convex else self.best[row["dataset"]].value
+        )
+        objective = np.array([np.inf if v is None else v for v in row["objective"]])
+        drop = max(abs(objective[0] - lowest), TINY)
+        return np.asarray(np.maximum(np.abs(objective - lowest) / drop, 1e-15))
 
-def relative_errors(row: Row, lowest: float) -> Float:
-    """|f − f*| / |f₀ − f*|, the paper's error."""
-    objective = np.array([np.inf if v is None else v for v in row["objective"]])
-    errors = np.abs(objective - lowest) / abs(objective[0] - lowest)
-    return np.asarray(np.maximum(errors, LEAST))
+    def error_at(self, row: Row, at: float, axis: str = "seconds") -> float:
+        """Relative error after so many seconds or passes."""
+        errors = self.errors(row)
+        if not np.isfinite(errors).all():
+            return math.inf
+        return float(np.exp(np.interp(at, row[axis], np.log(errors))))
 
+    def time_to(self, row: Row, goal: float, axis: str = "seconds") -> float:
+        """Seconds or passes after which the error stays at the goal; ∞ if it does not get there."""
+        errors, at = self.errors(row), np.array(row[axis])
+        above = np.flatnonzero(errors > goal * (1 + 1e-12))
+        if len(above) == 0:
+            return float(max(at[min(1, len(at) - 1)], 1e-6))
+        i = above[-1]
+        if i + 1 == len(errors):
+            return math.inf
+        high, low = np.log(errors[i]), np.log(errors[i + 1])
+        share = (high - np.log(goal)) / (high - low)
+        return float(max(at[i] + share * (at[i + 1] - at[i]), 1e-6))
 
-def error_at(row: Row, lowest: float, seconds: float) -> float:
-    """Relative error of the last look within these seconds."""
-    at = int(np.searchsorted(row["seconds"], seconds, side="right")) - 1
-    return float(relative_errors(row, lowest)[max(at, 0)])
-
-
-def summary(rows: list[Row], lowest: Callable[[Row], float], axis: str) -> Summary | None:
-    """Errors of the seeds of one method, on a common axis of "seconds" or "passes"."""
-    kept = [row for row in rows if not diverged(row)]
-    if not kept:
-        return None
-    ends = [row[axis][-1] for row in kept]
-    first = max(min(row[axis][1] for row in kept if len(row[axis]) > 1), 1e-4)
-    x = np.geomspace(first, max(min(ends), first * 1.01), 60)
-    errors = np.array([_on(x, np.array(r[axis]), relative_errors(r, lowest(r))) for r in kept])
-    low, median, high = np.quantile(errors, (0.1, 0.5, 0.9), axis=0)
-    return Summary(x, errors.mean(axis=0), median, low, high, len(rows), len(rows) - len(kept))
-
-
-def _on(x: Float, at: Float, errors: Float) -> Float:
-    """Errors as they were known at x: between two looks, the line between their logarithms."""
-    return np.asarray(np.exp(np.interp(x, at, np.log(errors))))
+    def summary(self, rows: list[Row], axis: str) -> Summary | None:
+        """Errors of the seeds of one method on a common axis; None where all diverged."""
+        kept = [row for row in rows if not diverged(row) and len(row[axis]) > 1]
+        if not kept:
+            return None
+        first = max(min(row[axis][1] for row in kept), 1e-4)
+        x = np.geomspace(first, max(min(row[axis][-1] for row in kept), first * 1.01), 60)
+        errors = np.array([[self.error_at(row, at, axis) for at in x] for row in kept])
+        low, median, high = np.quantile(errors, (0.1, 0.5, 0.9), axis=0)
+        return Summary(x, errors.mean(axis=0), median, low, high, len(rows), len(rows) - len(kept))

@@ -36,20 +36,23 @@ def draw_png(figure: Figure, file: Path) -> None:
 
 
 def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
+    from matplotlib.ticker import LogFormatterSciNotation  # noqa: PLC0415 - optional
+
     lines = {}
     for curve in panel.curves:
         (line,) = axes.plot(curve.x, curve.y, DASHES[curve.dash], color=curve.colour, linewidth=1.6)
         if curve.low is not None and curve.high is not None:
             axes.fill_between(curve.x, curve.low, curve.high, color=curve.colour, alpha=0.12, lw=0)
-        name, _, note = curve.label.partition(" (")
-        lines[name] = line
-        if note:
-            axes.annotate(
-                f"({note}", (curve.x[-1], curve.y[-1]), fontsize=6, color=curve.colour,
-                ha="right", va="bottom",
-            )  # fmt: skip
+        lines[curve.label] = line
+    if panel.notes:
+        note = "\n".join(panel.notes)
+        axes.text(0.02, 0.02, note, transform=axes.transAxes, fontsize="x-small", va="bottom")
     if panel.boxes is not None:
-        drawn = axes.boxplot(panel.boxes.values, tick_labels=panel.boxes.labels, patch_artist=True)
+        labels = [label.replace("; ", "\n") for label in panel.boxes.labels]
+        black = {"color": "black"}
+        drawn = axes.boxplot(
+            panel.boxes.values, tick_labels=labels, patch_artist=True, medianprops=black
+        )
         for box, colour in zip(drawn["boxes"], panel.boxes.colours, strict=True):
             box.set(facecolor=colour, alpha=0.6)
         axes.tick_params(axis="x", rotation=35)
@@ -57,7 +60,8 @@ def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
             label.set(ha="right", rotation_mode="anchor", fontsize="small")
     else:
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter("")
+        axes.xaxis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(1, 0.4)))
+        axes.tick_params(axis="x", which="minor", labelsize="x-small")
     axes.set_yscale("log")
     if panel.curves:
         lowest = min(min(curve.y) for curve in panel.curves)
@@ -74,7 +78,8 @@ def draw_html(figure: Figure, file: Path) -> None:
 
     rows, columns = len(figure.rows), max(len(row) for row in figure.rows)
     panels = [(i, j, p) for i, row in enumerate(figure.rows, 1) for j, p in enumerate(row, 1)]
-    made = make_subplots(rows, columns, subplot_titles=[panel.title for _, _, panel in panels])
+    titles = ["<br>".join([panel.title, *panel.notes]) for _, _, panel in panels]
+    made = make_subplots(rows, columns, subplot_titles=titles)
     shown: set[str] = set()
     for i, j, panel in panels:
         for trace in _traces(go, panel, shown):
@@ -95,7 +100,7 @@ def draw_html(figure: Figure, file: Path) -> None:
 def _traces(go: Any, panel: Panel, shown: set[str]) -> list[Any]:
     traces: list[Any] = []
     for curve in panel.curves:
-        name = curve.label.partition(" (")[0]
+        name = curve.label
         line = {"color": curve.colour, "dash": curve.dash}
         traces.append(
             go.Scatter(

@@ -41,6 +41,8 @@ class Method:
         The solver of KL-NMF where it is not that.
     of_paper
         Whether the paper compares it.
+    whole
+        Whether it is run on KL-NMF.
     """
 
     label: str
@@ -49,6 +51,7 @@ class Method:
     rule: Callable[..., Rule] | None = None
     solver: Callable[[], Any] | None = None
     of_paper: bool = False
+    whole: bool = True
 
     def make(self, params: dict[str, Any]) -> Any:
         """The solver of KL-NMF."""
@@ -73,8 +76,8 @@ METHODS: dict[str, Method] = {
     ),
     "ccd ahead": Method("CCD with extrapolation", "#009E73", solver=lambda: Extrapolated(CCD())),
     "auto": Method("auto", "#000000", solver=Auto),
-    "newton": Method("Newton", "#000000", rule=Newton),
-    "vanilla": Method("vanilla, no variance reduction", "#999999", rule=Vanilla),
-    "reference": Method("auto, four times as long", "#000000", "dot", solver=Auto),
-    "exact": Method("certified solution", "#000000", "dot"),
+    "newton": Method("Newton", "#000000", rule=Newton, whole=False),
+    "vanilla": Method("vanilla, no variance reduction", "#999999", rule=Vanilla, whole=False),
+    "reference": Method("auto, four times as long", "#000000", "dot", solver=Auto, whole=False),
+    "exact": Method("certified solution", "#000000", "dot", whole=False),
 }

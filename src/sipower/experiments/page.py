@@ -4,29 +4,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 from sipower.datasets import CATALOGUE
-from sipower.experiments.curves import best, diverged, select
+from sipower.experiments import verdict
+from sipower.experiments.curves import Curves, diverged, select
 from sipower.experiments.draw import draw_html, draw_png
-from sipower.experiments.figures import TITLES, figures
+from sipower.experiments.figures import TITLES, Figure, figures
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
 from sipower.experiments.verdict import verdicts
 
 __all__ = ["page", "table1", "write"]
 
+PAPER_GRID = ((0.0001, 0.001, 0.01, 0.1, 1), (10, 100, 1000))  # s/n and m
+
 
 def write(rows: list[Row], out: Path) -> list[Path]:
     """Write every figure as PNG and HTML, and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for figure in figures(rows):
+    drawn, written = figures(rows), []
+    for figure in drawn:
         for draw, ending in ((draw_png, "png"), (draw_html, "html")):
             written.append(out / f"{figure.name}.{ending}")
             draw(figure, written[-1])
     written.append(out / "index.md")
-    written[-1].write_text(page(rows), encoding="utf-8")
+    written[-1].write_text(page(rows, drawn), encoding="utf-8")
     return written
 
 
@@ -38,29 +42,25 @@ def table1() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, entry in CATALOGUE.items():
-        shape, nonzeros, zeros, printed = "depends on versions", "–", "–", "–"
-        if entry.shape is not None and entry.nonzeros is not None:
-            shape = f"{entry.shape[0]:,} x {entry.shape[1]:,}"
-            nonzeros, zeros = f"{entry.nonzeros:,}", f"{entry.zeros:.3f}"
-        if entry.printed is not None:
-            n, m, nnz, sparsity = entry.printed
-            printed = f"{n:,} x {m:,}, {nnz:,}, {sparsity:g}"
-        cells = (TITLES[name], entry.what, shape, nonzeros, zeros, printed, entry.remark)
+        cells = (TITLES[name], entry.what, *entry.facts(), entry.remark)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[Row], drawn: list[Figure]) -> str:
     """Verdicts, figures, f*, tuning, divergences and provenance as one Markdown page."""
     parts = ["# The paper's experiments, run again\n", _how(rows), "## Table 1\n", table1()]
     made = verdicts(rows)
     if made:
-        counts = Counter(verdict.verdict for verdict in made)
+        counts = Counter(v.verdict for v in made)
         total = ", ".join(f"{count} {word}" for word, count in counts.most_common())
-        parts += [f"## The claims: {total}\n", "| claim | verdict | numbers |", "|---|---|---|"]
+        parts += [f"## The claims: {total}\n", (verdict.__doc__ or "").partition("\n\n")[2]]
+        parts += ["| claim | verdict | numbers |", "|---|---|---|"]
         parts += [f"| {v.claim} | **{v.verdict}** | {v.numbers} |" for v in made]
         parts.append("\n")
-    parts += [f"## {f.title}\n\n![{f.title}]({f.name}.png)\n" for f in figures(rows)]
+    for figure in drawn:
+        picture = f"[![{figure.title}]({figure.name}.png)]({figure.name}.html)"
+        parts.append(f"## {figure.title}\n\n{picture}\n")
     parts += [_lowest(rows), _tuning(rows), _divergences(rows)]
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -69,11 +69,12 @@ def _how(rows: list[Row]) -> str:
     if not rows:
         return ""
     commits = sorted({row["commit"] for row in rows})
+    jobs = " or ".join(sorted({str(row.get("jobs", 1)) for row in rows}))
     cpus = sorted({row["cpu"] for row in rows})
     versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
     return (
-        f"{len(rows)} runs, K = {rows[0]['rank']}, float64, one thread each, two at a time where "
-        f"there are two cores. Processor: {', '.join(cpus)}. Versions: {', '.join(versions)}. "
+        f"{len(rows)} runs, K = {rows[0]['rank']}, float64, one thread each, {jobs} at a time. "
+        f"Processor: {', '.join(cpus)}. Versions: {', '.join(versions)}. "
         f"Commit: {', '.join(commits)}. Every run of a seed starts from the same factors: 5 "
         "multiplicative rounds from Uniform(0, 1). Rows and columns without counts are left out, "
         "rare ones are kept. Seconds are the solver's own; looks at the objective are off the "
@@ -82,14 +83,14 @@ def _how(rows: list[Row]) -> str:
 
 
 def _lowest(rows: list[Row]) -> str:
-    sets = [name for name in TITLES if any(row["dataset"] == name for row in rows)]
-    if not sets:
-        return ""
-    lines = ["## f*, the lowest value known\n", "| set | f* | found by |", "|---|---|---|"]
-    for name in sets:
-        found = best(rows, name)
-        lines.append(f"| {TITLES[name]} | {found.value:.2f} | {found.found_by} |")
-    return "\n".join(lines) + "\n"
+    best, sets = Curves(rows).best, {row["dataset"] for row in rows}
+    lines = [
+        f"| {title} | {best[name].value:.2f} | {best[name].found_by} |"
+        for name, title in TITLES.items()
+        if name in sets and name in best
+    ]
+    head = ["## f*, the lowest value known\n", "| set | f* | found by |", "|---|---|---|"]
+    return "\n".join([*head, *lines]) + "\n" if lines else ""
 
 
 def _tuning(rows: list[Row]) -> str:
@@ -110,7 +111,11 @@ def _tuning(rows: list[Row]) -> str:
                     f"| {TITLES[name]} | {experiment} | {len(tried)} points, {seconds:.0f} s | "
                     f"s/n = {kept['batch']:g}, m = {kept['epoch']}, η = {kept['step']:g} |"
                 )
-    head = ["## Tuning of S-SCI-PI\n", "| set | for | spent | kept |", "|---|---|---|---|"]
+    points = {(r["params"]["batch"], r["params"]["epoch"]) for r in select(rows, experiment="grid")}
+    missing = sorted(set(product(*PAPER_GRID)) - points)
+    note = f"Pairs (s/n, m) of the paper's grid that were not run: {missing or 'none'}.\n"
+    head = ["## Tuning of S-SCI-PI\n", note]
+    head += ["| set | for | spent | kept |", "|---|---|---|---|"]
     return "\n".join([*head, *lines]) + "\n" if lines else ""
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's protocol as lists of runs, for several budgets of time.
 
-A plan is a function of the budget and of the rows that are there: the winners of the grid are
-planned once all of its runs are in the table. So an interrupted session goes on where it stopped.
+A plan is a function of the budget and of the rows that are there. Runs with the winner of a grid
+are `PENDING` until all of the grid is in the table. So an interrupted session goes on where it
+stopped.
 
 K = 20; all runs of a seed start from the same factors, 5 multiplicative rounds from Uniform(0, 1).
 On dense data S-SCI-PI samples vectors of the longer dimension, on sparse data elements in both.
@@ -10,21 +11,26 @@ On dense data S-SCI-PI samples vectors of the longer dimension, on sparse data e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from sipower.datasets.catalogue import is_present
 from sipower.experiments.methods import METHODS
-from sipower.experiments.table import Row, Run
+from sipower.experiments.table import Row, Run, key_of
 
-__all__ = ["BUDGETS", "EXPERIMENTS", "Budget", "plan", "winner"]
+__all__ = ["BUDGETS", "EXPERIMENTS", "PENDING", "REAL", "Budget", "plan", "winner"]
 
 EXPERIMENTS = ("table1", "nmf", "subproblem", "robustness", "sampling", "synthetic")
 REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
 IN_SUBPROBLEMS = ("s-sci-pi", "f-sci-pi", "mu", "ccd", "scd", "pgd", "newton")
+Params = tuple[tuple[str, Any], ...]
+PENDING: Params = (("winner", "pending"),)
 SCHEMES = ("vectors", "stratified", "weighted", "elements")
 
 
@@ -44,6 +50,8 @@ class Budget:
         Of a run of the grid, and its seeds.
     pairs
         (s/n, m) of the boxplots.
+    box_seconds
+        After which they are drawn.
     side_seconds, side_replicates
         Of a run on a subproblem or on drawn data, and its seeds.
     """
@@ -55,6 +63,7 @@ class Budget:
     grid_seconds: float
     grid_replicates: int = 1
     pairs: tuple[tuple[float, int], ...] = ()
+    box_seconds: float = 30.0
     side_seconds: float = 5.0
     side_replicates: int = 5
     datasets: tuple[str, ...] = field(default=REAL + DRAWN)
@@ -68,15 +77,15 @@ class Budget:
 PAIRS = ((0.001, 100), (0.001, 1000), (0.01, 10), (0.01, 100), (0.1, 10), (0.1, 100))
 BUDGETS = {
     "quick": Budget(
-        2, 1, (4, 2), ((0.01, 0.1), (10, 100), (0.1, 1.0), 5), 1.5, 1, PAIRS[2:5], 1.5, 1
+        2, 1, (4, 2), ((0.01, 0.1), (10, 100), (0.1, 1.0), 5), 1.5, 1, PAIRS[2:5], 4, 1.5, 1
     ),
     "standard": Budget(
-        10, 5, (30, 15), ((1e-4, 1e-3, 0.01, 0.1), (10, 100, 1000), (0.01, 0.1, 1.0), 20),
-        10, 1, PAIRS, 4, 5,
+        10, 4, (30, 15), ((1e-4, 1e-3, 0.01, 0.1), (10, 100, 1000), (0.01, 0.1, 1.0), 20),
+        10, 1, PAIRS, 30, 4, 4,
     ),
     "full": Budget(
         10, 10, (60, 60), ((1e-4, 1e-3, 0.01, 0.1, 1), (10, 100, 1000), (0.01, 0.1, 1.0), 100),
-        30, 10, PAIRS, 30, 10,
+        30, 10, PAIRS, 30, 30, 10,
     ),
 }  # fmt: skip
 
@@ -98,7 +107,8 @@ def _nmf(budget: Budget, rows: list[Row]) -> Iterator[Run]:
         yield from _grid("grid", dataset, budget, budget.grid_seconds)
     for seed, dataset in product(range(budget.replicates), _real(budget)):
         yield from _compared("nmf", dataset, seed, budget, rows)
-    for seed, dataset in product(range(max(1, budget.others // 2)), _real(budget)):
+    for dataset in _real(budget):
+        seed = 0
         yield Run("nmf", dataset, "reference", (), seed, 4 * _seconds(dataset, budget))
 
 
@@ -115,12 +125,11 @@ def _compared(
 ) -> Iterator[Run]:
     """All methods on one set from one start."""
     seconds = _seconds(dataset, budget)
-    for name in list(METHODS)[: list(METHODS).index("newton")]:
-        if not METHODS[name].of_paper and seed >= budget.others:
+    for name, method in METHODS.items():
+        if not method.whole or (not method.of_paper and seed >= budget.others):
             continue
         params = winner("grid", dataset, budget, rows) if name == "s-sci-pi" else ()
-        if params is not None:
-            yield Run(experiment, dataset, name, params, seed, seconds)
+        yield Run(experiment, dataset, name, params, seed, seconds)
 
 
 def _subproblem(budget: Budget, rows: list[Row]) -> Iterator[Run]:
@@ -130,8 +139,7 @@ def _subproblem(budget: Budget, rows: list[Row]) -> Iterator[Run]:
         yield Run("subproblem", dataset, "exact", (), seed, 0.0)
         for name in IN_SUBPROBLEMS:
             best = winner("subproblem grid", dataset, budget, rows) if name == "s-sci-pi" else ()
-            if best is not None:
-                yield Run("subproblem", dataset, name, best, seed, budget.side_seconds)
+            yield Run("subproblem", dataset, name, best, seed, budget.side_seconds)
 
 
 def _robustness(budget: Budget, rows: list[Row]) -> Iterator[Run]:
@@ -141,29 +149,30 @@ def _robustness(budget: Budget, rows: list[Row]) -> Iterator[Run]:
         yield from _grid("grid", dataset, budget, budget.grid_seconds)
     for seed, dataset, pair in product(range(budget.replicates), wanted, budget.pairs):
         best = winner("grid", dataset, budget, rows, pair)
-        if best is not None:
-            yield Run("robustness", dataset, "s-sci-pi", best, seed, _seconds(dataset, budget))
+        if best != PENDING:
+            yield Run("robustness", dataset, "s-sci-pi", best, seed, budget.box_seconds)
+        else:  # told apart by the pair, for the count of what is left
+            apart = (*PENDING, ("pair", pair))
+            yield Run("robustness", dataset, "s-sci-pi", apart, seed, budget.box_seconds)
     for seed, dataset in product(range(budget.replicates), wanted):
         for name in ("f-sci-pi", "mu"):
             yield Run("nmf", dataset, name, (), seed, _seconds(dataset, budget))
 
 
 def _sampling(budget: Budget, rows: list[Row]) -> Iterator[Run]:
-    """Four schemes, one or both dimensions, no threshold, and no variance reduction."""
+    """Four schemes, one or both dimensions, no variance reduction; and the gradients' signs."""
     wanted = [name for name in _real(budget) if name in ("wt", "kos", "docstrings")]
     for dataset in wanted:
         yield from _grid("grid", dataset, budget, budget.grid_seconds)
     for seed, dataset in product(range(max(1, budget.others // 2 + 1)), wanted):
         best = winner("grid", dataset, budget, rows)
-        if best is None:
-            continue
         run = seed, budget.grid_seconds
         tuned = dict(best)
+        yield Run("gradients", dataset, "s-sci-pi", best, seed, 0.0)
         for scheme, sides in product(SCHEMES, ("both", "long")):
             params = tuned | {"scheme": scheme, "sides": sides}
             yield Run("sampling", dataset, "s-sci-pi", _sorted(params), *run)
-        yield Run("sampling", dataset, "s-sci-pi", _sorted(tuned | {"threshold": 0.0}), *run)
-        plain = {name: tuned[name] for name in ("batch", "epoch", "scheme", "step")}
+        plain = {name: value for name, value in tuned.items() if name not in ("shortest", "sides")}
         yield Run("sampling", dataset, "vanilla", _sorted(plain), *run)
 
 
@@ -172,7 +181,7 @@ def _grid(experiment: str, dataset: str, budget: Budget, seconds: float) -> Iter
         yield Run(experiment, dataset, "s-sci-pi", _s_sci_pi(dataset, *point), seed, seconds)
 
 
-def _s_sci_pi(dataset: str, batch: float, epoch: int, step: float) -> tuple[tuple[str, Any], ...]:
+def _s_sci_pi(dataset: str, batch: float, epoch: int, step: float) -> Params:
     """The paper's S-SCI-PI: no item is too short to be sampled."""
     dense = dataset in DENSE
     how = {"scheme": "vectors" if dense else "elements", "sides": "long" if dense else "both"}
@@ -185,18 +194,34 @@ def winner(
     budget: Budget,
     rows: list[Row],
     pair: tuple[float, int] | None = None,
-) -> tuple[tuple[str, Any], ...] | None:
-    """The grid's parameters of lowest last objective (of one pair, if given), once all are in."""
-    found: dict[tuple[tuple[str, Any], ...], list[float]] = {}
-    for row in rows:
-        if (row["experiment"], row["dataset"]) == (experiment, dataset):
-            last = row["objective"][-1]
-            bad = row["status"] == "not_finite"
-            found.setdefault(_sorted(row["params"]), []).append(float("inf") if bad else last)
-    points = [_s_sci_pi(dataset, *p) for p in budget.points() if pair is None or p[:2] == pair]
-    if not points or any(len(found.get(p, ())) < budget.grid_replicates for p in points):
-        return None
-    return min(points, key=lambda point: sum(found[point]))
+) -> Params:
+    """The grid's parameters of lowest objective (of one pair, if given), `PENDING` without it all.
+
+    Objectives are compared after the same seconds: a last round may have taken long.
+    """
+    seconds = budget.grid_seconds
+    if experiment != "grid" or dataset in DRAWN:
+        seconds = budget.side_seconds / 2
+    found = {key_of(row): row for row in rows if row["experiment"] == experiment}
+    sums = {}
+    for point in budget.points():
+        if pair is None or point[:2] == pair:
+            params = _s_sci_pi(dataset, *point)
+            runs = [
+                Run(experiment, dataset, "s-sci-pi", params, seed, seconds).key
+                for seed in range(budget.grid_replicates)
+            ]
+            if any(key not in found for key in runs):
+                return PENDING
+            sums[params] = sum(_objective_at(found[key], seconds) for key in runs)
+    return min(sums, key=lambda params: sums[params]) if sums else PENDING
+
+
+def _objective_at(row: Row, seconds: float) -> float:
+    values = row["objective"]
+    if row["status"] == "not_finite" or None in values:
+        return math.inf
+    return float(np.interp(seconds, row["seconds"], values))
 
 
 def _real(budget: Budget) -> list[str]:
@@ -210,5 +235,5 @@ def _seconds(dataset: str, budget: Budget) -> float:
     return budget.seconds[0 if dataset in ("wt", "nips") else 1]
 
 
-def _sorted(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _sorted(params: dict[str, Any]) -> Params:
     return tuple(sorted(params.items()))

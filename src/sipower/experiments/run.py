@@ -6,8 +6,10 @@ from __future__ import annotations
 import math
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ import numpy as np
 
 from sipower.datasets import load
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import Budget, plan
-from sipower.experiments.table import Row, Run, append, key_of, provenance, read
-from sipower.kernels import count_threads
+from sipower.experiments.protocol import EXPERIMENTS, PENDING, Budget, plan
+from sipower.experiments.table import Row, Run, append, key_of, locked, provenance, read
+from sipower.kernels import Draw, count_threads
 from sipower.matrix import Matrix
 from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock
+from sipower.problems.base import Sampling
 from sipower.solve import Stop, solve
 from sipower.validation import as_matrix
 
@@ -53,34 +56,56 @@ def reproduce(
     Returns
     -------
     rows
-        The whole table.
+        Those of the budget, of all experiments that were ever run.
     """
     experiments = list(experiments)
     jobs = jobs or count_threads(None)
-    while todo := _todo(experiments, budget, table):
-        with multiprocessing.get_context("spawn").Pool(jobs, _leave_interrupts_to_parent) as pool:
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with locked(table):
+        while todo := _todo(experiments, budget, table):
+            ready = [run for run in todo if PENDING[0] not in run.params]
             left = sum(run.seconds for run in todo)
-            finished = pool.imap_unordered(partial(_execute_into, table), todo)
-            for count, row in enumerate(finished, start=1):
+            for count, row in enumerate(_executed(ready, table, jobs), start=1):
                 left -= row["seconds_allowed"]
                 if on_row is not None:
                     on_row(row, len(todo) - count, OVERHEAD * left / jobs)
-    return read(table)
+    planned = {run.key for name in EXPERIMENTS for run in plan(name, budget, read(table))}
+    return [row for row in read(table) if key_of(row) in planned]
 
 
 def _todo(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
+    """The runs that are not in the table, those that wait for a grid included."""
     rows = read(table)
     done = {key_of(row) for row in rows}
     planned = {run.key: run for name in experiments for run in plan(name, budget, rows)}
     return [run for key, run in planned.items() if key not in done]
 
 
+def _executed(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
+    """The rows of the runs, each already in the table, in the order in which they finish."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=_leave_interrupts_to_parent)
+    try:
+        for future in as_completed([pool.submit(_execute_into, table, jobs, run) for run in runs]):
+            yield future.result()
+    except BrokenProcessPool:
+        raise ValueError(
+            "A run was killed, perhaps for want of memory: the rest is saved; try fewer jobs."
+        ) from None
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def _leave_interrupts_to_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _execute_into(table: Path, run: Run) -> Row:
-    row = execute(run)
+def _execute_into(table: Path, jobs: int, run: Run) -> Row:
+    row = execute(run) | {"jobs": jobs}
     append(table, row)
     return row
 
@@ -89,9 +114,11 @@ def execute(run: Run) -> Row:
     """Do one run, and tell everything about it."""
     V = _matrix(run.dataset)
     start = _start(run.dataset, run.seed)
+    params = dict(run.params)
     if run.method == "exact":
         return _row(run, [(0.0, 0.0, _solved(V, start))], "converged", 0.0)
-    params = dict(run.params)
+    if run.experiment == "gradients":
+        return _row(run, [(0.0, 0.0, _negative_share(V, start, params, run.seed))], "measured", 0.0)
     problem: Any
     x0: Any
     if run.experiment.startswith("subproblem"):
@@ -160,6 +187,17 @@ def _half(V: Matrix, start: Factors) -> tuple[int, Any]:
     """The subproblem of the paper: the items whose sums run over the longer dimension."""
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
+
+
+def _negative_share(V: Matrix, start: Factors, params: dict[str, Any], seed: int) -> float:
+    """Share of negative entries in ∇f_S(y) − α(∇f_S(y₀) − ∇f(y₀)), y a full step from y₀."""
+    side, block = _half(V, start)
+    anchor = block.to_sphere(start[side])
+    y = block.normalise(block.gradient(anchor))
+    S = block.batch(Sampling(params["batch"], params["scheme"]), Draw(seed))
+    alpha = 1 / block.inner(y, anchor)[:, None]
+    reduced = block.gradient(y, S) - alpha * (block.gradient(anchor, S) - block.gradient(anchor))
+    return float((reduced < 0).mean())
 
 
 def _solved(V: Matrix, start: Factors) -> float:

@@ -8,14 +8,20 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Row", "Run", "append", "provenance", "read"]
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Row", "Run", "append", "key_of", "locked", "provenance", "read"]
 
 Row = dict[str, Any]
 
@@ -106,17 +112,29 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Of the checkout that this file lies in, if it lies in one."""
-    ask = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
+    """Of the checkout whose src/sipower this is, if it is one."""
+    package = Path(__file__).parents[1]
     try:
-        return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+        top = _git(package, "rev-parse", "--show-toplevel")
+        if Path(top, "src", "sipower").resolve() == package.resolve():
+            return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        pass
+    return "unknown"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    ask = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Keep other sessions away from a table, where the system has locks."""
+    with file.with_suffix(".lock").open("w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"Another session is at work on {file}: wait for it.") from None
+        yield

@@ -162,8 +162,11 @@ class SSciPiRule(Rule):
     def passes(self, block: KLBlock, turn: Turn) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
-        share = 1.0
-        if plan.shortest and isinstance(V, Matrix):
+        drawn = plan.batch
+        if plan.scheme != "vectors" and isinstance(V, Matrix) and plan.samples:
             terms = np.diff(V.sparse().indptr)
-            share = float(terms[terms >= plan.shortest].sum() / max(V.nnz, 1))
-        return 1 + 1.5 * (plan.epoch - 1) * plan.batch * share
+            terms = terms[terms >= plan.shortest]
+            if plan.scheme != "elements":  # at least one term of every item
+                terms = np.ceil(plan.batch * terms) / plan.batch
+            drawn *= float(terms.sum() / max(V.nnz, 1))
+        return 1 + 1.5 * (plan.epoch - 1) * drawn
