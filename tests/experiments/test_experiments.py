@@ -16,7 +16,7 @@ from PIL import Image
 from sipower.experiments import Budget, Run, execute, page, read, reproduce, verdicts, write
 from sipower.experiments.curves import Curves
 from sipower.experiments.figures import figures
-from sipower.experiments.protocol import BUDGETS, PENDING, plan, winner
+from sipower.experiments.protocol import BUDGETS, PENDING, Grid, plan
 from sipower.experiments.run import OVERHEAD
 from sipower.experiments.table import append, key_of, locked
 
@@ -172,12 +172,12 @@ def test_the_winner_is_known_once_the_grid_is_in_the_table():
         | {"params": dict(run.params), "seconds_allowed": run.seconds}
         for run in grid
     ]
-    assert winner("grid", "pois1", TINY, rows[:1]) == PENDING
+    assert Grid(TINY, rows[:1]).winner("grid", "pois1") == PENDING
     other_budget = [one | {"seconds_allowed": 77.0, "objective": [9.0, -5.0]} for one in rows[:1]]
-    assert dict(winner("grid", "pois1", TINY, other_budget + rows))["step"] == 1.0
-    assert dict(winner("grid", "pois1", TINY, rows))["step"] == 1.0
+    assert dict(Grid(TINY, other_budget + rows).winner("grid", "pois1"))["step"] == 1.0
+    assert dict(Grid(TINY, rows).winner("grid", "pois1"))["step"] == 1.0
     rows[1]["status"] = "not_finite"
-    assert dict(winner("grid", "pois1", TINY, rows))["step"] == 0.1
+    assert dict(Grid(TINY, rows).winner("grid", "pois1"))["step"] == 0.1
     planned = plan("synthetic", TINY, rows)
     (tuned,) = [r for r in planned if r.method == "s-sci-pi" and r.experiment == "synthetic"]
     assert dict(tuned.params)["step"] == 0.1

@@ -23,7 +23,7 @@ from sipower.datasets.catalogue import is_present
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row, Run, key_of
 
-__all__ = ["BUDGETS", "EXPERIMENTS", "PENDING", "REAL", "Budget", "plan", "winner"]
+__all__ = ["BUDGETS", "EXPERIMENTS", "PENDING", "REAL", "Budget", "Grid", "plan"]
 
 EXPERIMENTS = ("table1", "nmf", "subproblem", "robustness", "sampling", "synthetic")
 REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
@@ -99,56 +99,57 @@ def plan(experiment: str, budget: Budget, rows: list[Row]) -> list[Run]:
         "sampling": _sampling,
         "synthetic": _synthetic,
     }
-    return list(makers[experiment](budget, rows)) if experiment in makers else []
+    grid = Grid(budget, rows)
+    return list(makers[experiment](budget, grid)) if experiment in makers else []
 
 
-def _nmf(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+def _nmf(budget: Budget, grid: Grid) -> Iterator[Run]:
     for dataset in _real(budget):
-        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+        yield from _grid("grid", dataset, budget)
     for seed, dataset in product(range(budget.replicates), _real(budget)):
-        yield from _compared("nmf", dataset, seed, budget, rows)
+        yield from _compared("nmf", dataset, seed, budget, grid)
     for dataset in _real(budget):
         seed = 0
         yield Run("nmf", dataset, "reference", (), seed, 4 * _seconds(dataset, budget))
 
 
-def _synthetic(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+def _synthetic(budget: Budget, grid: Grid) -> Iterator[Run]:
     drawn = [name for name in budget.datasets if name in DRAWN]
     for dataset in drawn:
-        yield from _grid("grid", dataset, budget, budget.side_seconds / 2)
+        yield from _grid("grid", dataset, budget)
     for seed, dataset in product(range(budget.side_replicates), drawn):
-        yield from _compared("synthetic", dataset, seed, budget, rows)
+        yield from _compared("synthetic", dataset, seed, budget, grid)
 
 
 def _compared(
-    experiment: str, dataset: str, seed: int, budget: Budget, rows: list[Row]
+    experiment: str, dataset: str, seed: int, budget: Budget, grid: Grid
 ) -> Iterator[Run]:
     """All methods on one set from one start."""
     seconds = _seconds(dataset, budget)
     for name, method in METHODS.items():
         if not method.whole or (not method.of_paper and seed >= budget.others):
             continue
-        params = winner("grid", dataset, budget, rows) if name == "s-sci-pi" else ()
+        params = grid.winner("grid", dataset) if name == "s-sci-pi" else ()
         yield Run(experiment, dataset, name, params, seed, seconds)
 
 
-def _subproblem(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+def _subproblem(budget: Budget, grid: Grid) -> Iterator[Run]:
     for dataset in _real(budget):
-        yield from _grid("subproblem grid", dataset, budget, budget.side_seconds / 2)
+        yield from _grid("subproblem grid", dataset, budget)
     for seed, dataset in product(range(budget.side_replicates), _real(budget)):
         yield Run("subproblem", dataset, "exact", (), seed, 0.0)
         for name in IN_SUBPROBLEMS:
-            best = winner("subproblem grid", dataset, budget, rows) if name == "s-sci-pi" else ()
+            best = grid.winner("subproblem grid", dataset) if name == "s-sci-pi" else ()
             yield Run("subproblem", dataset, name, best, seed, budget.side_seconds)
 
 
-def _robustness(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+def _robustness(budget: Budget, grid: Grid) -> Iterator[Run]:
     """Boxplots on NIPS and WT: for each pair the best η of the grid."""
     wanted = [name for name in _real(budget) if name in ("wt", "nips", "docstrings")]
     for dataset in wanted:
-        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+        yield from _grid("grid", dataset, budget)
     for seed, dataset, pair in product(range(budget.replicates), wanted, budget.pairs):
-        best = winner("grid", dataset, budget, rows, pair)
+        best = grid.winner("grid", dataset, pair)
         if best != PENDING:
             yield Run("robustness", dataset, "s-sci-pi", best, seed, budget.box_seconds)
         else:  # told apart by the pair, for the count of what is left
@@ -159,13 +160,13 @@ def _robustness(budget: Budget, rows: list[Row]) -> Iterator[Run]:
             yield Run("nmf", dataset, name, (), seed, _seconds(dataset, budget))
 
 
-def _sampling(budget: Budget, rows: list[Row]) -> Iterator[Run]:
+def _sampling(budget: Budget, grid: Grid) -> Iterator[Run]:
     """Four schemes, one or both dimensions, no variance reduction; and the gradients' signs."""
     wanted = [name for name in _real(budget) if name in ("wt", "kos", "docstrings")]
     for dataset in wanted:
-        yield from _grid("grid", dataset, budget, budget.grid_seconds)
+        yield from _grid("grid", dataset, budget)
     for seed, dataset in product(range(max(1, budget.others // 2 + 1)), wanted):
-        best = winner("grid", dataset, budget, rows)
+        best = grid.winner("grid", dataset)
         run = seed, budget.grid_seconds
         tuned = dict(best)
         yield Run("gradients", dataset, "s-sci-pi", best, seed, 0.0)
@@ -176,7 +177,8 @@ def _sampling(budget: Budget, rows: list[Row]) -> Iterator[Run]:
         yield Run("sampling", dataset, "vanilla", _sorted(plain), *run)
 
 
-def _grid(experiment: str, dataset: str, budget: Budget, seconds: float) -> Iterator[Run]:
+def _grid(experiment: str, dataset: str, budget: Budget) -> Iterator[Run]:
+    seconds = _grid_seconds(experiment, dataset, budget)
     for seed, point in product(range(budget.grid_replicates), budget.points()):
         yield Run(experiment, dataset, "s-sci-pi", _s_sci_pi(dataset, *point), seed, seconds)
 
@@ -188,33 +190,42 @@ def _s_sci_pi(dataset: str, batch: float, epoch: int, step: float) -> Params:
     return _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **how})
 
 
-def winner(
-    experiment: str,
-    dataset: str,
-    budget: Budget,
-    rows: list[Row],
-    pair: tuple[float, int] | None = None,
-) -> Params:
-    """The grid's parameters of lowest objective (of one pair, if given), `PENDING` without it all.
+class Grid:
+    """The runs of the grid that are in the table, and who won."""
 
-    Objectives are compared after the same seconds: a last round may have taken long.
-    """
-    seconds = budget.grid_seconds
-    if experiment != "grid" or dataset in DRAWN:
-        seconds = budget.side_seconds / 2
-    found = {key_of(row): row for row in rows if row["experiment"] == experiment}
-    sums = {}
-    for point in budget.points():
-        if pair is None or point[:2] == pair:
-            params = _s_sci_pi(dataset, *point)
-            runs = [
-                Run(experiment, dataset, "s-sci-pi", params, seed, seconds).key
-                for seed in range(budget.grid_replicates)
-            ]
-            if any(key not in found for key in runs):
-                return PENDING
-            sums[params] = sum(_objective_at(found[key], seconds) for key in runs)
-    return min(sums, key=lambda params: sums[params]) if sums else PENDING
+    def __init__(self, budget: Budget, rows: list[Row]) -> None:
+        self.budget = budget
+        self.rows = {key_of(row): row for row in rows if row["experiment"].endswith("grid")}
+        self.found: dict[Any, Params] = {}
+
+    def winner(
+        self, experiment: str, dataset: str, pair: tuple[float, int] | None = None
+    ) -> Params:
+        """The parameters of lowest objective (of one pair, if given); `PENDING` without all runs.
+
+        Objectives are compared after the same seconds: a last round may have taken long.
+        """
+        asked = experiment, dataset, pair
+        if asked not in self.found:
+            self.found[asked] = self._winner(*asked)
+        return self.found[asked]
+
+    def _winner(self, experiment: str, dataset: str, pair: tuple[float, int] | None) -> Params:
+        sums: dict[Params, float] = {}
+        budget, seconds = self.budget, _grid_seconds(experiment, dataset, self.budget)
+        for run in _grid(experiment, dataset, budget):
+            params = dict(run.params)
+            if pair is None or (params["batch"], params["epoch"]) == pair:
+                row = self.rows.get(run.key)
+                if row is None:
+                    return PENDING
+                sums[run.params] = sums.get(run.params, 0.0) + _objective_at(row, seconds)
+        return min(sums, key=lambda params: sums[params]) if sums else PENDING
+
+
+def _grid_seconds(experiment: str, dataset: str, budget: Budget) -> float:
+    small = experiment != "grid" or dataset in DRAWN
+    return budget.side_seconds / 2 if small else budget.grid_seconds
 
 
 def _objective_at(row: Row, seconds: float) -> float:
