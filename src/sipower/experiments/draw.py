@@ -36,7 +36,7 @@ def draw_png(figure: Figure, file: Path) -> None:
 
 
 def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
-    from matplotlib.ticker import LogFormatterSciNotation  # noqa: PLC0415 - optional
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator  # noqa: PLC0415 - optional
 
     lines = {}
     for curve in panel.curves:
@@ -60,6 +60,7 @@ def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
             label.set(ha="right", rotation_mode="anchor", fontsize="small")
     else:
         axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
         axes.xaxis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(1, 0.4)))
         axes.tick_params(axis="x", which="minor", labelsize="x-small")
     axes.set_yscale("log")

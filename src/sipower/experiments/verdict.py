@@ -10,15 +10,14 @@ reproduced if on at most one of five, and depends otherwise. A run that diverged
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 
 from sipower.experiments.curves import Curves, diverged, select
+from sipower.experiments.duel import CERTIFIED, duel, duels
 from sipower.experiments.figures import TITLES
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import REAL
@@ -30,7 +29,6 @@ MOST, FEW = 0.8, 0.2  # share of the seeds
 FAR = 1.5  # times sooner: "by far", "much", "remarkable"
 EQUAL = 1.1  # times sooner, at most: "not significantly"
 SPREAD = 2.0  # largest over smallest error, at most: "robust"
-CERTIFIED = 1e-8  # errors of subproblems below this are not told apart
 
 
 @dataclass(frozen=True)
@@ -42,62 +40,10 @@ class Verdict:
     numbers: str
 
 
-class Duel(NamedTuple):
-    """A against B over the seeds that both have."""
-
-    share: float  # of the seeds, on which A was sooner
-    sooner: float  # times, median
-    seeds: int
-    lost: int  # runs of A that diverged
-
-    def __str__(self) -> str:
-        seeds = f"{self.share * self.seeds:.0f} of {self.seeds} seeds"
-        lost = f", {self.lost} diverged" if self.lost else ""
-        return f"sooner on {seeds}, {self.sooner:.2g}x as soon{lost}"
-
-
 def verdicts(rows: list[Row]) -> list[Verdict]:
     """Every claim that the table has data for."""
     curves = Curves(rows)
     return [verdict for judge in JUDGES for verdict in judge(curves)]
-
-
-def duel(curves: Curves, ours: dict[int, Row], theirs: dict[int, Row], axis: str) -> Duel | None:
-    """Compare two methods, given by seed; None where they share no seed."""
-    seeds = sorted(ours.keys() & theirs.keys())
-    sooner = [_sooner(curves, ours[seed], theirs[seed], axis) for seed in seeds]
-    if not seeds:
-        return None
-    lost = sum(diverged(ours[seed]) for seed in seeds)
-    share = sum(ratio > 1 for ratio in sooner) / len(seeds)
-    return Duel(share, median(sooner), len(seeds), lost)
-
-
-def _sooner(curves: Curves, a: Row, b: Row, axis: str) -> float:
-    """Time of B over that of A to the worse of their errors at the end of the shorter run."""
-    if diverged(a) or diverged(b):
-        return 1.0 if diverged(a) and diverged(b) else 0.0 if diverged(a) else math.inf
-    end = min(a[axis][-1], b[axis][-1])
-    if axis == "seconds":
-        end = min(end, a["seconds_allowed"])
-    goal = max(curves.error_at(row, end, axis) for row in (a, b))
-    if a["experiment"] == "subproblem":
-        goal = max(goal, CERTIFIED)
-    return curves.time_to(b, goal, axis) / curves.time_to(a, goal, axis)
-
-
-def _duels(
-    curves: Curves, a: str, rivals: tuple[str, ...], experiment: str = "nmf"
-) -> dict[tuple[str, str], Duel]:
-    """A method against others, by set and rival, where the table has both."""
-    found = {}
-    for d in REAL:
-        for b in rivals:
-            ours, theirs = (curves.runs(experiment, d, name) for name in (a, b))
-            made = duel(curves, ours, theirs, "seconds")
-            if made is not None:
-                found[d, b] = made
-    return found
 
 
 def _word(share: float) -> str:
@@ -110,7 +56,7 @@ def _all(flags: list[bool]) -> str:
 
 def _stochastic_against_full(curves: Curves) -> list[Verdict]:
     made = []
-    for (d, _), found in _duels(curves, "s-sci-pi", ("f-sci-pi",)).items():
+    for (d, _), found in duels(curves, "s-sci-pi", ("f-sci-pi",)).items():
         if d == "mitf":
             claim, share = "... but not on MITF, which has few columns", 1 - found.share
         else:
@@ -124,7 +70,7 @@ def _power_against_mu(curves: Curves) -> list[Verdict]:
     found = {
         f"{label} on {TITLES[d]}": one
         for name, label in (("s-sci-pi", "S"), ("f-sci-pi", "F"))
-        for (d, _), one in _duels(curves, name, ("mu",)).items()
+        for (d, _), one in duels(curves, name, ("mu",)).items()
     }
     if not found:
         return []
@@ -136,7 +82,7 @@ def _power_against_mu(curves: Curves) -> list[Verdict]:
 
 def _subproblem(curves: Curves) -> list[Verdict]:
     rivals = ("f-sci-pi", "mu", "ccd", "scd", "pgd")
-    found = _duels(curves, "s-sci-pi", rivals, "subproblem")
+    found = duels(curves, "s-sci-pi", rivals, "subproblem")
     made = []
     if found:
         lost = [
@@ -154,7 +100,7 @@ def _subproblem(curves: Curves) -> list[Verdict]:
             made.append(Verdict(claim, word, str(one)))
     for name in ("ccd", "scd"):
         label = METHODS[name].label
-        against_mu = _duels(curves, name, ("mu",), "subproblem")
+        against_mu = duels(curves, name, ("mu",), "subproblem")
         if one := against_mu.get(("wt", "mu")):
             made.append(Verdict(f"{label} is faster than MU/EM on WT", _word(one.share), str(one)))
         for d in ("nips", "kos"):
@@ -302,7 +248,7 @@ def _what_beats_it(curves: Curves) -> list[Verdict]:
         found = {
             METHODS[name].label: one
             for name in ("auto", "ccd ahead", "ccd")
-            if (one := _duels(curves, name, ("s-sci-pi",)).get((d, "s-sci-pi")))
+            if (one := duels(curves, name, ("s-sci-pi",)).get((d, "s-sci-pi")))
         }
         if found:
             beaten = any(one.share >= MOST for one in found.values())
