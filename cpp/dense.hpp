@@ -8,8 +8,14 @@ namespace sipower {
 namespace {
 
 constexpr int GROUP = 4;                               // items handled together
-constexpr int TILES = LONGEST_SUM / TILE;              // tiles summed before going to float64
-constexpr int STRETCH = TILES * TILE;                  // others in such a stretch
+constexpr int64_t PANEL = 256 * 1024;                  // bytes of the basis that stay in cache
+
+// How many others are met before going to float64 and to the next items.
+template <class T> int64_t stretch(const Basis<T>& B) {
+    const int64_t most = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
+    const int64_t tiles = PANEL / tile;
+    return TILE * (tiles < 1 ? 1 : tiles < most ? tiles : most);
+}
 
 // z[j][i] = sum_k tile[k][i] u[j][k], i < TILE
 template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z) {
@@ -66,7 +72,7 @@ public:
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
     // kept, where asked for: q = v / z of each member over all others, (GROUP, others).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* kept) {
-        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        const int64_t upto = end_of_stretch(from);
         clear();
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
@@ -82,7 +88,7 @@ public:
 
     // g[i][:] += sum over members (v / z) h: the same quotients, summed for the other side.
     void scatter(int64_t first, int count, int64_t from, const T* u, const T* h, double* g) {
-        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
             T q[GROUP * TILE] = {};
@@ -98,7 +104,7 @@ public:
 
     // entropy[j] += sum_i v log(v / z) - v
     void divergence(int64_t first, int count, int64_t from, const T* u, double* entropy) {
-        const int64_t upto = from + STRETCH < V_.others ? from + STRETCH : V_.others;
+        const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
             T z[GROUP * TILE], buffer[TILE];
@@ -127,6 +133,10 @@ public:
     }
 
 private:
+    int64_t end_of_stretch(int64_t from) const {
+        const int64_t end = from + stretch(B_);
+        return end < V_.others ? end : V_.others;
+    }
     void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
         T z[GROUP * TILE], buffer[TILE];
         tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
@@ -154,8 +164,9 @@ template <class T> struct Groups {
 };
 
 // Visit (stretch of the basis) x (group of items), the stretch outermost: it stays in cache.
-template <class T, class Visit> void for_groups(const Dense& V, const Groups<T>& groups, Visit visit) {
-    for (int64_t from = 0; from < V.others; from += STRETCH)
+template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const Groups<T>& groups, Visit visit) {
+    const int64_t step = stretch(B);
+    for (int64_t from = 0; from < V.others; from += step)
         for (int64_t a = 0; a < groups.count; ++a) {
             const int64_t first = groups.begin + a * GROUP;
             const int64_t left = groups.end - first;
@@ -174,7 +185,7 @@ void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin
     Groups<T> groups(begin, end, B.width);
     Buffer<double> sums(groups.count * GROUP * B.width);
     copy_items(groups, B, h);
-    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         const int64_t at = a * GROUP * B.width;
         pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
     });
@@ -187,7 +198,7 @@ void sums_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, in
     DensePass<T> pass(V, B);
     Groups<T> groups(begin, end, B.width);
     copy_items(groups, B, h);
-    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         pass.scatter(first, count, from, groups.u.get() + a * GROUP * B.width, h + first * B.k, g);
     });
 }
@@ -201,7 +212,7 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
         out[j] = 0;
         for (int i = 0; i < B.k; ++i) out[j] += B.d[i] * static_cast<double>(h[j * B.k + i]);
     }
-    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         pass.divergence(first, count, from, groups.u.get() + a * GROUP * B.width, out + first);
     });
 }
@@ -216,7 +227,7 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
         scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
         for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
     }
-    for_groups(V, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         const int64_t at = a * GROUP * B.width;
         pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
     });
@@ -305,7 +316,7 @@ private:
             for (int k = 0; k < B_.k; ++k) groups_.u[i * B_.width + k] = static_cast<T>(u[k]);
         }
         Buffer<double> sums(room());
-        for_groups(V_, groups_, [&](int64_t a, int64_t first, int count, int64_t from) {
+        for_groups(V_, B_, groups_, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = a * GROUP * B_.width;
             pass_.ratio_sums(first, count, from, groups_.u.get() + at, sums.get() + at, q0_.get() + a * GROUP * V_.others);
         });

@@ -26,6 +26,7 @@ Scheme = Literal["vectors", "elements", "stratified", "weighted"]
 SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 
 MOST_BLOCKS = 64
+SHARING = 16  # dense items of a block, unless there would be too few blocks
 LEAST_BLOCK = 32768  # terms: far more work than handing out a block
 ITEM_WORK = 8  # what an item costs beside its terms, in terms
 
@@ -76,7 +77,9 @@ class Matrix:
             indices = data.indices.astype(np.int32, copy=False)
             self.data = kernels.Csr(self.indptr, indices, data.data, self.shape[1])
             terms = np.diff(self.indptr)
-        self.bounds = _cut_by_work(terms + ITEM_WORK)
+        # Dense items share the panels of the basis that are in cache.
+        most = max(16, len(terms) // SHARING) if self.dense else MOST_BLOCKS
+        self.bounds = _cut_by_work(terms + ITEM_WORK, min(most, MOST_BLOCKS))
         self.mass: NDArray[np.float64] = self.data.row_sums()
         self.total = float(self.mass.sum())
 
@@ -220,10 +223,10 @@ def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
     return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 
 
-def _cut_by_work(work: Array) -> list[int]:
-    """Bounds of at most MOST_BLOCKS blocks of about equal work."""
+def _cut_by_work(work: Array, most: int) -> list[int]:
+    """Bounds of at most so many blocks of about equal work."""
     upto = np.concatenate([[0], np.cumsum(work, dtype=np.float64)])
-    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), MOST_BLOCKS, max(len(work), 1)))
+    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), most, max(len(work), 1)))
     cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
     return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]
 
