@@ -114,10 +114,10 @@ def time_to(curve: list[tuple[float, float]], level: float) -> float:
 
 
 def thinned(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The curve with a point for every percent of its time."""
+    """The curve with a point for every two percent of its time."""
     kept = curve[:1]
     for point in curve[1:]:
-        if point[0] >= 1.01 * kept[-1][0]:
+        if point[0] >= 1.02 * kept[-1][0]:
             kept.append(point)
     return [*kept, curve[-1]]
 
