@@ -274,6 +274,7 @@ template <class T, class Data>
 void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                 Vector<const double> c, int64_t sweeps, const std::string& order, Pair key, Quad place) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
+    require(order == "cyclic" || order == "active" || order == "random", "the order is not cyclic, active or random");
     const Order visits = order == "random" ? Order::random : order == "active" ? Order::active : Order::cyclic;
     const Key philox_key{std::get<0>(key), std::get<1>(key)};
     const Place where = place_of(place);

@@ -131,6 +131,15 @@ def test_bindings_refuse(what):
         WRONG[what](V, H, W)
 
 
+def test_an_unknown_order_of_coordinates_is_refused():
+    V = as_matrix(oracles.counts(5, 8))
+    W, H = oracles.factors(5, 8, 3)
+    basis = kernels.basis(H, dense=True)
+    rest = V.mass, 1, "rising", (0, 0), (0, 0, 0, 0)
+    with pytest.raises(ValueError, match="not cyclic, active or random"):
+        kernels.coordinate(V.data, basis, W, 0, 5, np.zeros_like(W), *rest)
+
+
 def test_result_arrays_are_never_copies():
     """A result of the wrong type is refused, not converted and lost."""
     V = as_matrix(oracles.counts(5, 8))

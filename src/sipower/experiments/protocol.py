@@ -109,8 +109,7 @@ def _nmf(budget: Budget, grid: Grid) -> Iterator[Run]:
     for seed, dataset in product(range(budget.replicates), _real(budget)):
         yield from _compared("nmf", dataset, seed, budget, grid)
     for dataset in _real(budget):
-        seed = 0
-        yield Run("nmf", dataset, "reference", (), seed, 4 * _seconds(dataset, budget))
+        yield Run("nmf", dataset, "reference", seconds=4 * _seconds(dataset, budget))
 
 
 def _synthetic(budget: Budget, grid: Grid) -> Iterator[Run]:
@@ -150,11 +149,7 @@ def _robustness(budget: Budget, grid: Grid) -> Iterator[Run]:
         yield from _grid("grid", dataset, budget)
     for seed, dataset, pair in product(range(budget.replicates), wanted, budget.pairs):
         best = grid.winner("grid", dataset, pair)
-        if best != PENDING:
-            yield Run("robustness", dataset, "s-sci-pi", best, seed, budget.box_seconds)
-        else:  # told apart by the pair, for the count of what is left
-            apart = (*PENDING, ("pair", pair))
-            yield Run("robustness", dataset, "s-sci-pi", apart, seed, budget.box_seconds)
+        yield Run("robustness", dataset, "s-sci-pi", best, seed, budget.box_seconds)
     for seed, dataset in product(range(budget.replicates), wanted):
         for name in ("f-sci-pi", "mu"):
             yield Run("nmf", dataset, name, (), seed, _seconds(dataset, budget))
@@ -165,7 +160,7 @@ def _sampling(budget: Budget, grid: Grid) -> Iterator[Run]:
     wanted = [name for name in _real(budget) if name in ("wt", "kos", "docstrings")]
     for dataset in wanted:
         yield from _grid("grid", dataset, budget)
-    for seed, dataset in product(range(max(1, budget.others // 2 + 1)), wanted):
+    for seed, dataset in product(range(budget.others // 2 + 1), wanted):
         best = grid.winner("grid", dataset)
         run = seed, budget.grid_seconds
         tuned = dict(best)
@@ -217,8 +212,8 @@ class Grid:
             params = dict(run.params)
             if pair is None or (params["batch"], params["epoch"]) == pair:
                 row = self.rows.get(run.key)
-                if row is None:
-                    return PENDING
+                if row is None:  # with the pair, which tells the runs that wait apart
+                    return PENDING if pair is None else (*PENDING, ("pair", pair))
                 sums[run.params] = sums.get(run.params, 0.0) + _objective_at(row, seconds)
         return min(sums, key=lambda params: sums[params]) if sums else PENDING
 

@@ -69,8 +69,9 @@ def reproduce(
                 left -= row["seconds_allowed"]
                 if on_row is not None:
                     on_row(row, len(todo) - count, OVERHEAD * left / jobs)
-    planned = {run.key for name in EXPERIMENTS for run in plan(name, budget, read(table))}
-    return [row for row in read(table) if key_of(row) in planned]
+    rows = read(table)
+    planned = {run.key for name in EXPERIMENTS for run in plan(name, budget, rows)}
+    return [row for row in rows if key_of(row) in planned]
 
 
 def _todo(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
