@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: demo test check lint types unit bench clean
+.PHONY: demo test check lint types bench docs wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/sipower demo --out build/demo
 
 test: lint types
 	$(BIN)/python -m pytest -n 2
@@ -32,10 +32,28 @@ bench: $(VENV)/.tools
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/pca.py
 
+docs: $(VENV)/.tools         ## build/docs/index.html; a warning is an error
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+
+# The sdist, a manylinux wheel made from it, and all tests against that wheel in a clean environment.
+WHEEL_BIN = build/wheel-venv/bin
+wheel: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --group wheel
+	rm -rf dist build/wheel-venv
+	$(BIN)/python -m build --outdir dist/raw .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/raw/*.whl
+	mv dist/raw/*.tar.gz dist/ && rm -rf dist/raw
+	$(PYTHON) -m venv build/wheel-venv
+	$(WHEEL_BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(WHEEL_BIN)/python -m pip install --quiet --group dev
+	$(WHEEL_BIN)/python -m pip install --quiet "$$(ls dist/*.whl)[all]"
+	$(WHEEL_BIN)/python -m pytest -n 2
+
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.installed

@@ -8,6 +8,7 @@ from sipower.estimators import KLNMF, LpPCA, non_negative_factorization
 from sipower.kernels import level as instruction_set
 from sipower.matrix import Matrix
 from sipower.max_cut import max_cut
+from sipower.selection import consensus, rank_selection
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.solvers import GaussianEM, Guarded, SciPi, SSciPi
 from sipower.theory import diagnose
@@ -30,6 +31,7 @@ __all__ = [
     "Stop",
     "as_matrix",
     "check_problem",
+    "consensus",
     "datasets",
     "diagnose",
     "instruction_set",
@@ -38,6 +40,7 @@ __all__ = [
     "nmf",
     "non_negative_factorization",
     "problems",
+    "rank_selection",
     "save_state",
     "solve",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+
+from sipower.files import replacing
 
 __all__ = ["load_state", "save_state"]
 
@@ -24,23 +24,14 @@ def save_state(path: str | PathLike[str], state: Any, run: str = "") -> None:
 
     `run` describes solver and problem; only the same description can be read again.
     """
-    target = Path(path)
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
     scalars = {name: v for name, v in fields.items() if name not in arrays}
     kind = type(state).__qualname__
     header = {"format": FORMAT, "state": kind, "run": run, "scalars": scalars}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-            np.savez(file, allow_pickle=False, header=text, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, header=text, **arrays)
 
 
 def load_state(path: str | PathLike[str], like: S, run: str = "") -> S:

@@ -3,7 +3,7 @@
 
 from sipower.datasets.catalogue import CATALOGUE, Entry, is_present, load, vocabulary, without_rare
 from sipower.datasets.docstrings import Corpus, docstrings
-from sipower.datasets.synthetic import poisson
+from sipower.datasets.synthetic import poisson, poisson_topics
 
 __all__ = [
     "CATALOGUE",
@@ -13,6 +13,7 @@ __all__ = [
     "is_present",
     "load",
     "poisson",
+    "poisson_topics",
     "vocabulary",
     "without_rare",
 ]

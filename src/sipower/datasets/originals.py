@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from sipower.io.coordinates import read_docword as read_bag
 
 __all__ = ["read_bmp", "read_docword", "read_images", "read_pgm"]
 
@@ -20,25 +20,10 @@ Image = NDArray[np.uint8]
 
 def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Read a bag of words: lines D, W and NNZ, then `document word count`, counted from 1."""
-    with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as lines:
-        try:
-            documents, words, nonzeros = (int(lines.readline()) for _ in range(3))
-            table = (
-                np.loadtxt(lines, dtype=np.int64, ndmin=2) if nonzeros else np.empty((0, 3), int)
-            )
-            if table.shape[1] != 3:
-                raise ValueError(f"{table.shape[1]} numbers in a line, expected 3")
-        except (ValueError, OverflowError, EOFError, OSError, zlib.error) as problem:
-            raise ValueError(f"{file} is no bag of words of UCI's format: {problem}") from None
-    if len(table) != nonzeros:
-        raise ValueError(f"{file} promises {nonzeros} counts and has {len(table)}: it is torn.")
-    at = table[:, :2] - 1
-    if (at < 0).any() or (at >= (documents, words)).any():
-        raise ValueError(f"{file} has an index outside {documents} x {words}.")
-    if (table[:, 2] < 0).any() or (table[:, 2] > np.iinfo(np.int32).max).any():
-        raise ValueError(f"{file} has a count that is negative or above 2^31.")
-    found = table[:, 2].astype(np.int32), (at[:, 0], at[:, 1])
-    return sparse.csr_array(sparse.coo_array(found, shape=(documents, words)))
+    counts = read_bag(file).counts
+    if counts.dtype != np.int32:
+        raise ValueError(f"{file} has a count above 2^31.")
+    return sparse.csr_array(counts)
 
 
 def read_pgm(content: bytes) -> Image:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-__all__ = ["poisson"]
+__all__ = ["poisson", "poisson_topics"]
 
 _ROWS_AT_A_TIME = 500
 
@@ -38,3 +38,42 @@ def poisson(
     starts = range(0, n, _ROWS_AT_A_TIME)
     parts = [rng.poisson(mean, (min(_ROWS_AT_A_TIME, n - at), m)) for at in starts]
     return sparse.csr_array(sparse.vstack([sparse.csr_array(p.astype(np.int32)) for p in parts]))
+
+
+def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the model
+    n: int,
+    m: int,
+    K: int,
+    *,
+    alpha: float = 0.1,
+    beta: float = 0.05,
+    length: float = 400,
+    seed: int = 0,
+) -> sparse.csr_array[np.int32, tuple[int, int]]:
+    """Draw documents of a topic model: V_ij ~ Poisson(length · (ΘΦ)_ij).
+
+    Parameters
+    ----------
+    n, m, K
+        Documents, words, topics.
+    alpha, beta
+        Rows of Θ (n, K) are Dirichlet(alpha), those of Φ (K, m) Dirichlet(beta).
+    length
+        Mean number of words in a document.
+    seed
+        Same seed, same counts.
+
+    Examples
+    --------
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(300, 200, 5)
+    >>> bool(abs(V.sum() / 300 - 400) < 10)
+    True
+    """
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.full(K, alpha), n), rng.dirichlet(np.full(m, beta), K)
+    parts = [
+        sparse.csr_array(rng.poisson(length * (rows @ phi)).astype(np.int32))
+        for rows in np.array_split(theta, max(1, n // _ROWS_AT_A_TIME))
+    ]
+    return sparse.csr_array(sparse.vstack(parts))

@@ -30,6 +30,7 @@ CONSTRAINTS: dict[str, Any] = {
     "transform_tol": [Interval(Real, 0, None, closed="neither")],
     "forget_factor": [Interval(Real, 0, 1, closed="both")],
     "verbose": ["verbose"],
+    "on_round": [callable, None],
     "beta_loss": [StrOptions({"kullback-leibler", "frobenius", "itakura-saito"}), Real],
     "alpha_W": [Interval(Real, 0, None, closed="left")],
     "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],

@@ -85,7 +85,7 @@ class Settings:
     seed: int
     row_tol: float
     started: float  # on the monotonic clock; the limit of seconds counts from here
-    on_round: Callable[[Record], object] | None = None
+    on_round: Callable[[Record, Factors], object]
 
 
 def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
@@ -121,6 +121,24 @@ def as_fit(result: Result[Any], trace: list[Record] | None = None) -> Fit:
     return Fit(W, H, result.value, result.residual, result.status, trace[-1].round, trace)
 
 
+class _Watched:
+    """A solver that shows the factors it has come to."""
+
+    x: Factors
+
+    def __init__(self, solver: Any) -> None:
+        self.solver = solver
+        self.init = solver.init
+
+    def __repr__(self) -> str:
+        return repr(self.solver)
+
+    def advance(self, problem: Any, state: Any) -> Any:
+        new = self.solver.advance(problem, state)
+        self.x = new.x
+        return new
+
+
 class _Run:
     """A fit's successive loops: rounds and seconds add up over them."""
 
@@ -135,10 +153,16 @@ class _Run:
         rounds = None if stop.rounds is None else max(stop.rounds - self.rounds, 0)
         seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
         limits = Stop(tol, rounds, stop.passes, seconds)
-        solver = make_solver(self.settings.solver, near=self.rounds > 0)
-        seed, on_round = self.settings.seed, self.settings.on_round
+        solver = _Watched(make_solver(self.settings.solver, near=self.rounds > 0))
+        before = self.rounds
+
+        def tell(record: Record) -> object:
+            record = replace(record, round=record.round + before)
+            return self.settings.on_round(record, solver.x)
+
         try:
-            result = solve(self.problem, solver, x, stop=limits, seed=seed, on_round=on_round)
+            seed = self.settings.seed
+            result = solve(self.problem, solver, x, stop=limits, seed=seed, on_round=tell)
         except Interrupted as interrupt:
             raise Interrupted(self._added(interrupt.result)) from None
         return self._added(result)

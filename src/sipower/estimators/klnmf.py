@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from sipower.estimators.arguments import (
     refuse_what_is_not_offered,
     seed_of,
 )
+from sipower.estimators.callbacks import CallbackSupportMixin, Listener
 from sipower.estimators.fitting import Fit, Settings, as_fit, exact_rows, fit
 from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
@@ -39,7 +41,12 @@ __all__ = ["KLNMF"]
 LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
 
 
-class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KLNMF(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
 
     min D(V ‖ W H) = Σ_ij [ V_ij log(V_ij/(WH)_ij) − V_ij + (WH)_ij ] over W, H ≥ 0.
@@ -74,6 +81,9 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         Decay of the statistics of earlier batches in `partial_fit`.
     verbose : int
         Print a line per evaluated round.
+    on_round : callable or None
+        Called with a `Record` after every round; a true answer stops the fit. Callbacks of
+        scikit-learn 1.9 and later are set by `set_callbacks`.
     beta_loss, alpha_W, alpha_H, l1_ratio, shuffle
         scikit-learn's arguments. Only the KL divergence without penalties is offered.
 
@@ -90,7 +100,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     kkt_residual_ : float
         Certified gap of both convex halves. It says nothing about other local minima.
     status_ : str
-        "converged", "max_rounds", "max_seconds", "interrupted" or "not_finite".
+        "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
         Objective and gap over rounds, passes and seconds.
 
@@ -122,6 +132,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         transform_tol: float = 1e-6,
         forget_factor: float = 0.7,
         verbose: int = 0,
+        on_round: Callable[[Record], object] | None = None,
         beta_loss: str | float = "kullback-leibler",
         alpha_W: float = 0.0,
         alpha_H: float | Literal["same"] = "same",
@@ -140,6 +151,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.transform_tol = transform_tol
         self.forget_factor = forget_factor
         self.verbose = verbose
+        self.on_round = on_round
         self.beta_loss = beta_loss
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
@@ -175,13 +187,14 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.transform_tol_ = min(self.transform_tol, max(self.tol / 4, LEAST_ROW_TOL))
         if self.tol == 0:
             self.transform_tol_ = self.transform_tol
+        listener = Listener(self, X)
         settings = Settings(
             self.solver,
             Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
             seed,
             self.transform_tol_,
             started,
-            _print_record if self.verbose else None,
+            listener,
         )
         try:
             found = fit(V, self._start(V, seed, W, H), settings)
@@ -189,6 +202,7 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             self._keep(as_fit(interrupt.result))
             raise
         self._keep(found)
+        listener.end()
         if found.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and self.tol > 0:
             warnings.warn(
                 f"Not converged after {found.rounds} rounds: the certified gap is "
@@ -327,11 +341,3 @@ class KLNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         rank = V.shape[1] if self.n_components in ("auto", None) else int(self.n_components)
         init = self.init or ("nndsvda" if rank <= min(V.shape) else "random")
         return Factors(*initial_factors(V, rank, seed, init))  # type: ignore[arg-type]
-
-
-def _print_record(record: Record) -> None:
-    if not np.isnan(record.gap):
-        print(  # noqa: T201 - what verbose asks for
-            f"round {record.round:5d}  passes {record.passes:8.1f}  {record.seconds:8.2f} s  "
-            f"KL {record.objective:.6e}  gap {record.gap:.2e}"
-        )

@@ -56,7 +56,9 @@ def _sooner(curves: Curves, a: Row, b: Row, axis: str) -> float:
     goal = max(curves.error_at(row, end, axis) for row in (a, b))
     if a["experiment"] == "subproblem":
         goal = max(goal, CERTIFIED)
-    return curves.time_to(b, goal, axis) / curves.time_to(a, goal, axis)
+    # Both are at the goal at that end, also one that rises again after it.
+    ours, theirs = (min(curves.time_to(row, goal, axis), end) for row in (a, b))
+    return theirs / ours
 
 
 def duels(

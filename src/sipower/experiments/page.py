@@ -47,22 +47,35 @@ def table1() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(rows: list[Row], drawn: list[Figure]) -> str:
-    """Verdicts, figures, f*, tuning, divergences and provenance as one Markdown page."""
+def page(rows: list[Row], drawn: list[Figure], why: dict[str, str] | None = None) -> str:
+    """Verdicts, figures, f*, tuning, divergences and provenance as one Markdown page.
+
+    `why` explains verdicts, by claim, where a person has looked into them.
+    """
     parts = ["# The paper's experiments, run again\n", _how(rows), "## Table 1\n", table1()]
     made = verdicts(rows)
     if made:
         counts = Counter(v.verdict for v in made)
         total = ", ".join(f"{count} {word}" for word, count in counts.most_common())
         parts += [f"## The claims: {total}\n", (verdict.__doc__ or "").partition("\n\n")[2]]
-        parts += ["| claim | verdict | numbers |", "|---|---|---|"]
-        parts += [f"| {v.claim} | **{v.verdict}** | {v.numbers} |" for v in made]
+        cells = [[v.claim, f"**{v.verdict}**", v.numbers] for v in made]
+        heads = ["claim", "verdict", "numbers"]
+        if why:
+            heads.append("why")
+            cells = [[*line, why.get(line[0], "")] for line in cells]
+        parts += [_line(heads), _line(["---"] * len(heads)), *map(_line, cells)]
         parts.append("\n")
     for figure in drawn:
-        picture = f"[![{figure.title}]({figure.name}.png)]({figure.name}.html)"
+        picture = f"![{figure.title}]({figure.name}.png)"
+        if why is None:  # the published page has no interactive figures beside it
+            picture = f"[{picture}]({figure.name}.html)"
         parts.append(f"## {figure.title}\n\n{picture}\n")
     parts += [_lowest(rows), _tuning(rows), _divergences(rows)]
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _how(rows: list[Row]) -> str:

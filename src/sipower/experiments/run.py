@@ -18,11 +18,13 @@ import numpy as np
 from sipower.datasets import load
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import EXPERIMENTS, PENDING, Budget, plan
-from sipower.experiments.table import Row, Run, append, key_of, locked, provenance, read
+from sipower.experiments.table import Row, Run, append, key_of, read
+from sipower.files import locked
 from sipower.kernels import Draw, count_threads
 from sipower.matrix import Matrix
 from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock
 from sipower.problems.base import Sampling
+from sipower.provenance import provenance
 from sipower.solve import Stop, solve
 from sipower.validation import as_matrix
 

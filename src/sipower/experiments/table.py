@@ -6,22 +6,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import platform
-import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
-__all__ = ["Row", "Run", "append", "key_of", "locked", "provenance", "read"]
+__all__ = ["Row", "Run", "append", "key_of", "read"]
 
 Row = dict[str, Any]
 
@@ -89,52 +79,3 @@ def _rows(lines: Iterable[bytes]) -> Iterable[Row]:
             yield json.loads(line)
         except ValueError:
             continue
-
-
-@cache
-def provenance() -> Row:
-    """Versions, processor and commit, for every row."""
-    names = ("sipower", "numpy", "scipy")
-    return {
-        "versions": {"python": platform.python_version(), **{n: version(n) for n in names}},
-        "cpu": _processor(),
-        "commit": _commit(),
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str:
-    """Of the checkout whose src/sipower this is, if it is one."""
-    package = Path(__file__).parents[1]
-    try:
-        top = _git(package, "rev-parse", "--show-toplevel")
-        if Path(top, "src", "sipower").resolve() == package.resolve():
-            return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
-    except (OSError, subprocess.CalledProcessError):
-        pass
-    return "unknown"
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    ask = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Keep other sessions away from a table, where the system has locks."""
-    with file.with_suffix(".lock").open("w") as lock:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"Another session is at work on {file}: wait for it.") from None
-        yield

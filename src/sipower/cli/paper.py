@@ -1,50 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `sipower`."""
+"""`sipower datasets` and `sipower reproduce`: the paper's data and experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from sipower.cli.common import app, console, need, reported
 from sipower.datasets import CATALOGUE, is_present
 from sipower.experiments import BUDGETS, EXPERIMENTS, Budget, write
 from sipower.experiments import reproduce as do_runs
 from sipower.experiments import table1 as table_of_facts
 
-__all__ = ["app", "main"]
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-console, errors = Console(), Console(stderr=True)
-BAD_INPUT, INTERRUPTED = 2, 3  # exit codes
+__all__ = ["datasets", "reproduce"]
 
 What = Enum("What", {name: name for name in (*EXPERIMENTS, "all")})  # type: ignore[misc]
-
-
-@contextmanager
-def reported() -> Iterator[None]:
-    """Say in one sentence what went wrong, and leave with the code for it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        errors.print("Interrupted; what is finished is saved, the same command goes on.")
-        raise typer.Exit(INTERRUPTED) from None
-    except (ValueError, OSError) as problem:
-        errors.print(f"sipower: {problem}", highlight=False, soft_wrap=True, markup=False)
-        raise typer.Exit(BAD_INPUT) from None
-
-
-@app.callback()
-def sipower() -> None:
-    """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
 
 
 @app.command()
@@ -84,19 +59,12 @@ def reproduce(
     names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
     folder = out / name  # a table holds the runs of one budget
     with reported():
-        _need("matplotlib", "plotly")
+        need("matplotlib", "plotly")
         rows = _with_progress(names, BUDGETS[name], folder / "runs.jsonl", jobs)
         if "table1" in names:
             console.print(table_of_facts(), highlight=False, soft_wrap=True)
         for file in write(rows, folder):
             console.print(f"wrote {file}", highlight=False, soft_wrap=True)
-
-
-def _need(*modules: str) -> None:
-    """Refuse at once what would fail after hours."""
-    for module in modules:
-        if find_spec(module) is None:
-            raise ValueError(f"{module} is not installed: pip install 'sipower[all]'")
 
 
 def _with_progress(
@@ -115,8 +83,3 @@ def _with_progress(
                 console.print(f"{text}, {left} runs", highlight=False, soft_wrap=True)
 
         return do_runs(names, budget, table, jobs=jobs, on_row=show)
-
-
-def main() -> None:
-    """Run the command."""
-    app()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Gene programs of single cells
+=============================
+
+An AnnData object of simulated cells: three types, each with a program of its own, and a program
+of activity that cells of every type run to a varying degree. A clustering would see types; the
+factorisation also sees the program that they share.
+"""
+
+import anndata
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sipower import plot, tl
+from sipower.run_folder import Run
+from sipower.selection import match
+
+CELLS, GENES, TYPES = 400, 300, ("T cell", "B cell", "monocyte")
+rng = np.random.default_rng(0)
+programs = rng.dirichlet(np.full(GENES, 0.1), 4)
+kind = np.repeat(np.arange(3), [180, 130, 90])
+activity = rng.beta(0.5, 1.5, CELLS)
+usage = np.eye(4)[kind] * (1 - activity[:, None])
+usage[:, 3] = activity
+depth = rng.lognormal(np.log(1500), 0.4, CELLS)  # molecules seen of each cell
+counts = rng.poisson(depth[:, None] * (usage @ programs))
+
+adata = anndata.AnnData(
+    X=np.log1p(counts),
+    obs=pd.DataFrame({"type": np.array(TYPES)[kind]}, index=[f"cell{i}" for i in range(CELLS)]),
+    var=pd.DataFrame(index=[f"gene{j}" for j in range(GENES)]),
+    layers={"counts": sparse.csr_matrix(counts)},
+)
+
+# %%
+# The model is one of counts: take the layer of raw counts, not normalised or logarithmic values.
+# Sequencing depth goes into the weights of a cell, so there is no need to correct it first.
+
+tl.nmf(adata, 4, layer="counts", tol=1e-3, random_state=0)
+print(adata)
+print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certified_gap"])
+
+# %%
+# Above one bar a cell: the shares of its molecules that the programs explain. Below the share of
+# the common program against the truth.
+
+W, H = adata.obsm["X_nmf"], adata.varm["nmf"].T
+run = Run(W, H, samples=tuple(adata.obs_names), features=tuple(adata.var_names))
+figure, axes = plt.subplots(2, 1, figsize=(9, 7), layout="constrained")
+plot.structure(run, axes[0], groups=list(adata.obs["type"]))
+partner, cosine = match(programs, H)
+molecules = W * H.sum(axis=1)
+share = molecules[:, partner[3]] / molecules.sum(axis=1)
+for number, name in enumerate(TYPES):
+    axes[1].plot(activity[kind == number], share[kind == number], "o", ms=3, label=name)
+axes[1].plot([0, 1], [0, 1], color="#808080", linewidth=1)
+axes[1].set(xlabel="true activity of the shared program", ylabel="found")
+axes[1].legend()
+plt.show()

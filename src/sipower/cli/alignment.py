@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""New samples brought into the order of a run's features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sipower.io import Table
+from sipower.run_folder import Run
+
+__all__ = ["aligned"]
+
+
+def aligned(table: Table, run: Run) -> tuple[Any, list[str]]:
+    """The counts in the order of the run's features, by name where both have names; remarks."""
+    known, given = run.features, table.features
+    if known is None or given is None or known == given:
+        return _same_size(table, run), []
+    if len(set(known)) < len(known) or len(set(given)) < len(given):
+        raise ValueError("Features cannot be matched by name, for some names occur twice.")
+    place = {name: at for at, name in enumerate(known)}
+    unknown = [name for name in given if name not in place]
+    if unknown:
+        raise ValueError(
+            f"The run does not know feature {unknown[0]!r}, nor {len(unknown) - 1} others of the "
+            "file: remove them."
+        )
+    missing = len(known) - len(given)
+    remarks = [f"{missing:,} features of the run are not in the file: their counts are taken as 0."]
+    counts = sparse.coo_array(table.counts)
+    columns = np.array([place[name] for name in given])[counts.col]
+    shape = table.counts.shape[0], len(known)
+    moved = sparse.csr_array(sparse.coo_array((counts.data, (counts.row, columns)), shape=shape))
+    return moved, remarks if missing else []
+
+
+def _same_size(table: Table, run: Run) -> Any:
+    found, wanted = table.counts.shape[1], run.H.shape[1]
+    if found != wanted:
+        raise ValueError(
+            f"The file has {found:,} features, the run {wanted:,}: they must be the same, in the "
+            "same order (--transpose exchanges samples and features)."
+        )
+    return table.counts

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower rank` and `sipower consensus`: how many components, and which of them can be trusted."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from sipower.cli import options
+from sipower.cli.common import Speaker, app, formats, need, ranks, reported
+from sipower.cli.files import MOST_ROUNDS, facts_of, load, save
+from sipower.cli.progress import Counter, duration
+from sipower.estimators import KLNMF
+from sipower.files import locked
+from sipower.run_folder import Run
+from sipower.selection import consensus as repeat
+from sipower.selection import estimated_seconds, rank_selection, save_outcome
+from sipower.selection.outcome import RankSelection
+from sipower.validation import as_matrix
+
+__all__ = ["consensus", "rank"]
+
+
+@app.command()
+def rank(
+    source: options.Input,
+    components: Annotated[
+        str, typer.Option("-k", "--components", help="Ranks: 5:50, 5:50:5 or 5,10,20.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder; goes on where it stopped.")],
+    replicates: Annotated[int, typer.Option(min=1, help="Independent splits of the data.")] = 5,
+    solver: options.Solver = "auto",
+    tol: options.Tol = 1e-2,
+    max_time: options.MaxTime = None,
+    max_iter: options.MaxIter = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    dtype: options.Dtype = "float32",
+    transpose: options.Transpose = False,
+    layout: options.Layout = None,
+    layer: options.Layer = None,
+    as_json: options.Json = False,
+) -> None:
+    """Recommend a number of components: by counts that the fits have not seen, and stability."""
+    speaker = Speaker(as_json)
+    with reported():
+        need("matplotlib")
+        wanted = ranks(components)
+        table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
+        model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
+        V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
+        seconds = estimated_seconds(V, wanted, model, replicates=replicates)
+        speaker.say(f"{len(wanted) * replicates} fits: about {duration(seconds)}.")
+        speaker.event("estimate", seconds=seconds)
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out / "rank"), Counter(speaker) as counter:
+            found = rank_selection(
+                V, wanted, model, replicates=replicates, folder=out / "fits", on_fit=counter
+            )
+        _write_rank(found, out)
+        speaker.say(found.reason)
+        speaker.say(f"wrote {out}/ (rank.json, rank.csv, rank.png)")
+        speaker.event("done", best=found.best, reason=found.reason, folder=str(out))
+
+
+def _model(*given: Any) -> KLNMF:
+    solver, tol, max_time, max_iter, seed, threads, dtype = given
+    return KLNMF(
+        solver=solver,
+        tol=tol,
+        max_time=max_time,
+        max_iter=max_iter or MOST_ROUNDS,
+        random_state=seed,
+        n_jobs=threads,
+        dtype=dtype,
+    )
+
+
+def _write_rank(found: RankSelection, out: Path) -> None:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+
+    from sipower import plot  # noqa: PLC0415 - optional
+
+    save_outcome(found, out / "rank.json")
+    with (out / "rank.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(
+            ["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))]
+        )
+        for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
+            lines.writerow([k, np.mean(errors), stability, *errors])
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    plot.rank_selection(found, figure.add_subplot())
+    figure.savefig(out / "rank.png", dpi=120)
+
+
+@app.command()
+def consensus(
+    source: options.Input,
+    components: Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Run folder; goes on where it stopped.")],
+    replicates: Annotated[int, typer.Option(min=1, help="Fits from different starts.")] = 20,
+    solver: options.Solver = "auto",
+    tol: options.Tol = 1e-3,
+    max_time: options.MaxTime = None,
+    max_iter: options.MaxIter = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    dtype: options.Dtype = None,
+    transpose: options.Transpose = False,
+    layout: options.Layout = None,
+    layer: options.Layer = None,
+    also: options.Also = None,
+    as_json: options.Json = False,
+) -> None:
+    """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
+    speaker = Speaker(as_json)
+    with reported():
+        need("plotly")
+        chosen = formats(also)
+        table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
+        model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
+        model.set_params(n_components=components)
+        V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out / "consensus"), Counter(speaker) as counter:
+            found = repeat(V, model, replicates=replicates, folder=out / "fits", on_fit=counter)
+        model.set_params(random_state=seed + found.medoid)
+        facts = facts_of(model, V, str(source)) | {
+            "status": found.statuses[found.medoid],
+            "certified_gap": found.gaps[found.medoid],
+            "divergence": found.divergences[found.medoid],
+            "replicates": replicates,
+        }
+        run = Run(found.W, found.H, (), facts, table.samples, table.features)
+        save_outcome(found, out / "consensus.json")
+        save(run, out, speaker, chosen, True, consensus=found)
+        low, mean = found.stability.min(), found.stability.mean()
+        told = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
+        speaker.say(f"replicate {found.medoid} is nearest to all others; {told}")
+        speaker.say(f"wrote {out}/ (factors.npz, run.json, consensus.json, report.html)")
+        speaker.event("done", medoid=found.medoid, stability=found.stability.tolist())

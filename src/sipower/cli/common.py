@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all commands share: the application, where they speak, and how they end.
+
+====  ==============================================================================
+code  meaning
+====  ==============================================================================
+0     done: converged, or stopped by a limit that was asked for
+1     a fault of sipower itself; ``--debug`` shows where
+2     bad input or options
+3     interrupted; what was finished is saved
+4     saved, but not converged within the default number of rounds
+====  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+from rich.console import Console
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "NOT_CONVERGED",
+    "Speaker",
+    "app",
+    "formats",
+    "need",
+    "ranks",
+    "reported",
+]
+
+FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = 1, 2, 3, 4
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 done, 1 a fault of sipower, 2 bad input, 3 interrupted with results "
+    "saved, 4 saved but not converged.",
+)
+# Formats of the factors, and the libraries that write them.
+FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",)}
+console, errors = Console(), Console(stderr=True)
+_debug = False
+
+
+@app.callback()
+def sipower(
+    debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
+) -> None:
+    """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
+    global _debug  # noqa: PLW0603 - an option of the whole command
+    _debug = debug
+
+
+class Speaker:
+    """Tells a person in words or a machine in JSON lines what happens."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    def say(self, text: str) -> None:
+        """A sentence for a person; control characters in names cannot reach the terminal."""
+        if not self.as_json:
+            console.print(printable(text), highlight=False, soft_wrap=True, markup=False)
+
+    def event(self, name: str, **facts: Any) -> None:
+        """A line for a machine."""
+        if self.as_json:
+            print(json.dumps({"event": name, **facts}), flush=True)  # noqa: T201 - what --json asks for
+
+
+def printable(text: str) -> str:
+    """The text with whatever a terminal would obey or hide shown as its code."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+@contextmanager
+def reported(saved: str = "what is finished is saved, the same command goes on") -> Iterator[None]:
+    """Say in one sentence what went wrong, and leave with the code for it."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        _complain(f"Interrupted; {saved}.")
+        raise typer.Exit(INTERRUPTED) from None
+    except (ValueError, OSError, TypeError, MemoryError, ModuleNotFoundError) as problem:
+        if _debug:
+            raise
+        _complain(f"sipower: {problem or 'not enough memory'}")
+        raise typer.Exit(BAD_INPUT) from None
+    except Exception as problem:
+        if _debug:
+            raise
+        _complain(
+            f"sipower: {type(problem).__name__}: {problem} (run sipower --debug to see where)"
+        )
+        raise typer.Exit(FAULT) from None
+
+
+def _complain(text: str) -> None:
+    errors.print(printable(text), highlight=False, soft_wrap=True, markup=False)
+
+
+def need(*modules: str) -> None:
+    """Refuse at once what would fail after hours."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise ValueError(f"{module} is not installed: pip install 'sipower[all]'")
+
+
+def ranks(text: str) -> list[int]:
+    """Numbers of components: ``20``, ``5,10,20``, ``5:50`` or ``5:50:5``, the end included."""
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            (stride,) = step or [1]
+            found = list(range(first, last + 1, stride))
+        else:
+            found = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        found = []
+    if not found or found[0] < 1:
+        raise ValueError(f"-k {text}: expected numbers of components as 20, 5,10,20 or 5:50:5.")
+    return found
+
+
+def formats(text: str | None) -> list[str]:
+    """Formats of the factors beside factors.npz."""
+    found = [] if text is None else [part.strip().removeprefix(".") for part in text.split(",")]
+    for name in found:
+        if name not in FORMATS:
+            raise ValueError(f"--also {name}: choose of {', '.join(FORMATS)}.")
+    need(*{module for name in found for module in FORMATS[name]})
+    return found

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Factors in the formats of others: tables of pandas, AnnData."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sipower.files import replacing
+from sipower.kernels import Array
+from sipower.run_folder import Run
+
+__all__ = ["export", "write_rows"]
+
+
+def export(run: Run, folder: Path, ending: str) -> list[Path]:
+    """Write W and H as .csv or .parquet tables, or the run as one .h5ad file."""
+    if ending == "h5ad":
+        return [_write_anndata(run, folder / "run.h5ad")]
+    weights, components = folder / f"W.{ending}", folder / f"H.{ending}"
+    write_rows(weights, run.W, run.samples)
+    write_rows(components, run.H.T, run.features)  # a line a feature: tables have few columns
+    return [weights, components]
+
+
+def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
+    """Write weights, a line an item: .npz, .csv, .tsv or .parquet."""
+    ending = file.suffix.lower()
+    if ending not in (".npz", ".csv", ".tsv", ".parquet"):
+        raise ValueError(f"{file} ends in {ending or 'nothing'}: use .npz, .csv, .tsv or .parquet.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as to:
+        if ending == ".npz":
+            named = {} if names is None else {"samples": np.array(names, np.str_)}
+            np.savez(to, allow_pickle=False, W=W, **named)
+            return
+        frame = _frame(W, names)
+        if ending == ".parquet":
+            frame.to_parquet(to)
+        else:
+            separator = "\t" if ending == ".tsv" else ","
+            frame.to_csv(to, sep=separator, index_label="name", lineterminator="\n")
+
+
+def _frame(W: Array, names: Sequence[str] | None) -> Any:
+    import pandas as pd  # noqa: PLC0415 - optional
+
+    index = range(1, len(W) + 1) if names is None else list(names)
+    columns = [f"component {k + 1}" for k in range(W.shape[1])]
+    return pd.DataFrame(W, index=index, columns=columns)
+
+
+def _write_anndata(run: Run, file: Path) -> Path:
+    """The factors where scanpy looks for them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
+    import anndata as ad  # noqa: PLC0415 - optional
+    import pandas as pd  # noqa: PLC0415
+
+    made = ad.AnnData(
+        obs=pd.DataFrame(index=list(run.sample_names())),
+        var=pd.DataFrame(index=list(run.feature_names())),
+    )
+    made.obsm["X_nmf"], made.varm["nmf"] = run.W, run.H.T
+    facts = run.facts
+    made.uns["nmf"] = {
+        key: facts[key]
+        for key in ("divergence", "certified_gap", "status", "rounds")
+        if key in facts
+    }
+    made.write_h5ad(file)
+    return file

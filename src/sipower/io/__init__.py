@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The files people have, read as counts of samples by features with their names."""
+
+from sipower.io.dispatch import FORMATS, read
+from sipower.io.table import ReadError, Table, fingerprint
+
+__all__ = ["FORMATS", "ReadError", "Table", "fingerprint", "read"]

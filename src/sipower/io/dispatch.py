@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One door to all formats: the ending of a file decides, then its content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+
+from sipower.io.arrays import read_npy, read_npz
+from sipower.io.coordinates import is_docword, read_docword
+from sipower.io.frames import read_csv, read_parquet
+from sipower.io.hdf5 import read_hdf5
+from sipower.io.orientation import orientation_remark
+from sipower.io.table import ReadError, Table
+from sipower.io.tenx import read_folder, read_matrix_market
+
+__all__ = ["FORMATS", "read"]
+
+_TABLE = "a table: samples by features, or lines of sample, feature and count"
+FORMATS: dict[str, str] = {
+    ".mtx": "Matrix Market; genes x cells if barcodes.tsv and features.tsv lie beside it",
+    ".mtx.gz": "the same, compressed",
+    ".h5": "10x Genomics, features x barcodes",
+    ".h5ad": "AnnData, obs x var",
+    ".npz": "a sparse matrix of SciPy",
+    ".npy": "an array of NumPy",
+    ".csv": _TABLE,
+    ".csv.gz": "the same, compressed",
+    ".tsv": f"{_TABLE}, separated by tabs",
+    ".tsv.gz": "the same, compressed",
+    ".parquet": _TABLE,
+    ".txt": "a bag of words of UCI (docword), documents x words; any other text as .tsv",
+    ".txt.gz": "the same, compressed",
+}
+_HDF5 = (".h5", ".h5ad")
+_ARRAYS = {".mtx": read_matrix_market, ".npz": read_npz, ".npy": read_npy}
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    transpose: bool = False,
+    layout: str | None = None,
+    layer: str | None = None,
+) -> Table:
+    r"""Read counts of samples by features from a file or a folder of 10x Genomics.
+
+    Parameters
+    ----------
+    path
+        A file of a format of `FORMATS`, or a folder with ``matrix.mtx``, ``barcodes.tsv`` and
+        ``features.tsv`` or ``genes.tsv``, each plain or ending in ``.gz``.
+    transpose
+        Exchange samples and features. Without it each format follows its own convention: samples
+        are the obs of AnnData, the barcodes of 10x, the documents of a bag of words and the rows
+        of everything else.
+    layout : {"wide", "long", None}
+        Of a table. ``"wide"``: a line holds the counts of a sample, after its name if the first
+        column has no heading or is no number throughout. ``"long"``: a line holds sample, feature
+        and count. None: long if there are three columns of which the first two are text.
+    layer
+        Layer of an AnnData file to read in place of X.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ReadError
+        One sentence with the file, and for a text the line, of what cannot be read: whatever is
+        damaged or torn, negative, not finite, out of range or there twice.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sipower.io import read
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "fruit.csv")
+    >>> _ = file.write_text("day,apples,pears\nMonday,3,0\nTuesday,1,4\n")
+    >>> table = read(file, layout="wide")
+    >>> table.samples, table.features, table.counts.tolist()
+    (('Monday', 'Tuesday'), ('apples', 'pears'), [[3, 0], [1, 4]])
+    """
+    file = Path(path)
+    if layout not in (None, "wide", "long"):
+        raise ReadError(f"the layout {layout!r} is unknown: choose wide or long.")
+    if not file.exists():
+        raise ReadError(f"{file} does not exist.")
+    if file.is_file() and file.stat().st_size == 0:
+        raise ReadError(f"{file} is empty.")
+    try:
+        table = _reader(file, layout, layer)(file)
+    except OSError as problem:
+        raise ReadError(f"{file} cannot be read: {problem.strerror or problem}.") from None
+    except MemoryError:
+        raise ReadError(f"{file} needs more memory than there is.") from None
+    rows, columns = table.counts.shape
+    if rows == 0 or columns == 0:
+        raise ReadError(f"{file} holds no counts: it has {rows} rows and {columns} columns.")
+    if transpose:
+        table = table.turned()
+    return replace(table, remarks=table.remarks + orientation_remark(table))
+
+
+def _reader(file: Path, layout: str | None, layer: str | None) -> Callable[[Path], Table]:
+    if file.is_dir():
+        return read_folder
+    ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
+    kind = ending.lower().removesuffix(".gz")
+    if ending.lower() not in FORMATS:
+        raise ReadError(
+            f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
+        )
+    if kind in _HDF5:
+        return partial(read_hdf5, layer=layer)
+    if layer is not None:
+        raise ReadError(f"{file} has no layers: only AnnData files have.")
+    if kind in _ARRAYS or (kind == ".txt" and is_docword(file)):
+        return _ARRAYS.get(kind, read_docword)
+    return partial(read_parquet if kind == ".parquet" else read_csv, layout=layout)

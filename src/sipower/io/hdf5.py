@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HDF5 files of single cells: the matrices of 10x Genomics (.h5) and AnnData (.h5ad)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.io.counts import Compressed, affordable, dense
+from sipower.io.heaps import check_heaps
+from sipower.io.table import Counts, ReadError, Table, library, shown
+from sipower.io.tenx import kinds_remark
+
+__all__ = ["read_hdf5"]
+
+_COMPRESSED = ("data", "indices", "indptr")
+
+
+def read_hdf5(path: Path, layer: str | None = None) -> Table:
+    """Read an AnnData file, its X or a layer, or a matrix of 10x; what it is its content says.
+
+    In AnnData files samples are obs and features var. In those of 10x, of the layout before or
+    since Cell Ranger 3, samples are barcodes and features are named by gene.
+    """
+    h5py = library("h5py", path)
+    check_heaps(path)
+    try:
+        with warnings.catch_warnings(), h5py.File(path, "r") as file:
+            warnings.simplefilter("ignore")  # about old layouts, which the reader cannot mend
+            if "obs" in file and "var" in file:
+                return _anndata(path, file, layer)
+            if layer is not None:
+                raise ReadError(f"{path} is no AnnData file and has no layer {layer!r}.")
+            return _tenx(path, file)
+    except ReadError:
+        raise
+    # Damage makes the library raise nearly anything, from KeyError to RuntimeError.
+    except Exception as problem:
+        raise ReadError(f"{path} is damaged or no HDF5 file: {shown(problem)}.") from None
+
+
+# ---- AnnData -------------------------------------------------------------------------------------
+
+
+def _anndata(path: Path, file: Any, layer: str | None) -> Table:
+    place = "X" if layer is None else f"layers/{layer}"
+    if place not in file:
+        layers = ", ".join(file.get("layers", ())) or "none"
+        raise ReadError(f"{path} has no {place}: its layers are {shown(layers)}.")
+    counts = _matrix(path, file[place])
+    samples, features = (
+        _names(path, file, axis, size)
+        for axis, size in zip(("obs", "var"), counts.shape, strict=True)
+    )
+    return Table(counts, samples, features)
+
+
+def _matrix(path: Path, element: Any) -> Counts:
+    if hasattr(element, "shape"):
+        return dense(path, _content(path, element))
+    # Files of anndata before 0.7 have the older attributes.
+    attributes = element.attrs
+    kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
+    shape = attributes.get("shape", attributes.get("h5sparse_shape"))
+    if kind not in ("csr", "csc") or shape is None:
+        raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
+    return _compressed(path, element, shape, by_columns=kind == "csc").counts(path)
+
+
+def _names(path: Path, file: Any, axis: str, size: int) -> tuple[str, ...]:
+    """Names of the rows of obs or var, read by AnnData's own library."""
+    read_elem = library("anndata.io", path).read_elem
+    element = file[axis]
+    if hasattr(element, "shape"):  # one array of records, before anndata 0.7
+        _check_length(path, [element], size)
+        names = read_elem(element).index
+    else:
+        index = element[element.attrs["_index"]]
+        _check_length(path, [index] if hasattr(index, "shape") else index.values(), size)
+        names = read_elem(index)
+    if len(names) != size:
+        raise ReadError(f"{path} is damaged: {axis} names {len(names)} of {size}.")
+    return tuple(map(str, names))
+
+
+# ---- 10x -----------------------------------------------------------------------------------------
+
+
+def _tenx(path: Path, file: Any) -> Table:
+    groups = [group for group in file.values() if hasattr(group, "keys") and "barcodes" in group]
+    if len(groups) != 1:
+        raise ReadError(
+            f"{path} has {len(groups)} matrices of 10x, expected one: {shown(', '.join(file))}."
+        )
+    group = groups[0]
+    rows, columns = _shape(path, _content(path, group["shape"]))
+    # 10x stores features x barcodes column after column: that is barcodes x features by rows.
+    counts = _compressed(path, group, (columns, rows)).counts(path)
+    barcodes = _texts(path, group["barcodes"], columns)
+    genes = group["features/name" if "features" in group else "gene_names"]
+    names = _texts(path, genes, rows)
+    if (len(barcodes), len(names)) != counts.shape:
+        raise ReadError(
+            f"{path} is damaged: {len(barcodes)} barcodes and {len(names)} features name a matrix "
+            f"of {columns} x {rows}."
+        )
+    kinds = "features/feature_type"
+    remarks = kinds_remark(set(_texts(path, group[kinds], rows))) if kinds in group else ()
+    return Table(counts, barcodes, names, remarks)
+
+
+def _texts(path: Path, dataset: Any, size: int) -> tuple[str, ...]:
+    _check_length(path, [dataset], size)
+    return tuple(
+        text.decode("utf-8") if isinstance(text, bytes) else str(text)
+        for text in _content(path, dataset).ravel().tolist()
+    )
+
+
+# ---- both ----------------------------------------------------------------------------------------
+
+
+def _compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
+    data, indices, starts = (_content(path, group[name]) for name in _COMPRESSED)
+    if any(part.ndim != 1 for part in (data, indices, starts)):
+        raise ReadError(f"{path} is damaged: a part of its matrix is no list of numbers.")
+    return Compressed(data, indices, starts, _shape(path, shape), by_columns)
+
+
+def _shape(path: Path, shape: Any) -> tuple[int, int]:
+    sizes = np.asarray(shape).ravel()
+    if len(sizes) != 2 or sizes.dtype.kind not in "iu":
+        raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(shape)}.")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _content(path: Path, dataset: Any) -> NDArray[Any]:
+    promised = int(dataset.size or 0) * dataset.dtype.itemsize
+    affordable(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
+    return np.asarray(dataset[()])
+
+
+def _check_length(path: Path, datasets: Iterable[Any], size: int) -> None:
+    """Refuse more names than there is to name, before millions of them are looked for."""
+    for dataset in datasets:
+        if int(dataset.size or 0) > size:
+            raise ReadError(
+                f"{path} is damaged: {dataset.name} has {dataset.size} names, expected {size}."
+            )

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix Market files with the names beside them, and the folders of 10x Genomics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sipower.io.coordinates import read_coordinates
+from sipower.io.table import ReadError, Table
+from sipower.io.text import lines_of
+
+__all__ = ["kinds_remark", "read_folder", "read_matrix_market"]
+
+_MATRIX = "matrix.mtx"
+_FEATURES = ("features.tsv", "genes.tsv")
+
+
+def read_folder(folder: Path) -> Table:
+    """Read a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
+    matrix = _found(folder, (_MATRIX,))
+    if matrix is None or _beside(matrix) is None:
+        raise ReadError(
+            f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
+            "genes.tsv (each may end in .gz) do not all lie in it."
+        )
+    return read_matrix_market(matrix)
+
+
+def read_matrix_market(path: Path) -> Table:
+    """Read a Matrix Market file as written; with 10x's names beside it, cells become samples.
+
+    ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
+    """
+    table, beside = read_coordinates(path), _beside(path)
+    if beside is None:
+        return table
+    barcodes, features = (lines_of(file) for file in beside)
+    fields = [line.split("\t") for line in features]
+    named = replace(
+        table,
+        samples=tuple(line.split("\t")[0] for line in barcodes),
+        features=tuple(field[min(1, len(field) - 1)] for field in fields),
+        remarks=table.remarks + kinds_remark({field[2] for field in fields if len(field) > 2}),
+    )
+    size, rows, columns = (len(barcodes), len(features)), *table.counts.shape
+    if size == (columns, rows):  # genes x cells, as 10x writes it
+        turned = table.turned()
+        return replace(named, counts=turned.counts)
+    if size == (rows, columns):
+        remark = f"{path.name} is written as cells x genes, as the names beside it show."
+        return replace(named, remarks=(*named.remarks, remark))
+    raise ReadError(
+        f"{path} is {rows} x {columns}, but beside it {beside[1].name} has {len(features)} names "
+        f"and {beside[0].name} has {len(barcodes)}: these files do not belong together."
+    )
+
+
+def kinds_remark(kinds: set[str]) -> tuple[str, ...]:
+    """Tell the user if features of several kinds are mixed."""
+    if len(kinds) < 2:
+        return ()
+    return (f"The features are of several kinds, all of them kept: {', '.join(sorted(kinds))}.",)
+
+
+def _beside(matrix: Path) -> tuple[Path, Path] | None:
+    """Files of the barcodes and of the features that lie beside a matrix."""
+    prefix, known, _ = matrix.name.rpartition(_MATRIX)
+    prefix = prefix if known else ""
+    barcodes = _found(matrix.parent, (f"{prefix}barcodes.tsv",))
+    features = _found(matrix.parent, tuple(prefix + name for name in _FEATURES))
+    return None if barcodes is None or features is None else (barcodes, features)
+
+
+def _found(folder: Path, names: tuple[str, ...]) -> Path | None:
+    files = (folder / (name + ending) for name in names for ending in ("", ".gz"))
+    return next((file for file in files if file.is_file()), None)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text, plain or compressed by gzip, in blocks of whole lines that know their numbers."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from sipower.io.table import ReadError, shown
+
+__all__ = ["Lines", "complaint", "lines_of", "opened"]
+
+_BLOCK = 1 << 24
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for its bytes; whether they are compressed is seen from its first two."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == _GZIP
+    return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
+
+
+class Lines:
+    """Hand out the lines of a text, one at a time or as all that the next block holds.
+
+    A line ends as on Unix or Windows, and a UTF-8 byte order mark is skipped. `number` is that of
+    the last line handed out; `unfinished` says that the text stopped within a line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.number, self.unfinished = path, 0, False
+        self._stream = opened(path)
+        self._waiting: list[bytes] = []
+        self._rest = b""
+        self._fill()
+        if self._waiting:
+            self._waiting[0] = self._waiting[0].removeprefix(_BYTE_ORDER_MARK)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def one(self) -> bytes | None:
+        """Hand out the next line, or nothing at the end."""
+        if not self._waiting:
+            return None
+        self.number += 1
+        line = self._waiting.pop(0)
+        if not self._waiting:
+            self._fill()
+        return line
+
+    def block(self) -> list[bytes]:
+        """Hand out several lines; none at the end. `number` is that of the last one."""
+        lines = self._waiting
+        self.number += len(lines)
+        self._fill()
+        return lines
+
+    def _fill(self) -> None:
+        self._waiting = []
+        while not self._waiting:
+            content = self._read()
+            if not content:
+                self.unfinished |= bool(self._rest)
+                self._waiting, self._rest = self._rest.splitlines(), b""
+                return
+            whole, end, rest = content.rpartition(b"\n")
+            if end:
+                self._waiting, self._rest = (self._rest + whole + end).splitlines(), rest
+            else:
+                self._rest += rest
+            if len(self._rest) > _BLOCK:
+                raise ReadError(
+                    f"{self.path}, line {self.number + 1}, is longer than {_BLOCK} bytes: this is "
+                    "no text of the expected kind."
+                )
+
+    def _read(self) -> bytes:
+        try:
+            return self._stream.read(_BLOCK)
+        except (EOFError, OSError, zlib.error) as problem:
+            raise ReadError(
+                f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
+                f"are damaged ({shown(problem)}); copy or download the file again."
+            ) from None
+
+
+def _readable_lines(path: Path) -> int:
+    """Count the lines before compressed data break off, the broken one included."""
+    count = 1
+    with opened(path) as stream, suppress(EOFError, OSError, zlib.error):
+        while content := stream.read1(_BLOCK):  # type: ignore[attr-defined]
+            count += content.count(b"\n")
+    return count
+
+
+def lines_of(path: Path) -> list[str]:
+    """All lines of a text in UTF-8, without empty ones at its end."""
+    found: list[str] = []
+    with Lines(path) as lines:
+        while block := lines.block():
+            for line in block:
+                try:
+                    found.append(line.decode("utf-8"))
+                except UnicodeDecodeError:
+                    raise ReadError(
+                        f"{path}, line {len(found) + 1}, is no UTF-8 text: save the file as UTF-8."
+                    ) from None
+    while found and not found[-1].strip():
+        found.pop()
+    return found
+
+
+def complaint(text: str) -> str | None:
+    """What keeps a text from being a count, if anything does."""
+    try:
+        value = math.nan if "_" in text else float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value):
+        return f"the count {shown(text)} is negative" if value < 0 else None
+    if not text.strip():
+        return "a count is missing"
+    return f"{shown(text)!r} is no finite number"

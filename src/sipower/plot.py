@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plots of a run by matplotlib: each function takes and returns an Axes.
+
+Components are named by number from 1 in order of size: "1" is the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sipower import describe
+from sipower.run_folder import Run
+from sipower.selection import Consensus, RankSelection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["consensus", "convergence", "palette", "rank_selection", "structure", "top_features"]
+
+# Okabe and Ito's colours with grey for black, ordered so that neighbours differ most.
+HUES = ("0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "F0E442", "56B4E9", "808080")
+TINTS = (0, 0.55, -0.45, 0.3, -0.25, 0.75, -0.65, 0.15)  # towards white, or black if negative
+BLUE, ORANGE = f"#{HUES[0]}", f"#{HUES[3]}"
+LEGEND_ENTRIES = 20
+NAME_LENGTH = 40
+
+
+def palette(n: int) -> list[str]:
+    """Colours for n components that the colour-blind tell apart, as "#rrggbb".
+
+    The eight colours of Okabe and Ito come first. Further rounds repeat them lighter and darker,
+    as lightness is seen by all; after 64 they begin anew. Components next to each other in size
+    differ clearly in any kind of vision; distant ones may look alike, so colour is never the only
+    way to tell which is which.
+    """
+    colours = [_tinted(hue, tint) for tint in TINTS for hue in HUES]
+    return [colours[k % len(colours)] for k in range(n)]
+
+
+def _tinted(hue: str, tint: float) -> str:
+    parts = (int(hue[at : at + 2], 16) for at in (0, 2, 4))
+    mixed = (part + (255 - part) * tint if tint > 0 else part * (1 + tint) for part in parts)
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def convergence(run: Run, ax: Axes | None = None) -> Axes:
+    """Draw certified gap and objective above its lowest value over seconds, on log scales.
+
+    Both are shares of the sum of the counts. The lowest value itself is 0 and not drawn.
+    """
+    ax = _axes(ax)
+    if not run.trace:
+        raise ValueError("The run has no trace: there is no convergence to draw.")
+    curves = describe.convergence(run)
+    for values, label, style in (
+        (curves.excess, "KL divergence above its lowest value", "o-"),
+        (curves.gap, "certified gap", "s--"),
+    ):
+        seen = np.isfinite(values)
+        colour = BLUE if style == "o-" else ORANGE
+        ax.plot(curves.seconds[seen], values[seen], style, label=label, color=colour, ms=4)
+    ax.set(xlabel="time (seconds)", ylabel="share of the sum of the counts", yscale="log")
+    ax.grid(visible=True, color="#dddddd", linewidth=0.6)
+    ax.legend()
+    return ax
+
+
+def structure(
+    run: Run, ax: Axes | None = None, groups: Sequence[Any] | None = None, most: int = 1000
+) -> Axes:
+    """Draw the memberships of the samples as stacked bars, one bar a sample.
+
+    Parameters
+    ----------
+    run
+        The run.
+    ax
+        Where to draw; a new figure if None.
+    groups
+        A label for each sample: bars of a group stand together, in the order in which the groups
+        first occur. Within a group, or among all, similar samples are neighbours.
+    most
+        Draw at most so many samples, evenly chosen.
+    """
+    if most < 1:
+        raise ValueError(f"most is {most}, expected at least 1.")
+    if groups is not None and len(groups) != len(run.W):
+        raise ValueError(f"{len(groups)} groups for {len(run.W)} samples: give one a sample.")
+    ax = _axes(ax)
+    chosen = describe.choose_evenly(len(run.W), most)
+    memberships = describe.describe(run.W, run.H).memberships[chosen]
+    blocks: dict[Any, list[int]] = {}
+    for at, sample in enumerate(chosen):
+        blocks.setdefault(None if groups is None else groups[sample], []).append(at)
+    order = np.concatenate(
+        [np.array(block)[describe.order_by_similarity(memberships[block])]
+         for block in blocks.values()]
+    )  # fmt: skip
+    edges = np.arange(len(order) + 1)
+    base = np.zeros(len(order))
+    for k, (colour, part) in enumerate(
+        zip(palette(memberships.shape[1]), memberships[order].T, strict=True), start=1
+    ):
+        label = str(k) if k <= LEGEND_ENTRIES else None
+        ax.stairs(base + part, edges, baseline=base, fill=True, color=colour, label=label)
+        base = base + part
+    _label_samples(ax, blocks, len(order), len(run.W))
+    return ax
+
+
+def _label_samples(ax: Axes, blocks: dict[Any, list[int]], drawn: int, samples: int) -> None:
+    ends = np.cumsum([0, *map(len, blocks.values())])
+    if None in blocks:
+        ax.set_xticks([])
+    else:
+        ax.set_xticks((ends[:-1] + ends[1:]) / 2, [_short(str(group)) for group in blocks])
+        for end in ends[1:-1]:
+            ax.axvline(float(end), color="black", linewidth=1)
+    which = f"samples ({drawn:,})" if drawn == samples else f"samples ({drawn:,} of {samples:,})"
+    ax.set(xlim=(0, drawn), ylim=(0, 1), xlabel=which, ylabel="share of the sample's counts")
+    ax.legend(
+        title="component", fontsize="small", frameon=False, reverse=True,
+        loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0,
+    )  # fmt: skip
+
+
+def top_features(run: Run, component: int, ax: Axes | None = None, n: int = 10) -> Axes:
+    """Draw the n most probable features of a component (1 is the largest) with their lift.
+
+    A black line marks how probable the feature is overall; the lift is the ratio of the two.
+    """
+    facts = describe.describe(run.W, run.H)
+    if not 1 <= component <= len(facts.sizes):
+        raise ValueError(f"component is {component}, expected 1 to {len(facts.sizes)}.")
+    ax = _axes(ax)
+    profile, size = facts.profiles[component - 1], facts.sizes[component - 1]
+    top = describe.largest(profile, n)
+    places, names = np.arange(len(top)), run.feature_names()
+    ax.barh(places, profile[top], color=palette(component)[-1])
+    ax.vlines(facts.overall[top], places - 0.4, places + 0.4, color="black", label="overall")
+    for place, feature in zip(places, top, strict=True):
+        lift = profile[feature] / facts.overall[feature]
+        ax.annotate(
+            f"×{lift:.3g}", (max(profile[feature], facts.overall[feature]), place),
+            xytext=(4, 0), textcoords="offset points", va="center", fontsize="small",
+        )  # fmt: skip
+    ax.set_yticks(places, [_short(names[feature]) for feature in top])
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlim(left=0)
+    ax.set(
+        title=f"component {component}: {size:.1%} of the counts",
+        xlabel="probability of the feature in the component (×: lift over all)",
+    )
+    if len(top):
+        ax.legend(loc="lower right", frameon=False)
+    return ax
+
+
+def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
+    """Draw held-out deviance (mean and range of the replicates) and stability over the rank."""
+    ax = _axes(ax)
+    ranks, deviance = selection.ranks, selection.deviance
+    middle = deviance.mean(axis=1)
+    ax.fill_between(ranks, deviance.min(axis=1), deviance.max(axis=1), color=BLUE, alpha=0.2, lw=0)
+    (first,) = ax.plot(ranks, middle, "o-", color=BLUE, label="held-out deviance")
+    twin = ax.twinx()
+    (second,) = twin.plot(ranks, selection.stability, "s--", color=ORANGE, label="stability")
+    best = ax.axvline(selection.best, color="#808080", label=f"recommended: {selection.best}")
+    ax.set(xlabel="number of components", ylabel="held-out KL divergence per count")
+    ax.locator_params(axis="x", integer=True)
+    twin.set(ylabel="mean cosine of matched components", ylim=(0, 1.03))
+    twin.legend(handles=[first, second, best], framealpha=0.9)  # above the curves of both
+    return ax
+
+
+def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
+    """Draw how stable each component is over the replicates; numbers are by size."""
+    ax = _axes(ax)
+    order = describe.describe(consensus.W, consensus.H).order
+    numbers = np.arange(1, len(order) + 1)
+    ax.bar(numbers, consensus.stability[order], color=BLUE)
+    ax.locator_params(axis="x", integer=True)
+    ax.set(
+        ylim=(0, 1),
+        xlabel="component, by size",
+        ylabel="mean cosine with its partners",
+        title=f"stability over {len(consensus.similarity)} replicates",
+    )
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - optional
+    except ImportError:
+        raise ImportError('Plots need matplotlib: pip install "sipower[report]".') from None
+    return plt.subplots(layout="constrained")[1]
+
+
+def _short(name: str) -> str:
+    """Cut a long name, and keep matplotlib from reading mathematics between dollar signs."""
+    return describe.readable(name, NAME_LENGTH).replace("$", r"\$")

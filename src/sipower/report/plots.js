@@ -1,0 +1,264 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const at = (id) => document.getElementById(id);
+  const count = data.sizes.length;
+  const numbers = data.sizes.map((_, k) => k + 1);
+  const narrow = () => window.innerWidth < 600;
+
+  // Plotly reads some markup in labels; names are to be shown as they are.
+  const plain = (name) => name.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const cut = (name, most) => (name.length > most ? name.slice(0, most - 1) + "…" : name);
+  const percent = (share) => Number((100 * share).toPrecision(3)) + "%";
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  // Ticks at whole numbers, a handful of them.
+  function whole(most) {
+    const step = [1, 2, 5, 10, 20, 50].find((s) => most / s <= (narrow() ? 8 : 16)) || 100;
+    return { tick0: step, dtick: step };
+  }
+
+  function draw(id, traces, layout) {
+    const line = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), automargin: true };
+    const axes = Object.fromEntries(
+      ["xaxis", "yaxis", "yaxis2"]
+        .filter((axis) => axis !== "yaxis2" || layout.yaxis2)
+        .map((axis) => [axis, { ...line, ...layout[axis] }]),
+    );
+    return Plotly.react(at(id), traces, {
+      width: at(id).clientWidth,
+      height: 380,
+      margin: { l: 60, r: 20, t: 20, b: 50 },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("--text") },
+      hoverlabel: {
+        bgcolor: colour("--panel"), bordercolor: colour("--line"), align: "left",
+        font: { color: colour("--text") },
+      },
+      dragmode: narrow() ? false : "zoom",
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+      ...layout,
+      ...axes,
+    }, { displayModeBar: false });
+  }
+
+  // Whole powers of ten, a handful of them; all digits where there are few powers.
+  function powers(values) {
+    const known = values.filter((value) => value > 0).map(Math.log10);
+    const span = Math.max(...known) - Math.min(...known);
+    return span > 2 ? { dtick: Math.ceil(span / 6) } : {};
+  }
+
+  function drawConvergence() {
+    const against = at("convergence-against").value;
+    const found = data.convergence;
+    const curve = (y, name, tint, symbol, dash) => ({
+      x: found[against], y, name, mode: "lines+markers", connectgaps: true,
+      line: { color: tint, dash }, marker: { symbol, size: 7 },
+      hovertemplate: `%{y:.3g} at %{x:.4g} ${against}<extra>${name}</extra>`,
+    });
+    return draw("convergence-plot", [
+      curve(found.excess, "KL divergence above its lowest value", colour("--accent"), "circle", "solid"),
+      curve(found.gap, "certified gap", colour("--warm"), "square", "dash"),
+    ], {
+      xaxis: { title: { text: against }, rangemode: "tozero" },
+      yaxis: {
+        title: { text: "share of the sum of the counts" }, type: "log", exponentformat: "power",
+        ...powers([...found.excess, ...found.gap]),
+      },
+    });
+  }
+
+  function drawSizes() {
+    return draw("size-plot", [{
+      type: "bar", x: numbers, y: data.sizes, marker: { color: data.colours },
+      hovertemplate: "component %{x}: %{y:.2%} of the counts<extra></extra>",
+    }], {
+      height: 260,
+      xaxis: { title: { text: "component" }, ...whole(count) },
+      yaxis: { title: { text: "share of the counts" }, tickformat: ".0~%" },
+    });
+  }
+
+  function drawFeatures() {
+    const k = Number(at("feature-component").value);
+    const top = data.features[k][at("feature-rank").value];
+    const places = top.names.map((_, i) => i);
+    const hover = top.names.map((name, i) =>
+      `${plain(name)}<br>in the component ${percent(top.probability[i])}, overall ` +
+      `${percent(top.overall[i])}<br>lift ×${top.lift[i]}`);
+    const tip = { text: hover, hovertemplate: "%{text}<extra></extra>" };
+    return draw("feature-plot", [
+      {
+        type: "bar", orientation: "h", name: `component ${k + 1}`, x: top.probability, y: places,
+        marker: { color: data.colours[k] }, textposition: "none", ...tip,
+      },
+      {
+        mode: "markers", name: "overall", x: top.overall, y: places,
+        marker: { symbol: "line-ns", size: 12, line: { width: 2, color: colour("--text") } }, ...tip,
+      },
+    ], {
+      height: 120 + 21 * Math.max(places.length, 3),
+      xaxis: { title: { text: "probability" }, tickformat: ".1~%", rangemode: "tozero" },
+      yaxis: {
+        tickvals: places, ticktext: top.names.map((name) => plain(cut(name, narrow() ? 16 : 40))),
+        range: [places.length - 0.4, -0.6], showgrid: false, zeroline: false,
+      },
+    });
+  }
+
+  function sampleOrder(by) {
+    const samples = data.samples;
+    if (by === "similar") return samples.similar;
+    const order = samples.names.map((_, i) => i);
+    if (by === "file") return order;
+    const share = samples.shares[Number(by)];
+    return order.sort((i, j) => share[j] - share[i] || i - j);
+  }
+
+  // The three largest shares of a sample, in words.
+  function tell(i) {
+    const parts = data.samples.shares.map((share, k) => [share[i] / data.samples.whole, k + 1]);
+    const largest = parts.filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 3);
+    const lines = largest.map(([share, k]) => `component ${k}: ${percent(share)}`);
+    return [plain(data.samples.names[i]), ...(lines.length ? lines : ["no counts"])].join("<br>");
+  }
+
+  function drawSamples() {
+    const { names, shares, whole: unit } = data.samples;
+    const order = sampleOrder(at("sample-order").value);
+    const last = order.length - 1;
+    // Steps between the samples' places are bars; both ends are drawn out by half a bar.
+    const x = [-0.5, ...order.keys(), last + 0.5];
+    const padded = [order[0], ...order, order[last]];
+    const bars = shares.map((share, k) => ({
+      x, y: padded.map((i) => share[i] / unit), name: String(k + 1), stackgroup: "all",
+      mode: "lines", line: { shape: "hvh", width: 0, color: data.colours[k] },
+      fillcolor: data.colours[k], hoverinfo: "skip",
+    }));
+    // One label a sample, wherever the pointer is above it.
+    const label = {
+      x: [...order.keys()], y: order.map(() => 0.5), text: order.map(tell), mode: "lines",
+      line: { width: 0 }, hovertemplate: "%{text}<extra></extra>",
+    };
+    const few = order.length <= 30;
+    return draw("sample-plot", [...bars, label], {
+      showlegend: false,
+      hovermode: "closest",
+      hoverdistance: -1,
+      xaxis: {
+        title: { text: "samples" }, range: [-0.5, last + 0.5], zeroline: false, showgrid: false,
+        showticklabels: few, tickvals: few ? [...order.keys()] : [],
+        ticktext: few ? order.map((i) => plain(cut(names[i], 16))) : [],
+      },
+      yaxis: { title: { text: "share of the counts" }, range: [0, 1], tickformat: ".0%" },
+    });
+  }
+
+  function drawMatrix(id, z, what, scale, range) {
+    const size = Math.min(at(id).clientWidth, 560);
+    const places = z.map((_, i) => i + 1);
+    const axis = { title: { text: what }, showgrid: false, zeroline: false, ...whole(z.length) };
+    return draw(id, [{
+      type: "heatmap", x: places, y: places, z, colorscale: scale, zmin: range[0], zmax: range[1],
+      hoverongaps: false, colorbar: { thickness: 12, outlinewidth: 0 },
+      hovertemplate: `${what}s %{x} and %{y}: %{z:.2f}<extra></extra>`,
+    }], {
+      height: size,
+      xaxis: { ...axis, constrain: "domain" },
+      yaxis: { ...axis, autorange: "reversed", scaleanchor: "x", constrain: "domain" },
+    });
+  }
+
+  function drawCorrelations() {
+    const scale = [[0, "#0072b2"], [0.5, colour("--neutral")], [1, "#d55e00"]];
+    const z = data.correlations[at("correlation-over").value];
+    return drawMatrix("correlation-plot", z, "component", scale, [-1, 1]);
+  }
+
+  function drawRank() {
+    const { ranks, deviance, stability, best } = data.rank;
+    const mean = deviance.map((row) => row.reduce((a, b) => a + b, 0) / row.length);
+    const dots = deviance.flatMap((row, i) => row.map((value) => [ranks[i], value]));
+    const tint = colour("--accent");
+    return draw("rank-plot", [
+      {
+        x: dots.map((d) => d[0]), y: dots.map((d) => d[1]), mode: "markers", name: "replicates",
+        marker: { color: tint, opacity: 0.4, size: 6 }, hovertemplate: "%{x}: %{y:.5g}<extra></extra>",
+      },
+      {
+        x: ranks, y: mean, mode: "lines+markers", name: "held-out deviance", line: { color: tint },
+        hovertemplate: "%{x} components: %{y:.5g}<extra></extra>",
+      },
+      {
+        x: ranks, y: stability, mode: "lines+markers", name: "stability", yaxis: "y2",
+        line: { color: colour("--warm"), dash: "dash" }, marker: { symbol: "square" },
+        hovertemplate: "%{x} components: %{y:.3f}<extra></extra>",
+      },
+    ], {
+      margin: { l: 60, r: 60, t: 20, b: 50 },
+      xaxis: { title: { text: "number of components" } },
+      yaxis: { title: { text: "held-out KL divergence per count" } },
+      yaxis2: {
+        title: { text: "stability" }, overlaying: "y", side: "right", range: [0, 1.05],
+        dtick: 0.2, showgrid: false,
+      },
+      annotations: [{
+        x: best, yref: "paper", y: 1, xanchor: "left", showarrow: false, text: `recommended: ${best}`,
+      }],
+      shapes: [{
+        type: "line", x0: best, x1: best, yref: "paper", y0: 0, y1: 1,
+        line: { color: colour("--quiet"), width: 2, dash: "dot" },
+      }],
+    });
+  }
+
+  function drawStability() {
+    return draw("stability-plot", [{
+      type: "bar", x: data.consensus.stability.map((_, k) => k + 1), y: data.consensus.stability,
+      marker: { color: colour("--accent") },
+      hovertemplate: "component %{x}: %{y:.3f}<extra></extra>",
+    }], {
+      height: 260,
+      xaxis: { title: { text: "component" }, ...whole(data.consensus.stability.length) },
+      yaxis: { title: { text: "mean cosine" }, range: [0, 1] },
+    });
+  }
+
+  const drawSimilarity = () =>
+    drawMatrix("similarity-plot", data.consensus.similarity, "replicate", "Cividis", [0, 1]);
+
+  const PLOTS = {
+    "convergence-plot": drawConvergence, "size-plot": drawSizes, "feature-plot": drawFeatures,
+    "sample-plot": drawSamples, "correlation-plot": drawCorrelations, "rank-plot": drawRank,
+    "stability-plot": drawStability, "similarity-plot": drawSimilarity,
+  };
+  const CONTROLS = {
+    "convergence-against": drawConvergence, "feature-component": drawFeatures,
+    "feature-rank": drawFeatures, "sample-order": drawSamples, "correlation-over": drawCorrelations,
+  };
+
+  function drawAll() {
+    for (const [id, drawIt] of Object.entries(PLOTS)) if (at(id)) drawIt();
+  }
+
+  for (const [id, drawIt] of Object.entries(CONTROLS)) {
+    if (at(id)) at(id).addEventListener("change", drawIt);
+  }
+  drawAll();
+  let width = window.innerWidth;
+  let pause;
+  window.addEventListener("resize", () => {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      if (window.innerWidth === width) return; // a phone's address bar changes only the height
+      width = window.innerWidth;
+      drawAll();
+    }, 150);
+  });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+})();

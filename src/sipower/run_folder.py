@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run as one folder: factors, names, parameters and provenance, trace; no pickle anywhere.
+
+================  ==============================================================================
+factors.npz       W (samples, K) and H (K, features)
+names.json        names of the samples and features, where the data have them
+run.json          parameters, seed, input and its hash, status, certified gap, versions
+trace.csv         round, passes, seconds, objective, gap, step
+================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from sipower.files import replacing
+from sipower.kernels import Array
+from sipower.solve import Record
+
+__all__ = ["Run", "load_run", "save_run"]
+
+FORMAT = 1
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished fit: V ≈ W H, and everything known of it.
+
+    Parameters
+    ----------
+    W, H
+        (samples, K) and (K, features).
+    trace
+        Objective and gap over rounds, passes and seconds.
+    facts
+        What `run.json` holds: "parameters", "input", "status", "certified_gap", "divergence", ...
+    samples, features
+        Names, or None where the data have none.
+    """
+
+    W: Array
+    H: Array
+    trace: Sequence[Record] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+    samples: Names | None = None
+    features: Names | None = None
+
+    def sample_names(self) -> Names:
+        """Names of the rows of W; numbers from 1 where the data have none."""
+        return self.samples or tuple(str(i + 1) for i in range(len(self.W)))
+
+    def feature_names(self) -> Names:
+        """Names of the columns of H; numbers from 1 where the data have none."""
+        return self.features or tuple(str(j + 1) for j in range(self.H.shape[1]))
+
+
+def save_run(run: Run, folder: str | PathLike[str]) -> Path:
+    """Write a run; every file is replaced as a whole, `run.json` last."""
+    to = Path(folder)
+    to.mkdir(parents=True, exist_ok=True)
+    with replacing(to / "factors.npz") as file:
+        np.savez(file, allow_pickle=False, W=run.W, H=run.H)
+    _write_text(to / "names.json", json.dumps({"samples": run.samples, "features": run.features}))
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(f.name for f in fields(Record))
+    writer.writerows(map(astuple, run.trace))
+    _write_text(to / "trace.csv", table.getvalue())
+    _write_text(to / "run.json", json.dumps({"format": FORMAT, **run.facts}, indent=2) + "\n")
+    return to
+
+
+def load_run(folder: str | PathLike[str]) -> Run:
+    """Read what `save_run` has written."""
+    place = Path(folder)
+    if not (place / "run.json").is_file():
+        raise ValueError(f"{place} is no run of sipower: it has no run.json.")
+    try:
+        facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
+        names = json.loads((place / "names.json").read_text(encoding="utf-8"))
+        with (
+            (place / "factors.npz").open("rb") as file,
+            np.load(file, allow_pickle=False) as factors,
+        ):
+            W, H = factors["W"], factors["H"]
+        trace = _read_trace(place / "trace.csv")
+        samples, features = (_names(names[side]) for side in ("samples", "features"))
+    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile) as problem:
+        raise ValueError(f"{place} is damaged: {problem}; run the fit again.") from None
+    if facts.get("format") != FORMAT:
+        raise ValueError(
+            f"{place} is of format {facts.get('format')}, this version reads {FORMAT}."
+        )
+    _check(place, W, H, samples, features)
+    return Run(W, H, trace, facts, samples, features)
+
+
+def _read_trace(file: Path) -> list[Record]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [Record(int(line[0]), *map(float, line[1:])) for line in list(csv.reader(lines))[1:]]
+
+
+def _names(found: Any) -> Names | None:
+    return None if found is None else tuple(map(str, found))
+
+
+def _check(place: Path, W: Array, H: Array, samples: Names | None, features: Names | None) -> None:
+    fits = W.ndim == H.ndim == 2 and W.shape[1] == H.shape[0]
+    fits = fits and (samples is None or len(samples) == len(W))
+    fits = fits and (features is None or len(features) == H.shape[1])
+    numbers = fits and W.dtype.kind == "f" and H.dtype.kind == "f"
+    if not (numbers and np.isfinite(W).all() and np.isfinite(H).all()):
+        raise ValueError(f"{place} is damaged: W, H and the names do not fit; run the fit again.")
+
+
+def _write_text(file: Path, text: str) -> None:
+    with replacing(file) as to:
+        to.write(text.encode())

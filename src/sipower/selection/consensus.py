@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`consensus`: the same fit from many starts, and which components come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.estimators import KLNMF
+from sipower.estimators.arguments import seed_of
+from sipower.fingerprint import fingerprint
+from sipower.selection.matching import match
+from sipower.selection.outcome import Consensus
+from sipower.selection.replicates import Replicates
+from sipower.selection.store import Store
+from sipower.validation import as_matrix
+
+__all__ = ["consensus"]
+
+
+def consensus(
+    V: Any,
+    model: KLNMF,
+    *,
+    replicates: int = 20,
+    folder: str | PathLike[str] | None = None,
+    on_fit: Callable[[int, int], object] | None = None,
+) -> Consensus:
+    """Fit from several starts, match the components, and return the replicate nearest to all.
+
+    Parameters
+    ----------
+    V
+        Data (samples, features): whatever `KLNMF` takes.
+    model
+        Rank, solver, tolerance, limits, threads; replicate r has the seed `random_state` + r.
+    replicates
+        Number of fits.
+    folder
+        Where finished fits are kept. The same call goes on from there after an interruption, to the
+        same bits.
+    on_fit
+        Called with the number of finished fits and of all fits.
+
+    Returns
+    -------
+    Consensus
+        Factors of the medoid, stability of its components, similarity of the replicates.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, consensus
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(200, 150, 4, length=200, seed=0)
+    >>> found = consensus(V, KLNMF(4, random_state=0), replicates=5)
+    >>> found.stability.shape
+    (4,)
+    """
+    if replicates < 1:
+        raise ValueError(f"replicates is {replicates}, expected at least 1.")
+    data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), seed_of(model.random_state)
+    settings = model.get_params() | {"n_jobs": None, "on_round": None, "random_state": seed}
+    hashed = fingerprint(data) if folder else ""
+    store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})
+    replicas = Replicates(model, on_fit, replicates)
+
+    def replicate(r: int) -> dict[str, Any]:
+        name = f"replicate-{r:03d}"
+        piece = store.load(name)
+        if piece is None:
+            one = replicas.made(random_state=seed + r)
+            W = replicas.fit(one, data)
+            numbers = np.array([one.kl_divergence_, one.kkt_residual_])
+            status = np.array(one.status_)
+            piece = {"W": W, "H": one.components_, "numbers": numbers, "status": status}
+            store.save(name, piece)
+        replicas.finished(1)
+        return piece
+
+    return _medoid(replicas.run(replicate, replicates))
+
+
+def _medoid(found: list[dict[str, Any]]) -> Consensus:
+    count, rank = len(found), len(found[0]["H"])
+    partners = np.ones((count, count, rank))  # cosine of component k of a with its partner in b
+    for a in range(count):
+        for b in range(a + 1, count):
+            other, cosine = match(found[a]["H"], found[b]["H"])
+            partners[a, b] = cosine
+            partners[b, a, other] = cosine
+    similarity: NDArray[np.float64] = partners.mean(axis=2)
+    divergences, gaps = np.stack([piece["numbers"] for piece in found], axis=1)
+    # The nearest to all others; of equally near ones that with the lowest divergence.
+    medoid = int(np.lexsort((divergences, -similarity.sum(axis=1)))[0])
+    others = np.arange(count) != medoid
+    stability = partners[medoid, others].mean(axis=0) if count > 1 else np.full(rank, np.nan)
+    W, H = found[medoid]["W"], found[medoid]["H"]
+    statuses = tuple(str(piece["status"]) for piece in found)
+    return Consensus(W, H, medoid, stability, similarity, divergences, gaps, statuses)

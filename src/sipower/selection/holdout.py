@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts that a fit has not seen, and how well it predicts them.
+
+Thinning: of every count V_ij ~ Poisson(Λ_ij) each unit is held out with probability ε. The two
+parts are independent, Poisson((1 − ε) Λ) and Poisson(ε Λ), so that W H fitted to the first predicts
+the second by ε/(1 − ε) W H.
+
+Bi-cross-validation, for data that are no counts: rows and columns are halved at random,
+
+    V = [A B; C D],    D ≈ W_D H_D,    B ≈ W_A H_D given H_D,    C ≈ W_D H_A given W_D,
+
+and A, which no fit has seen, is predicted by W_A H_A (Owen and Perry, 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+
+from sipower.estimators.fitting import exact_rows
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.validation import as_matrix
+
+__all__ = ["Holdout", "are_counts", "halve", "thin"]
+
+Numbers = NDArray[np.float64]
+SHARE = 0.2  # of the counts is held out
+TERMS_AT_A_TIME = 100_000
+ROW_TOL = 1e-6
+
+
+class Holdout(Protocol):
+    """A part to fit, the features it has, and a judge of the fit."""
+
+    @property
+    def train(self) -> Any:
+        """Data to fit."""
+
+    @property
+    def features(self) -> NDArray[np.int64]:
+        """The columns of V that they have."""
+
+    def error(self, W: Array, H: Array) -> float:
+        """KL divergence of what was held out per unit of it, for train ≈ W H."""
+
+
+def are_counts(V: Matrix) -> bool:
+    """Whether every entry is a whole number, and none so large that it may have been rounded."""
+    values = V.array if V.dense else V.array.data
+    if values.dtype.kind in "ui":
+        return True
+    return bool((values == np.floor(values)).all() and values.max(initial=0) < 2**31)
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """Counts split unit by unit."""
+
+    train: Any
+    test: Any
+    features: NDArray[np.int64]
+
+    def error(self, W: Array, H: Array) -> float:
+        """See `Holdout`."""
+        rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
+        odds = SHARE / (1 - SHARE)
+        background = odds * rows[:, None], columns[None, :] / rows.sum()
+        return prediction_error(self.test, (odds * W, H), background)
+
+
+def thin(V: Matrix, seed: int) -> Holdout:
+    """Hold out a share of the units of all counts."""
+    whole = V.sparse().array
+    kept = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
+    parts = []
+    for values in (kept, whole.data - kept):
+        part = sparse.csr_array((values.astype(V.dtype), whole.indices, whole.indptr), V.shape)
+        part = part.copy()
+        part.eliminate_zeros()
+        parts.append(part)
+    return Thinned(parts[0], parts[1], np.arange(V.shape[1]))
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Rows and columns halved: three blocks to learn from, one to predict."""
+
+    train: Any  # D
+    test: Any  # A
+    beside: Any  # B: the rows of A, the columns of D
+    below: Any  # C: the rows of D, the columns of A
+    features: NDArray[np.int64]
+
+    def error(self, W: Array, H: Array) -> float:
+        """See `Holdout`."""
+        dtype = W.dtype
+        rows, columns = (
+            exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)
+            for block, basis in ((self.beside, H.T), (self.below.T, W))
+        )
+        right, under = (
+            np.asarray(b.sum(axis=a), float) for b, a in ((self.beside, 1), (self.below, 0))
+        )
+        background = right[:, None], under[None, :] / max(float(self.train.sum()), 1e-300)
+        return prediction_error(sparse.csr_array(self.test), (rows, columns.T), background)
+
+
+def halve(V: Matrix, seed: int) -> Holdout:
+    """Hold out a quarter of the data: half of the rows of half of the columns."""
+    if min(V.shape) < 2:
+        raise ValueError(f"Data of shape {V.shape} cannot be halved: choose the rank yourself.")
+    rng = np.random.default_rng(seed)
+    (r, rest), (c, others) = (np.array_split(rng.permutation(size), 2) for size in V.shape)
+    A, B = V.array[np.sort(r)][:, np.sort(c)], V.array[np.sort(r)][:, np.sort(others)]
+    C, D = V.array[np.sort(rest)][:, np.sort(c)], V.array[np.sort(rest)][:, np.sort(others)]
+    return Halved(D, A, B, C, np.sort(others))
+
+
+def prediction_error(
+    test: Any, prediction: tuple[Array, Array], background: tuple[Numbers, Numbers]
+) -> float:
+    """min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test.
+
+    Both are products (n, ·)(·, m); the background has one component. It gives a chance to features
+    that a component has never met, where the prediction alone would be infinitely wrong. What even
+    the background excludes, rows or columns without a count to learn from, is left out.
+    """
+    terms = test.tocoo()
+    z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
+    known = b > 0
+    v, z, b = terms.data[known].astype(np.float64), z[known], b[known]
+    if not v.sum() > 0:
+        return float("nan")
+    total_z, total_b = (float(left.sum(axis=0) @ right.sum(axis=1)) for left, right in
+                        (prediction, background))  # fmt: skip
+    constant = float((xlogy(v, v) - v).sum())
+
+    def divergence(share: float) -> float:
+        mean = (1 - share) * z + share * b
+        return constant - float(v @ np.log(mean)) + (1 - share) * total_z + share * total_b
+
+    # The divergence is convex in the share.
+    found = minimize_scalar(divergence, bounds=(1e-6, 1), method="bounded")
+    return float(found.fun / v.sum())
+
+
+def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:
+    """Entries (rows, columns) of left @ right."""
+    across = np.ascontiguousarray(right.T)
+    out = np.empty(len(rows))
+    for at in range(0, len(rows), TERMS_AT_A_TIME):
+        here = slice(at, at + TERMS_AT_A_TIME)
+        out[here] = np.einsum("ij,ij->i", left[rows[here]], across[columns[here]], dtype=np.float64)
+    return out

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Components of two factorisations matched one to one, by the cosine of their profiles."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from sipower.kernels import Array
+
+__all__ = ["cosines", "match"]
+
+
+def cosines(A: Array, B: Array) -> NDArray[np.float64]:
+    """Cosine of every row of A with every row of B; 0 where one of them is zero."""
+    a, b = (_unit(np.asarray(F, np.float64)) for F in (A, B))
+    return np.asarray(np.clip(a @ b.T, 0.0, 1.0))
+
+
+def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For every row of A its partner in B and their cosine, of the assignment with largest sum."""
+    table = cosines(A, B)
+    _, partners = linear_sum_assignment(table, maximize=True)
+    return partners, table[np.arange(len(partners)), partners]
+
+
+def _unit(F: NDArray[np.float64]) -> NDArray[np.float64]:
+    largest = F.max(axis=1, keepdims=True, initial=0.0)
+    F = np.divide(
+        F, largest, out=np.zeros_like(F), where=largest > 0
+    )  # no square under- or overflows
+    norms = np.sqrt(np.einsum("ij,ij->i", F, F))[:, None]
+    return np.asarray(np.divide(F, norms, out=np.zeros_like(F), where=norms > 0))

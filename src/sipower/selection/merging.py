@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fewer components out of more: the pair that loses least is merged, again and again.
+
+Component k is a mass s_k spread as s_k u_k v_kᵀ, u_k over the samples and v_k over the features.
+Merging k and l into (s_k + s_l) u vᵀ with the mean u and v raises the KL divergence by no more than
+
+    min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
+
+for what is lost is the mutual information of sample and feature within the pair, which neither
+side's information about the component falls short of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from sipower.kernels import Array
+
+__all__ = ["merge"]
+
+Numbers = NDArray[np.float64]
+FLOOR = 1e-6  # of the mean: an entry that starts at zero stays there in some rules
+
+
+def merge(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
+    """W (n, rank) and H (rank, m) after merging pairs, all entries positive."""
+    sides = [_Side(np.array(W.T, np.float64)), _Side(np.array(H, np.float64))]
+    sums = [side.masses.sum(axis=1) for side in sides]
+    mass = sums[0] * sums[1]
+    for side in sides:  # both carry the component's whole mass
+        side.carry(mass)
+    costs = np.stack([_costs(sides, k) for k in range(len(mass))])
+    while len(costs) > rank:
+        k, l = sorted(int(i) for i in np.unravel_index(np.argmin(costs), costs.shape))  # noqa: E741
+        for side in sides:
+            side.merge(k, l)
+        costs = np.delete(np.delete(costs, l, 0), l, 1)
+        costs[k] = costs[:, k] = _costs(sides, k)
+    u, v = (side.masses for side in sides)
+    v = v / np.maximum(v.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return u.T + FLOOR * u.mean(), v + FLOOR * v.mean()
+
+
+class _Side:
+    """The masses of the components over one side, (K, items), and s_k E(·) − s_k log s_k."""
+
+    def __init__(self, masses: Numbers) -> None:
+        self.masses = masses
+
+    def carry(self, mass: Numbers) -> None:
+        sums = self.masses.sum(axis=1)
+        factor = np.divide(mass, sums, out=np.zeros_like(mass), where=sums > 0)
+        self.masses *= factor[:, None]
+        self.disorder = _disorder(self.masses)
+
+    def merge(self, k: int, l: int) -> None:  # noqa: E741
+        self.masses[k] += self.masses[l]
+        self.masses = np.delete(self.masses, l, 0)
+        self.disorder = np.delete(self.disorder, l)
+        self.disorder[k] = _disorder(self.masses[k : k + 1])[0]
+
+    def costs(self, k: int) -> Numbers:
+        joint = _disorder(self.masses + self.masses[k])
+        return np.asarray(joint - self.disorder - self.disorder[k])
+
+
+def _disorder(masses: Numbers) -> Numbers:
+    """Σ s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
+    total = masses.sum(axis=1)
+    return np.asarray(xlogy(total, total) - xlogy(masses, masses).sum(axis=1))
+
+
+def _costs(sides: list[_Side], k: int) -> Numbers:
+    cost = np.minimum(sides[0].costs(k), sides[1].costs(k))
+    cost[k] = np.inf
+    return cost

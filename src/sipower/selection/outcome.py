@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What choosing a rank and repeating a fit have found: plain data, to be drawn and saved."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.files import replacing
+from sipower.kernels import Array
+
+__all__ = ["Consensus", "RankSelection", "load_outcome", "save_outcome"]
+
+T = TypeVar("T")
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RankSelection:
+    """How well each number of components predicts counts it has not seen, and how stable it is.
+
+    Parameters
+    ----------
+    ranks
+        Numbers of components tried, ascending.
+    deviance
+        Held-out KL divergence per held-out count, (ranks, replicates); lower is better.
+    stability
+        Mean cosine of matched components over pairs of replicates, (ranks,); 1 is best, NaN for a
+        single replicate.
+    best, reason
+        The recommended rank and why, in a sentence.
+    method
+        "thinning" (integer counts) or "bi-cross-validation".
+    """
+
+    ranks: tuple[int, ...]
+    deviance: Numbers
+    stability: Numbers
+    best: int
+    reason: str
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """Replicates of one fit from different starts, and the one nearest to all others.
+
+    Parameters
+    ----------
+    W, H
+        Factors of the medoid, (samples, K) and (K, features).
+    medoid
+        Number of the replicate that they are from.
+    stability
+        For each component of the medoid the mean cosine with its partner in the other replicates,
+        (K,); 1 is best, NaN for a single replicate.
+    similarity
+        Mean cosine of matched components of two replicates, (replicates, replicates).
+    divergences, gaps, statuses
+        KL divergence and certified gap of each replicate, and how it ended.
+    """
+
+    W: Array
+    H: Array
+    medoid: int
+    stability: Numbers
+    similarity: Numbers
+    divergences: Numbers
+    gaps: Numbers
+    statuses: tuple[str, ...]
+
+
+def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
+    """Write an outcome as JSON; the factors of a consensus belong into its run folder."""
+    found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in ("W", "H")}
+    plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+    with replacing(file) as to:
+        to.write(json.dumps(plain).encode())
+
+
+def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
+    """Read what `save_outcome` has written; `factors` are the W and H of a consensus."""
+    arrays = {
+        f.name
+        for f in fields(kind)  # type: ignore[arg-type]
+        if "Numbers" in str(f.type)
+    }
+    try:
+        found: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+        known: dict[str, Any] = {
+            k: np.array(v, float) if k in arrays else v for k, v in found.items()
+        }
+        lists = {k: tuple(v) for k, v in known.items() if isinstance(v, list)}
+        return kind(**known | lists | factors)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{file} is no {kind.__name__} of sipower: {problem}.") from None

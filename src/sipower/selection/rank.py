@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rank_selection`: how many components the data can bear.
+
+Each replicate holds out counts, fits the largest rank from a random start and comes down from rank
+to rank by merging components and fitting again. Coming down gives every rank a good local minimum:
+from random starts the smaller error of a larger rank would often be better luck alone.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower.estimators import KLNMF
+from sipower.estimators.arguments import seed_of
+from sipower.fingerprint import fingerprint
+from sipower.kernels import count_threads
+from sipower.selection.holdout import Holdout, are_counts, halve, thin
+from sipower.selection.matching import match
+from sipower.selection.merging import merge
+from sipower.selection.outcome import RankSelection
+from sipower.selection.replicates import Replicates
+from sipower.selection.store import Store
+from sipower.validation import as_matrix
+
+__all__ = ["estimated_seconds", "rank_selection"]
+
+Numbers = NDArray[np.float64]
+FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # of a fit from a random start, and from a merged one
+UNSTABLE = 0.8
+
+
+def rank_selection(
+    V: Any,
+    ranks: Iterable[int],
+    model: KLNMF | None = None,
+    *,
+    replicates: int = 5,
+    folder: str | PathLike[str] | None = None,
+    on_fit: Callable[[int, int], object] | None = None,
+) -> RankSelection:
+    """Find the smallest number of components that predicts unseen counts as well as any.
+
+    Parameters
+    ----------
+    V
+        Data (samples, features): whatever `KLNMF` takes. Whole numbers are thinned, other data are
+        split into blocks of rows and columns.
+    ranks
+        Numbers of components to try.
+    model
+        Solver, tolerance, limits, seed and threads of the fits; by default
+        ``KLNMF(tol=1e-2, random_state=0)``.
+    replicates
+        Independent splits of the data; the recommendation needs two for its standard error.
+    folder
+        Where finished fits are kept. The same call goes on from there after an interruption.
+    on_fit
+        Called with the number of finished fits and of all fits.
+
+    Returns
+    -------
+    RankSelection
+        Errors, stability, the recommended rank and the reason.
+
+    Examples
+    --------
+    >>> from sipower import rank_selection
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(200, 150, 4, length=200, seed=0)
+    >>> rank_selection(V, range(1, 8), replicates=2).best
+    4
+    """
+    wanted = _checked(ranks, replicates)
+    model = KLNMF(tol=1e-2, random_state=0) if model is None else model
+    data = as_matrix(V, dtype=model.dtype, n_jobs=1)
+    counts = are_counts(data)
+    seed = seed_of(model.random_state)
+    settings = model.get_params() | {"n_components": None, "random_state": seed}
+    settings |= {"n_jobs": None, "on_round": None}
+    task = {"task": "rank selection", "data": fingerprint(data) if folder else "", "ranks": wanted}
+    replicas = Replicates(model, on_fit, len(wanted) * replicates)
+    path = _Path(wanted, seed, Store(folder, task | {"model": settings}), replicas)
+    split = thin if counts else halve
+    with _quiet():
+        found = replicas.run(lambda r: path.go(split(data, seed + r), r), replicates)
+    errors = np.stack([piece["errors"] for piece in found], axis=1)
+    seen = [piece["features"] for piece in found]
+    stability = np.array([_stability([piece[f"H{k}"] for piece in found], seen) for k in wanted])
+    best, reason = _recommend(wanted, errors, stability)
+    method = "thinning" if counts else "bi-cross-validation"
+    return RankSelection(wanted, errors, stability, best, reason, method)
+
+
+def estimated_seconds(
+    V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
+) -> float:
+    """About how long `rank_selection` will take, from a few rounds at the largest rank."""
+    wanted = _checked(ranks, replicates)
+    model = KLNMF(tol=1e-2, random_state=0) if model is None else model
+    data = as_matrix(V, dtype=model.dtype, n_jobs=1)
+    limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
+    trial, started = clone(model).set_params(n_components=wanted[-1], **limits), time.perf_counter()
+    with _quiet():
+        trial.fit(data)
+    seconds, in_rounds = time.perf_counter() - started, trial.trace_[-1].seconds
+    a_round, the_rest = in_rounds / max(trial.n_iter_, 1), seconds - in_rounds
+    rounds = [NEXT_ROUNDS] * (len(wanted) - 1) + [FIRST_ROUNDS]
+    fits = zip(wanted, rounds, strict=True)
+    work = sum(k / wanted[-1] * (the_rest + n * a_round) for k, n in fits)
+    jobs = min(count_threads(model.n_jobs), replicates)
+    return float(work * -(-replicates // jobs))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings of single fits, in any thread: the error on unseen counts tells their worth."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "No component has feature")
+        yield
+
+
+def _checked(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
+    wanted = tuple(sorted({int(k) for k in ranks}))
+    if not wanted or wanted[0] < 1:
+        raise ValueError(f"ranks are {list(wanted)}: expected one or more numbers of at least 1.")
+    if replicates < 1:
+        raise ValueError(f"replicates is {replicates}, expected at least 1.")
+    return wanted
+
+
+class _Path:
+    """From the largest rank down to the smallest on one split of the data."""
+
+    def __init__(
+        self, ranks: tuple[int, ...], seed: int, store: Store, replicas: Replicates
+    ) -> None:
+        self.ranks, self.seed, self.store, self.replicas = ranks, seed, store, replicas
+
+    def go(self, split: Holdout, replicate: int) -> dict[str, Any]:
+        """Errors of all ranks, and the components of each."""
+        name = f"replicate-{replicate:03d}"
+        piece = self.store.load(name) or {
+            "errors": np.full(len(self.ranks), np.nan),
+            "features": split.features,
+        }
+        done = sum(f"H{k}" in piece for k in self.ranks)
+        self.replicas.finished(done)
+        for at in range(len(self.ranks) - 1 - done, -1, -1):
+            rank, start = self.ranks[at], {}
+            model = self.replicas.made(n_components=rank, random_state=self.seed + replicate)
+            if "W" in piece:
+                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
+                start = {"W": W, "H": H}
+                model.set_params(init="custom")
+            piece["W"] = self.replicas.fit(model, split.train, **start)
+            piece[f"H{rank}"] = model.components_
+            piece["errors"][at] = split.error(piece["W"], model.components_)
+            self.store.save(name, piece)
+            self.replicas.finished(1)
+        return piece
+
+
+def _stability(profiles: list[Any], seen: list[Any]) -> float:
+    """Mean cosine of matched components over pairs of replicates, on features both have seen."""
+    found = []
+    for a, b in combinations(range(len(profiles)), 2):
+        both = np.intersect1d(seen[a], seen[b], assume_unique=True)
+        places = (np.searchsorted(seen[i], both) for i in (a, b))
+        left, right = (profiles[i][:, at] for i, at in zip((a, b), places, strict=True))
+        found.append(match(left, right)[1].mean())
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _recommend(ranks: tuple[int, ...], errors: Numbers, stability: Numbers) -> tuple[int, str]:
+    """The smallest rank within one standard error of the lowest mean, splits compared in pairs."""
+    lowest = int(np.argmin(errors.mean(axis=1)))
+    more = errors - errors[lowest]
+    replicates = errors.shape[1]
+    spread = more.std(axis=1, ddof=1) / np.sqrt(replicates) if replicates > 1 else 0.0
+    at = int(np.argmax(more.mean(axis=1) <= spread))
+    error, best = errors[at].mean(), ranks[at]
+    reason = f"K = {best} predicts unseen counts with an error of {error:.4g} nats a count"
+    if at == lowest:
+        reason += ", the lowest of all"
+    else:
+        reason += (
+            f", within one standard error of the lowest ({errors[lowest].mean():.4g} at "
+            f"K = {ranks[lowest]})"
+        )
+    reason += f"; its components agree between replicates to {stability[at]:.2f}"
+    if stability[at] < UNSTABLE:
+        reason += ", so few of them should be named"
+    if best == ranks[-1] and len(ranks) > 1:
+        reason += "; it is the largest K tried: try larger ones"
+    return best, reason + "."

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is finished of a long task, one file a piece, so that an interrupted one goes on."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from sipower.files import replacing
+
+__all__ = ["Store"]
+
+
+class Store:
+    """Pieces of one task in a folder; without a folder nothing is kept.
+
+    Parameters
+    ----------
+    folder
+        Where the pieces lie, or None.
+    task
+        Data and parameters. A folder of another task is refused.
+    """
+
+    def __init__(self, folder: str | PathLike[str] | None, task: dict[str, Any]) -> None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        note, text = self.folder / "task.json", json.dumps(task, sort_keys=True, default=str)
+        if not note.exists():
+            with replacing(note) as file:
+                file.write(text.encode())
+        elif note.read_text(encoding="utf-8") != text:
+            raise ValueError(
+                f"{self.folder} holds pieces of another task (other data or parameters): choose "
+                "another folder, or remove it."
+            )
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """The arrays of a piece, or None if it is not there; a damaged one is not."""
+        if self.folder is None:
+            return None
+        try:
+            with (
+                (self.folder / f"{name}.npz").open("rb") as file,
+                np.load(file, allow_pickle=False) as piece,
+            ):
+                return {key: piece[key] for key in piece.files}
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile):
+            return None
+
+    def save(self, name: str, arrays: dict[str, Any]) -> None:
+        """Write a piece as a whole."""
+        if self.folder is not None:
+            with replacing(self.folder / f"{name}.npz") as file:
+                np.savez(file, allow_pickle=False, **arrays)

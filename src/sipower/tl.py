@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower.tl.nmf`: KL-NMF of an AnnData object, in the conventions of scverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sipower.estimators import KLNMF
+from sipower.validation import as_matrix
+
+__all__ = ["nmf"]
+
+ROWS_AT_A_TIME = 20_000
+
+
+def nmf(
+    adata: Any,
+    n_components: int,
+    *,
+    layer: str | None = None,
+    key_added: str = "nmf",
+    copy: bool = False,
+    **parameters: Any,
+) -> Any:
+    """Factorise the counts of cells x genes, and keep the factors in the object.
+
+    Parameters
+    ----------
+    adata
+        AnnData, in memory or backed. Its counts are read once, X or a layer; the results live in
+        memory also for a backed object, whose file changes only when you write it.
+    n_components
+        Number of components, K.
+    layer
+        Layer of raw counts, such as "counts"; None is X.
+    key_added
+        Name of the results.
+    copy
+        Return a changed copy and leave the object alone.
+    **parameters
+        Of `KLNMF`; `random_state` is 0 unless given.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if asked for. Written are
+
+        ``obsm["X_" + key_added]``
+            W, (cells, K).
+        ``varm[key_added]``
+            Hᵀ, (genes, K).
+        ``uns[key_added]``
+            "params" (of `KLNMF`, and the layer), "divergence", "certified_gap", "status", "rounds".
+    """
+    if type(adata).__module__.partition(".")[0] != "anndata" or not hasattr(adata, "obsm"):
+        raise TypeError(
+            f"adata is a {type(adata).__name__}, expected AnnData: use KLNMF for arrays."
+        )
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    if layer is not None and layer not in adata.layers:
+        known = ", ".join(map(repr, adata.layers)) or "none"
+        raise ValueError(f"There is no layer {layer!r}; the layers are: {known}.")
+    counts = _in_memory(adata.X if layer is None else adata.layers[layer])
+    model = KLNMF(n_components, **{"random_state": 0, **parameters})
+    W = model.fit_transform(as_matrix(counts, dtype=model.dtype, n_jobs=model.n_jobs))
+    adata.obsm[f"X_{key_added}"] = W
+    adata.varm[key_added] = np.ascontiguousarray(model.components_.T)
+    adata.uns[key_added] = {
+        "params": _storable(model.get_params() | {"layer": layer}),
+        "divergence": model.kl_divergence_,
+        "certified_gap": model.kkt_residual_,
+        "status": model.status_,
+        "rounds": model.n_iter_,
+    }
+    return adata if copy else None
+
+
+def _in_memory(X: Any) -> Any:
+    """Counts of a backed object are read by row slices, which need no second copy of the file."""
+    if X is None:
+        raise ValueError("adata has no X: name a layer.")
+    if type(X).__module__.partition(".")[0] == "dask":
+        return X.compute()
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return X
+    rows = X.shape[0]
+    parts = [X[at : at + ROWS_AT_A_TIME] for at in range(0, rows, ROWS_AT_A_TIME)]
+    if sparse.issparse(parts[0]):
+        return sparse.csr_array(sparse.vstack(parts))
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """What an .h5ad file can hold: None and functions are left out, types become their names."""
+    plain = {k: v for k, v in parameters.items() if v is not None and not callable(v)}
+    if parameters.get("dtype") is not None:
+        plain["dtype"] = str(np.dtype(parameters["dtype"]))
+    return plain

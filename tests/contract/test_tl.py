@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower.tl.nmf` on AnnData, in memory and backed."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sipower import KLNMF, tl
+from sipower.datasets import poisson_topics
+
+ad = pytest.importorskip("anndata", reason="optional")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+V = poisson_topics(80, 50, 3, length=100, seed=0)
+
+
+def adata(X=V):
+    made = ad.AnnData(X=sparse.csr_matrix(X).astype(np.float32))
+    made.layers["counts"] = made.X.copy()
+    return made
+
+
+def test_results_are_those_of_klnmf_in_the_usual_places():
+    made = adata()
+    before = made.X.copy()
+    assert tl.nmf(made, 3, tol=1e-2) is None
+    model = KLNMF(3, tol=1e-2, random_state=0)
+    W = model.fit_transform(V.astype(np.float32))
+    np.testing.assert_array_equal(made.obsm["X_nmf"], W)
+    np.testing.assert_array_equal(made.varm["nmf"], model.components_.T)
+    facts = made.uns["nmf"]
+    assert facts["divergence"] == model.kl_divergence_
+    assert facts["certified_gap"] == model.kkt_residual_ <= 1e-2
+    assert facts["status"] == "converged"
+    assert facts["params"]["n_components"] == 3
+    assert (before != made.X).nnz == 0
+
+
+def test_backed_and_in_memory_give_the_same_bits(tmp_path):
+    whole = adata()
+    whole.write_h5ad(tmp_path / "cells.h5ad")
+    tl.nmf(whole, 3)
+    for layer in (None, "counts"):
+        backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+        tl.nmf(backed, 3, layer=layer)
+        np.testing.assert_array_equal(backed.obsm["X_nmf"], whole.obsm["X_nmf"])
+        copied = tl.nmf(backed, 3, layer=layer, copy=True, key_added="again")
+        np.testing.assert_array_equal(copied.varm["again"], whole.varm["nmf"])
+        assert "again" not in backed.varm
+        backed.file.close()
+
+
+def test_dense_views_and_copies(tmp_path):
+    dense = ad.AnnData(X=V.toarray().astype(np.float32))
+    copied = tl.nmf(dense, 2, copy=True, key_added="topics")
+    assert not dense.obsm
+    assert copied.obsm["X_topics"].shape == (80, 2)
+    part = dense[10:40].copy()
+    tl.nmf(part, 2)
+    assert part.obsm["X_nmf"].shape == (30, 2)
+
+
+def test_results_can_be_written(tmp_path):
+    made = adata()
+    tl.nmf(made, 2, dtype=np.float32, max_time=5.0)
+    made.write_h5ad(tmp_path / "done.h5ad")
+    found = ad.read_h5ad(tmp_path / "done.h5ad")
+    assert found.uns["nmf"]["params"]["dtype"] == "float32"
+    np.testing.assert_array_equal(found.varm["nmf"], made.varm["nmf"])
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(TypeError, match="expected AnnData: use KLNMF"):
+        tl.nmf(np.ones((3, 3)), 2)
+    with pytest.raises(ValueError, match="no layer 'raw'; the layers are: 'counts'"):
+        tl.nmf(adata(), 2, layer="raw")
+    with pytest.raises(ValueError, match="has no X"):
+        tl.nmf(ad.AnnData(obs=adata().obs), 2)
+
+
+def test_the_estimator_names_this_door():
+    with pytest.raises(TypeError, match=r"sipower\.tl\.nmf"):
+        KLNMF(2).fit(adata())

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the pages show runs, and what they name exists."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import sipower
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(
+    path
+    for path in (DOCS / "index.md", DOCS / "getting_started.md", *DOCS.glob("guide/*.md"),
+                 *DOCS.glob("howto/*.md"))
+    if "```python" in path.read_text(encoding="utf-8")
+)  # fmt: skip
+MODULES = ("problems", "nmf", "datasets", "io", "selection", "plot", "report", "tl")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text(encoding="utf-8")
+    for package in ("anndata", "pandas", "plotly"):
+        uses = {"pandas": "sipower.io", "plotly": "write_report"}.get(package, package)
+        if uses in text:
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, page.name, "exec"), names)
+
+
+def listed() -> set[int]:
+    """Identities of all objects in the summaries of the reference."""
+    found = set()
+    for page in DOCS.glob("api/*.md"):
+        module = ""
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith(".. currentmodule::"):
+                module = line.split()[-1]
+            elif re.fullmatch(r"   \w+", line):
+                found.add(id(getattr(importlib.import_module(module), line.strip())))
+    return found
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    pytest.importorskip("matplotlib")
+    known, text = listed(), "".join(page.read_text() for page in DOCS.glob("api/*.md"))
+    modules = [sipower, *(importlib.import_module(f"sipower.{name}") for name in MODULES)]
+    for module in modules:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            constant = isinstance(thing, dict | tuple)
+            is_module = type(thing) is type(sipower)
+            there = is_module or (f"`{name}`" in text if constant else id(thing) in known)
+            assert there, f"{module.__name__}.{name}"
+
+
+def test_the_page_of_the_command_line_is_complete() -> None:
+    pytest.importorskip("typer")
+    pytest.importorskip("rich")
+    from typer.main import get_command  # noqa: PLC0415 - optional
+
+    from sipower.cli import app  # noqa: PLC0415 - optional
+
+    page = (DOCS / "guide" / "command_line.md").read_text(encoding="utf-8")
+    command = get_command(app)
+    commands = command.commands
+    assert set(re.findall(r"\| `sipower (\w+)", page)) == set(commands)
+    options = {
+        option
+        for known in (command, *commands.values())
+        for parameter in known.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page)) - {"--help"}
+    assert named <= options, named - options
+    of_fit = {option for p in commands["fit"].params for option in p.opts if option[:2] == "--"}
+    assert of_fit - {"--report"} <= named, of_fit - named

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report in a real Chromium: everything is drawn, and the controls do what they say."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sipower.describe import describe, largest
+from sipower.report import write_report
+from sipower.run_folder import Run
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+selenium = pytest.importorskip("selenium", reason="selenium is not installed")
+pytest.importorskip("plotly", reason="plotly is not installed")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
+)
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PLOTS = {"convergence", "size", "feature", "sample", "correlation", "rank", "stability",
+         "similarity"}  # fmt: skip
+PATIENCE = 120  # seconds; a busy machine takes its time over plotly
+
+
+@pytest.fixture(scope="module")
+def report(
+    hostile_run: Run, everything: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return write_report(hostile_run, tmp_path_factory.mktemp("report") / "a.html", **everything)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver  # noqa: PLC0415 - optional
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    browser.set_page_load_timeout(PATIENCE)
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module", params=[(1280, "light"), (390, "dark")], ids=["desktop", "phone"])
+def opened(request: pytest.FixtureRequest, driver: Any, report: Path) -> Any:
+    width, scheme = request.param
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    resize(driver, width)
+    driver.get(report.as_uri())
+    wait(driver, lambda: driver.execute_script("return document.readyState === 'complete'"))
+    return driver
+
+
+def resize(driver: Any, width: int) -> None:
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+def wait(driver: Any, condition: Callable[[], Any]) -> Any:
+    from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415 - optional
+
+    return WebDriverWait(driver, PATIENCE, poll_frequency=0.1).until(lambda _: condition())
+
+
+def by_id(driver: Any, key: str) -> Any:
+    return driver.find_element("id", key)
+
+
+def choose(driver: Any, key: str, value: str) -> None:
+    from selenium.webdriver.support.ui import Select  # noqa: PLC0415 - optional
+
+    Select(by_id(driver, key)).select_by_value(value)
+
+
+def test_every_plot_is_drawn(opened: Any) -> None:
+    drawn = opened.execute_script(
+        "return [...document.querySelectorAll('.plot')].filter((p) => p.querySelector('.main-svg'))"
+        ".map((p) => [p.id, p.data.length, p.querySelectorAll('.trace, .hm').length,"
+        " p.getBoundingClientRect().height])"
+    )
+    assert {key.removesuffix("-plot") for key, *_ in drawn} == PLOTS
+    assert all(traces >= 1 and shapes >= 1 and height > 150 for _, traces, shapes, height in drawn)
+
+
+def fits(driver: Any, width: int) -> Any:
+    """Whether neither the page nor a plot in it is wider than a window of this width."""
+    return driver.execute_script(
+        "const ends = [...document.querySelectorAll('section, .main-svg')]"
+        ".map((part) => part.getBoundingClientRect().right);"
+        "const page = document.documentElement;"
+        "return innerWidth === arguments[0]"
+        " && Math.max(page.scrollWidth, ...ends) <= page.clientWidth",
+        width,
+    )
+
+
+def test_the_page_never_scrolls_sideways(opened: Any) -> None:
+    own = opened.execute_script("return innerWidth")
+    assert fits(opened, own)
+    for width in (390, 1280, own):  # the window changes, or the phone is turned
+        resize(opened, width)
+        wait(opened, lambda width=width: fits(opened, width))
+
+
+def test_hover_names_the_sample_and_its_components(opened: Any) -> None:
+    from selenium.webdriver import ActionChains  # noqa: PLC0415 - optional
+
+    plot = by_id(opened, "sample-plot")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    ActionChains(opened).move_to_element(plot).perform()
+    label = wait(opened, lambda: plot.find_elements("css selector", ".hoverlayer .hovertext"))
+    assert len(label) == 1
+    assert "component" in label[0].get_attribute("textContent")
+
+
+def test_sort_control_reorders_the_bars(opened: Any, hostile_run: Run) -> None:
+    memberships = describe(hostile_run.W, hostile_run.H).memberships.round(4)
+    orders = {"file": np.arange(20), "1": np.argsort(-memberships[:, 1], kind="stable")}
+    outlines = set()
+    for value, order in orders.items():
+        choose(opened, "sample-order", value)
+        heights = opened.execute_script(
+            "return document.getElementById('sample-plot').data.slice(0, -1)"
+            ".map((trace) => trace.y.slice(1, -1))"
+        )
+        np.testing.assert_allclose(np.array(heights).T, memberships[order], atol=1e-4)
+        outlines.add(
+            opened.execute_script(
+                "return document.querySelector('#sample-plot .js-fill').getAttribute('d')"
+            )
+        )
+    assert len(outlines) == 2
+
+
+def test_other_controls_redraw(opened: Any) -> None:
+    read = {
+        "convergence-against": "document.getElementById('convergence-plot').data[0].x",
+        "feature-rank": "document.getElementById('feature-plot').data[0].x",
+        "feature-component": "document.getElementById('feature-plot').data[0].x",
+        "correlation-over": "document.getElementById('correlation-plot').data[0].z",
+    }
+    values = ("passes", "distinctive", "2", "features")
+    for (control, place), value in zip(read.items(), values, strict=True):
+        before = opened.execute_script(f"return {place}")
+        choose(opened, control, value)
+        assert opened.execute_script(f"return {place}") != before
+
+
+def test_table_is_searched_and_sorted(opened: Any, hostile_run: Run) -> None:
+    box, table = by_id(opened, "component-search"), by_id(opened, "component-table")
+
+    def shown() -> list[str]:
+        rows = table.find_elements("css selector", "tbody tr")
+        return [r.find_element("tag name", "td").text.strip() for r in rows if r.is_displayed()]
+
+    assert shown() == ["1", "2", "3"]
+    assert by_id(opened, "component-count").text == "3 of 3 components"
+    for wanted, found in (("no such feature", []), ("4%", []), ("3", ["3"])):
+        box.clear()
+        box.send_keys(wanted)
+        assert shown() == found
+    box.clear()
+    box.send_keys("<SCRIPT>alert")
+    about = describe(hostile_run.W, hostile_run.H)
+    tables = (about.profiles, about.distinctiveness())
+    listed = [any(0 in largest(values[k], 10) for values in tables) for k in range(3)]
+    assert shown() == [str(k + 1) for k in range(3) if listed[k]]
+    opened.execute_script("arguments[0].value = ''", box)
+    box.send_keys(" ")
+    size = table.find_elements("css selector", "th button")[1]
+    for expected, state in ((["1", "2", "3"], "descending"), (["3", "2", "1"], "ascending")):
+        opened.execute_script("arguments[0].click()", size)
+        assert shown() == expected
+        head = size.find_element("xpath", "..")
+        assert head.get_attribute("aria-sort") == state
+
+
+def test_focus_is_visible(opened: Any) -> None:
+    by_id(opened, "component-search").send_keys("\t")
+    style = opened.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert style != "none"
+
+
+def test_text_stands_out_in_both_schemes(opened: Any) -> None:
+    ink, paper = opened.execute_script(
+        "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+    )
+    assert _contrast(ink, paper) >= 7
+
+
+def _contrast(one: str, other: str) -> float:
+    """Of two colours such as "rgb(1, 2, 3)", by the Web Content Accessibility Guidelines."""
+    lights = []
+    for colour in (one, other):
+        parts = np.array([int(part) for part in colour[4:-1].split(",")]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        lights.append(float(linear @ (0.2126, 0.7152, 0.0722)))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+def test_no_error_and_no_request(opened: Any) -> None:
+    requests = opened.execute_script(
+        "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+    )
+    assert [name for name in requests if not name.startswith("data:")] == []
+    assert opened.get_log("browser") == []

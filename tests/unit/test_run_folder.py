@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run folders, exports, fingerprints and files that are there whole or not at all."""
+
+import json
+import math
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from sipower import as_matrix
+from sipower.export import export, write_rows
+from sipower.files import replacing
+from sipower.fingerprint import ROWS_AT_A_TIME, fingerprint
+from sipower.run_folder import Run, load_run, save_run
+from sipower.solve import Record
+
+NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
+
+
+@pytest.fixture
+def run():
+    rng = np.random.default_rng(0)
+    trace = [Record(0, 0.0, 0.0, 12.5, 0.3, 1.0), Record(3, 7.5, 0.1, math.nan, math.nan, 0.5)]
+    facts = {"status": "converged", "divergence": 1.5, "certified_gap": 1e-4, "rounds": 3}
+    return Run(rng.gamma(1.0, size=(5, 2)), rng.gamma(1.0, size=(2, 4)), trace, facts, NAMES)
+
+
+def test_a_run_survives_its_folder(run, tmp_path):
+    found = load_run(save_run(run, tmp_path / "new" / "run"))
+    np.testing.assert_array_equal(found.W, run.W)
+    np.testing.assert_array_equal(found.H, run.H)
+    assert found.samples == NAMES
+    assert found.features is None
+    assert found.feature_names() == ("1", "2", "3", "4")
+    assert found.facts["status"] == "converged"
+    assert found.trace[0] == run.trace[0]
+    assert math.isnan(found.trace[1].gap)
+
+
+@pytest.mark.parametrize("file", ["factors.npz", "names.json", "trace.csv", "run.json"])
+@pytest.mark.parametrize("kind", ["cut", "flipped", "gone"])
+def test_a_damaged_run_is_refused_in_one_sentence(run, tmp_path, file, kind):
+    place = save_run(run, tmp_path) / file
+    content = place.read_bytes()
+    if kind == "gone":
+        place.unlink()
+    else:
+        half = len(content) // 2
+        place.write_bytes(
+            content[:half] if kind == "cut" else content[:half] + b"\xff" + content[half:]
+        )
+    with pytest.raises(ValueError, match=f"{tmp_path.name} is (damaged|no run)"):
+        load_run(tmp_path)
+
+
+def test_factors_that_do_not_fit_are_refused(run, tmp_path):
+    save_run(run, tmp_path)
+    np.savez(tmp_path / "factors.npz", W=np.ones((5, 2)), H=np.ones((3, 4)))
+    with pytest.raises(ValueError, match="do not fit"):
+        load_run(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(ValueError, match="is of format 99"):
+        load_run(tmp_path)
+
+
+def test_a_run_holds_no_pickle(run, tmp_path):
+    save_run(run, tmp_path)
+    np.savez(tmp_path / "factors.npz", W=np.array([{}]), H=run.H)
+    with pytest.raises(ValueError, match="is damaged"):
+        load_run(tmp_path)
+
+
+def test_tables_hold_the_factors(run, tmp_path):
+    for ending, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
+        weights, components = export(run, tmp_path, ending)
+        W, H = read(weights), read(components)
+        if ending == "csv":
+            W, H = W.set_index("name"), H.set_index("name")
+            np.testing.assert_allclose(W, run.W, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(W, run.W)
+        assert tuple(W.index) == NAMES
+        np.testing.assert_allclose(H, run.H.T, rtol=1e-12)
+
+
+def test_anndata_holds_the_factors(run, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    (file,) = export(run, tmp_path, "h5ad")
+    found = anndata.read_h5ad(file)
+    np.testing.assert_array_equal(found.obsm["X_nmf"], run.W)
+    np.testing.assert_array_equal(found.varm["nmf"], run.H.T)
+    assert tuple(found.obs_names) == NAMES
+    assert found.uns["nmf"]["status"] == "converged"
+
+
+def test_weights_in_an_unknown_format_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"use \.npz, \.csv, \.tsv or \.parquet"):
+        write_rows(tmp_path / "W.xlsx", np.ones((2, 2)), None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fingerprint_is_of_the_counts_alone():
+    V = np.random.default_rng(0).poisson(0.5, (ROWS_AT_A_TIME + 5, 3))
+    same = [as_matrix(V), as_matrix(V.astype(np.uint8)), as_matrix(sparse.coo_array(V)),
+            as_matrix(sparse.csc_array(V).astype(np.float32))]  # fmt: skip
+    assert len({fingerprint(one) for one in same}) == 1
+    changed = V.copy()
+    changed[-1, 0] += 1
+    others = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
+    assert len({fingerprint(one) for one in (same[0], *others)}) == 4
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("old")
+    with pytest.raises(TypeError), replacing(target) as file:
+        file.writelines([b"half", "no bytes"])
+    assert target.read_text() == "old"
+    with replacing(target) as file:
+        file.write(b"new")
+    assert target.read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_are_for_others_too(tmp_path):
+    mask = os.umask(0o022)
+    try:
+        with replacing(tmp_path / "file") as file:
+            file.write(b"x")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
