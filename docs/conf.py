@@ -23,6 +23,7 @@ extensions = [
 ]
 templates_path = ["templates"]
 default_role = "py:obj"  # `solve` in a docstring is a link where there is such a thing
+suppress_warnings = ["ref.python"]  # the "shape" of "ndarray of shape (K, m)" is no reference
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -30,7 +31,10 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the signatures in the sources have them, the words say what they mean
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {
+    # scikit-learn makes these; their texts refer to its own pages
+    "exclude-members": "set_fit_request, set_partial_fit_request",
+}
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
@@ -38,13 +42,12 @@ napoleon_use_rtype = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 3600,  # times of a build say nothing
+    "write_computation_times": False,  # a page of scripts from elsewhere, and times of one build
+    "min_reported_time": 3600,
     "capture_repr": (),
     "abort_on_example_error": True,
 }

@@ -21,8 +21,8 @@ print(selection.reason)
 # replicates. Stability, how far the components of different replicates agree, falls beyond six: the
 # further components are inventions.
 #
-# Below it six fits from different starts at the recommended number. Components with a mean cosine of
-# 1 come back in every one of them; some starts end in another local minimum and miss the others.
+# Below it six fits from different starts at the recommended number. Components with a mean cosine
+# of 1 come back in every one of them; some starts end in another local minimum and miss the others.
 
 again = consensus(V, KLNMF(selection.best, tol=1e-2, random_state=0), replicates=6)
 

@@ -37,9 +37,11 @@ adata = anndata.AnnData(
 
 # %%
 # The model is one of counts: take the layer of raw counts, not normalised or logarithmic values.
-# Sequencing depth goes into the weights of a cell, so there is no need to correct it first.
+# Sequencing depth goes into the weights of a cell, so there is no need to correct it first. The
+# start by singular vectors is less a matter of luck than a random one, which with seed 0 ends in a
+# worse local minimum.
 
-tl.nmf(adata, 4, layer="counts", tol=1e-3, random_state=0)
+tl.nmf(adata, 4, layer="counts", init="nndsvda")
 print(adata)
 print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certified_gap"])
 
@@ -54,8 +56,9 @@ plot.structure(run, axes[0], groups=list(adata.obs["type"]))
 partner, cosine = match(programs, H)
 molecules = W * H.sum(axis=1)
 share = molecules[:, partner[3]] / molecules.sum(axis=1)
-for number, name in enumerate(TYPES):
-    axes[1].plot(activity[kind == number], share[kind == number], "o", ms=3, label=name)
+for number, (name, marker) in enumerate(zip(TYPES, "o^s", strict=True)):
+    these = kind == number
+    axes[1].plot(activity[these], share[these], marker, color="black", ms=3, label=name)
 axes[1].plot([0, 1], [0, 1], color="#808080", linewidth=1)
 axes[1].set(xlabel="true activity of the shared program", ylabel="found")
 axes[1].legend()

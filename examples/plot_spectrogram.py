@@ -36,7 +36,7 @@ sound = sources.sum(axis=0)
 fourier = ShortTimeFFT.from_window("hann", RATE, nperseg=1024, noverlap=768)
 complex_spectrum = fourier.stft(sound).T
 V = np.abs(complex_spectrum)
-model = KLNMF(3, tol=1e-3, random_state=0)
+model = KLNMF(3, random_state=0)
 W = model.fit_transform(V)
 H = model.components_
 by_pitch = np.argsort(H.argmax(axis=1))  # the strongest frequency is the fundamental

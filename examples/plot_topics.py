@@ -35,6 +35,7 @@ figure, axes = plt.subplots(3, 3, figsize=(12, 10), layout="constrained")
 for component, ax in enumerate(axes.flat, start=1):
     plot.top_features(run, component, ax, n=7)
     ax.set(xlabel="", xlim=(0, 1.1 * ax.get_xlim()[1]))  # room for the lift
+    ax.locator_params(axis="x", nbins=4)
     ax.get_legend().remove()
 figure.supxlabel("probability of the word in the topic (×: lift over all)")
 plt.show()

@@ -73,6 +73,8 @@ def structure(
 ) -> Axes:
     """Draw the memberships of the samples as stacked bars, one bar a sample.
 
+    The legend names the 20 largest components.
+
     Parameters
     ----------
     run
@@ -173,7 +175,10 @@ def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="number of components", ylabel="held-out KL divergence per count")
     ax.locator_params(axis="x", integer=True)
     twin.set(ylabel="mean cosine of matched components", ylim=(0, 1.03))
-    twin.legend(handles=[first, second, best], framealpha=0.9)  # above the curves of both
+    ax.legend(
+        handles=[first, second, best], fontsize="small", frameon=False,
+        loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3,
+    )  # fmt: skip
     return ax
 
 

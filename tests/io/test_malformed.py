@@ -391,6 +391,19 @@ def test_damaged_matrices_of_10x(tmp_path, name, content, said) -> None:
     refused(file, said)
 
 
+def test_a_text_with_a_wrong_length_crashes_nobody(tmp_path) -> None:
+    # A length of 1.6 GB where 5 bytes are: HDF5 copies what lies behind them, or crashes.
+    file, names = tmp_path / "v.h5ad", pd.DataFrame(index=["Gene1", "Gene2", "Gene3"])
+    anndata.AnnData(np.ones((2, 3), np.float32), var=names).write_h5ad(file)
+    with h5py.File(file) as opened:
+        at = opened["var/_index"].id.get_offset()
+    raw = bytearray(file.read_bytes())
+    assert raw[at] == 5
+    raw[at + 3] = 0x61
+    file.write_bytes(raw)
+    refused(file, "is damaged or no HDF5 file: its texts, ")
+
+
 def test_an_empty_dataset_of_terabytes_is_refused(tmp_path) -> None:
     file = tmp_path / "v.h5ad"
     anndata.AnnData(np.ones((2, 3), np.float32)).write_h5ad(file)

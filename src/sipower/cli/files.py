@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 import time
 import warnings
 from datetime import UTC, datetime
@@ -140,6 +142,7 @@ def facts_of(model: KLNMF, V: Matrix, file: str | None) -> dict[str, Any]:
     """What `run.json` tells of a fit before its end."""
     parameters = {k: v for k, v in model.get_params().items() if k != "on_round"}
     return {
+        "command": shlex.join(["sipower", *sys.argv[1:]]),
         "parameters": parameters,
         "input": {
             "file": file,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower.io.counts import Compressed, affordable, dense
-from sipower.io.heaps import check_heaps
 from sipower.io.table import Counts, ReadError, Table, library, shown
 from sipower.io.tenx import kinds_remark
+from sipower.io.texts import texts_of
 
 __all__ = ["read_hdf5"]
 
@@ -28,7 +27,6 @@ def read_hdf5(path: Path, layer: str | None = None) -> Table:
     since Cell Ranger 3, samples are barcodes and features are named by gene.
     """
     h5py = library("h5py", path)
-    check_heaps(path)
     try:
         with warnings.catch_warnings(), h5py.File(path, "r") as file:
             warnings.simplefilter("ignore")  # about old layouts, which the reader cannot mend
@@ -52,40 +50,23 @@ def _anndata(path: Path, file: Any, layer: str | None) -> Table:
     if place not in file:
         layers = ", ".join(file.get("layers", ())) or "none"
         raise ReadError(f"{path} has no {place}: its layers are {shown(layers)}.")
-    counts = _matrix(path, file[place])
-    samples, features = (
-        _names(path, file, axis, size)
-        for axis, size in zip(("obs", "var"), counts.shape, strict=True)
-    )
-    return Table(counts, samples, features)
+    texts = texts_of(path, place, "obs", "var")
+    counts = _matrix(path, file[place], texts[""])
+    for axis, size in zip(("obs", "var"), counts.shape, strict=True):
+        if len(texts[axis]) != size:
+            raise ReadError(f"{path} is damaged: {axis} names {len(texts[axis])} of {size}.")
+    return Table(counts, tuple(texts["obs"]), tuple(texts["var"]))
 
 
-def _matrix(path: Path, element: Any) -> Counts:
+def _matrix(path: Path, element: Any, encoding: str) -> Counts:
     if hasattr(element, "shape"):
         return dense(path, _content(path, element))
-    # Files of anndata before 0.7 have the older attributes.
-    attributes = element.attrs
-    kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
-    shape = attributes.get("shape", attributes.get("h5sparse_shape"))
+    # Files of anndata before 0.7 have the older attribute.
+    shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape"))
+    kind = encoding[:3]
     if kind not in ("csr", "csc") or shape is None:
         raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
     return _compressed(path, element, shape, by_columns=kind == "csc").counts(path)
-
-
-def _names(path: Path, file: Any, axis: str, size: int) -> tuple[str, ...]:
-    """Names of the rows of obs or var, read by AnnData's own library."""
-    read_elem = library("anndata.io", path).read_elem
-    element = file[axis]
-    if hasattr(element, "shape"):  # one array of records, before anndata 0.7
-        _check_length(path, [element], size)
-        names = read_elem(element).index
-    else:
-        index = element[element.attrs["_index"]]
-        _check_length(path, [index] if hasattr(index, "shape") else index.values(), size)
-        names = read_elem(index)
-    if len(names) != size:
-        raise ReadError(f"{path} is damaged: {axis} names {len(names)} of {size}.")
-    return tuple(map(str, names))
 
 
 # ---- 10x -----------------------------------------------------------------------------------------
@@ -101,25 +82,18 @@ def _tenx(path: Path, file: Any) -> Table:
     rows, columns = _shape(path, _content(path, group["shape"]))
     # 10x stores features x barcodes column after column: that is barcodes x features by rows.
     counts = _compressed(path, group, (columns, rows)).counts(path)
-    barcodes = _texts(path, group["barcodes"], columns)
-    genes = group["features/name" if "features" in group else "gene_names"]
-    names = _texts(path, genes, rows)
+    genes = "features/name" if "features" in group else "gene_names"
+    kinds = "features/feature_type" if "features/feature_type" in group else genes
+    places = [f"{group.name}/{name}" for name in ("barcodes", genes, kinds)]
+    texts = texts_of(path, group.name, *places)
+    barcodes, names = (tuple(texts[place]) for place in places[:2])
     if (len(barcodes), len(names)) != counts.shape:
         raise ReadError(
             f"{path} is damaged: {len(barcodes)} barcodes and {len(names)} features name a matrix "
             f"of {columns} x {rows}."
         )
-    kinds = "features/feature_type"
-    remarks = kinds_remark(set(_texts(path, group[kinds], rows))) if kinds in group else ()
+    remarks = () if kinds == genes else kinds_remark(set(texts[places[2]]))
     return Table(counts, barcodes, names, remarks)
-
-
-def _texts(path: Path, dataset: Any, size: int) -> tuple[str, ...]:
-    _check_length(path, [dataset], size)
-    return tuple(
-        text.decode("utf-8") if isinstance(text, bytes) else str(text)
-        for text in _content(path, dataset).ravel().tolist()
-    )
 
 
 # ---- both ----------------------------------------------------------------------------------------
@@ -143,12 +117,3 @@ def _content(path: Path, dataset: Any) -> NDArray[Any]:
     promised = int(dataset.size or 0) * dataset.dtype.itemsize
     affordable(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
     return np.asarray(dataset[()])
-
-
-def _check_length(path: Path, datasets: Iterable[Any], size: int) -> None:
-    """Refuse more names than there is to name, before millions of them are looked for."""
-    for dataset in datasets:
-        if int(dataset.size or 0) > size:
-            raise ReadError(
-                f"{path} is damaged: {dataset.name} has {dataset.size} names, expected {size}."
-            )

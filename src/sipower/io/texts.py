@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts of any length in an HDF5 file, read in a process of their own: this file is its script.
+
+HDF5 2.0 trusts the lengths that such texts have in a file. Where one is damaged it reads beyond its
+memory and crashes, or never ends; in another process that is one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["texts_of"]
+
+_SECONDS, _MEMORY = 10, 3 << 29
+_BYTES_A_SECOND = 10_000_000
+
+
+def texts_of(path: Path, matrix: str, *places: str) -> dict[str, Any]:
+    """Read the names at each place, and at "" how the matrix is encoded.
+
+    A place is a list of texts, or a table of AnnData whose index is meant.
+
+    Raises
+    ------
+    ValueError
+        When they cannot be read.
+    """
+    command = [sys.executable, "-P", __file__, str(path), matrix, *places]
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    if run.returncode:
+        said = run.stderr.strip().splitlines() or [f"HDF5 ended with {run.returncode}"]
+        raise ValueError(f"its texts, {said[-1]}")
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def _main(path: str, matrix: str, *places: str) -> None:
+    _limit(Path(path).stat().st_size)
+    with import_module("h5py").File(path, "r") as file:
+        attributes = file[matrix].attrs
+        # Files of anndata before 0.7 have the older attribute.
+        encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", ""))
+        found = {place: _names(file[place]) for place in places}
+    sys.stdout.write(json.dumps({"": str(encoding), **found}))
+
+
+def _names(element: Any) -> list[str]:
+    records = getattr(getattr(element, "dtype", None), "names", None)
+    if records:  # a table of anndata before 0.7
+        return list(map(str, import_module("anndata.io").read_elem(element).index))
+    if not hasattr(element, "shape"):
+        element = element[element.attrs["_index"]]
+    if not hasattr(element, "shape"):  # categories, or texts of which some may be missing
+        return list(map(str, import_module("anndata.io").read_elem(element)))
+    content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
+    return list(map(str, content.ravel().tolist()))
+
+
+def _limit(size: int) -> None:
+    """Bound time on the processor and memory, where the system can."""
+    with suppress(ImportError):
+        resource = import_module("resource")
+        seconds = _SECONDS + size // _BYTES_A_SECOND
+        memory = _MEMORY + 8 * size
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
