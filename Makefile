@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: demo test check lint types bench docs wheel clean
+.PHONY: demo test check stress lint types bench docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sipower demo --out build/demo
@@ -13,7 +13,10 @@ test: lint types
 	$(BIN)/python -m pytest -n 2
 
 check: lint types            ## a subset of about three minutes
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not stress"
+
+stress: $(VENV)/.tools       ## what takes minutes: a thousand damaged HDF5 files for each reader
+	$(BIN)/python -m pytest -n 2 -m stress
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
@@ -61,4 +64,4 @@ $(VENV)/.tools: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated

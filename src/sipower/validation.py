@@ -67,7 +67,9 @@ def _to_array(V: Any) -> Any:
     if module == "dask":
         raise TypeError("The data are a Dask collection: bring them into memory, V.compute().")
     if module == "anndata":
-        raise TypeError("The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer.")
+        raise TypeError(
+            "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
+        )
     if isinstance(V, np.ma.MaskedArray):
         raise TypeError("The data are a masked array: fill the masked entries first (V.filled(0)).")
     if hasattr(V, "columns") and hasattr(V, "sparse") and _all_sparse(V):

@@ -126,10 +126,8 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     for name, function in list(globals().items())
     if name.startswith("write_")
 }
-# Always read. The others are HDF5, which starts a process for each file, and other ways through
-# the same readers.
-FIRST = ("mtx", "docword", "npz", "npy", "csv", "long_csv", "parquet")
-KINDS = [kind if kind in FIRST else pytest.param(kind, marks=pytest.mark.slow) for kind in WRITERS]
+# HDF5 starts a process for each file, so a thousand take minutes: `make stress` has them.
+KINDS = [pytest.param(kind, marks=pytest.mark.stress) if "h5" in kind else kind for kind in WRITERS]
 # A plain table may be cut between two lines; all others notice each lost byte.
 NOTICING = sorted(set(WRITERS) - {"csv", "long_csv"})
 

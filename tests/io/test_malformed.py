@@ -178,6 +178,9 @@ def test_layouts_and_layers_are_checked(tmp_path) -> None:
     file.write_text(WIDE)
     refused(file, "has 4 columns, expected sample, feature and count", layout="long")
     refused(file, "has no layers", layer="counts")
+    bag = tmp_path / "docword.v.txt"
+    bag.write_text("1\n1\n1\n1 1 1\n")
+    refused(bag, "is no table: leave the layout out", layout="wide")
     with pytest.raises(ReadError, match="the layout 'tall' is unknown: choose wide or long"):
         read(file, layout="tall")
 

@@ -58,7 +58,7 @@ def _sooner(curves: Curves, a: Row, b: Row, axis: str) -> float:
         goal = max(goal, CERTIFIED)
     # Both are at the goal at that end, also one that rises again after it.
     ours, theirs = (min(curves.time_to(row, goal, axis), end) for row in (a, b))
-    return theirs / ours
+    return float(theirs / ours)
 
 
 def duels(

@@ -2,6 +2,6 @@
 """The files people have, read as counts of samples by features with their names."""
 
 from sipower.io.dispatch import FORMATS, read
-from sipower.io.table import ReadError, Table, fingerprint
+from sipower.io.table import ReadError, Table
 
-__all__ = ["FORMATS", "ReadError", "Table", "fingerprint", "read"]
+__all__ = ["FORMATS", "ReadError", "Table", "read"]

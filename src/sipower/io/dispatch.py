@@ -107,6 +107,7 @@ def read(
 
 def _reader(file: Path, layout: str | None, layer: str | None) -> Callable[[Path], Table]:
     if file.is_dir():
+        _refuse(file, layer, layout)
         return read_folder
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
     kind = ending.lower().removesuffix(".gz")
@@ -115,9 +116,18 @@ def _reader(file: Path, layout: str | None, layer: str | None) -> Callable[[Path
             f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
         )
     if kind in _HDF5:
+        _refuse(file, None, layout)
         return partial(read_hdf5, layer=layer)
-    if layer is not None:
-        raise ReadError(f"{file} has no layers: only AnnData files have.")
+    _refuse(file, layer, None)
     if kind in _ARRAYS or (kind == ".txt" and is_docword(file)):
+        _refuse(file, None, layout)
         return _ARRAYS.get(kind, read_docword)
     return partial(read_parquet if kind == ".parquet" else read_csv, layout=layout)
+
+
+def _refuse(file: Path, layer: str | None, layout: str | None) -> None:
+    """Say that an option means nothing for a file, rather than pass over it."""
+    if layer is not None:
+        raise ReadError(f"{file} has no layers: only AnnData files have.")
+    if layout is not None:
+        raise ReadError(f"{file} is no table: leave the layout out.")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Counts", "ReadError", "Table", "fingerprint", "library", "shown"]
+__all__ = ["Counts", "ReadError", "Table", "library", "shown"]
 
 Counts = NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]
-_ROWS_AT_A_TIME = 4096
 
 
 class ReadError(ValueError):
@@ -49,39 +47,6 @@ class Table:
         if isinstance(counts, np.ndarray):
             return Table(counts, self.features, self.samples, self.remarks)
         return Table(sparse.csr_array(counts), self.features, self.samples, self.remarks)
-
-
-def fingerprint(table: Table) -> str:
-    """Hash shape and counts: the same counts have the same hash, whatever file they come from.
-
-    Returns
-    -------
-    str
-        SHA-256 in hexadecimal digits of the shape, of the number of nonzeros in each row, and of
-        the columns and values of the nonzeros row by row, as little-endian int64 and float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from sipower.io import Table, fingerprint
-    >>> V = np.array([[0, 2, 1], [3, 0, 0]])
-    >>> fingerprint(Table(V)) == fingerprint(Table(sparse.csr_array(V.astype(float))))
-    True
-    """
-    counts = table.counts
-    lengths, columns, values = (hashlib.sha256() for _ in range(3))
-    for start in range(0, counts.shape[0], _ROWS_AT_A_TIME):
-        block = sparse.csr_array(counts[start : start + _ROWS_AT_A_TIME])
-        block.sum_duplicates()
-        block.eliminate_zeros()
-        lengths.update(np.diff(block.indptr).astype("<i8").tobytes())
-        columns.update(block.indices.astype("<i8").tobytes())
-        values.update(block.data.astype("<f8").tobytes())
-    whole = hashlib.sha256(np.array(counts.shape, "<i8").tobytes())
-    for part in (lengths, columns, values):
-        whole.update(part.digest())
-    return whole.hexdigest()
 
 
 def library(name: str, path: Path) -> Any:
