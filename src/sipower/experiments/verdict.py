@@ -7,8 +7,8 @@ least, where certificates end): A is sooner by the ratio of the seconds that the
 error. A claim that A beats B is reproduced if A is sooner on at least four seeds of five, not
 reproduced if on at most one of five, and depends otherwise. A run that diverged has lost.
 
-One more claim, that the number of samples is decoupled from the eigen-gap, is about PCA: the page on
-the theory holds it against power iteration.
+One more claim, that the number of samples is decoupled from the eigen-gap, is about PCA: the page
+on the theory holds it against power iteration.
 """
 
 from __future__ import annotations
