@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fingerprint of data: the same counts, the same hash, dense or sparse, from any file."""
+"""The fingerprint of data: the same numbers, the same hash, dense or sparse, from any file."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from sipower.files import replacing
 from sipower.kernels import Array
 from sipower.solve import Record
 
-__all__ = ["Run", "load_run", "save_run"]
+__all__ = ["Run", "forget_run", "load_run", "save_run"]
 
 FORMAT = 1
 Names = tuple[str, ...]
@@ -81,6 +81,14 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     return to
 
 
+def forget_run(folder: str | PathLike[str]) -> None:
+    """Remove what an older run has left in a folder, and nothing else."""
+    made = ("run.json", "factors.npz", "names.json", "trace.csv", "report.html", "run.h5ad")
+    tables = (f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
+    for name in (*made, *tables, "consensus.json"):
+        (Path(folder) / name).unlink(missing_ok=True)
+
+
 def load_run(folder: str | PathLike[str]) -> Run:
     """Read what `save_run` has written."""
     place = Path(folder)
@@ -96,6 +104,8 @@ def load_run(folder: str | PathLike[str]) -> Run:
             W, H = factors["W"], factors["H"]
         trace = _read_trace(place / "trace.csv")
         samples, features = (_names(names[side]) for side in ("samples", "features"))
+        if not isinstance(facts, dict) or not isinstance(facts.get("input", {}), dict):
+            raise TypeError("run.json holds no facts")
     except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile) as problem:
         raise ValueError(f"{place} is damaged: {problem}; run the fit again.") from None
     if facts.get("format") != FORMAT:

@@ -59,6 +59,8 @@ def nmf(
         raise TypeError(
             f"adata is a {type(adata).__name__}, expected AnnData: use KLNMF for arrays."
         )
+    if adata.is_view and adata.isbacked and not copy:
+        raise ValueError("adata is a view of a file: use copy=True, or adata.to_memory() first.")
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
@@ -95,8 +97,8 @@ def _in_memory(X: Any) -> Any:
 
 
 def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """What an .h5ad file can hold: None and functions are left out, types become their names."""
+    """What an .h5ad file can hold: None and functions are left out, other objects are named."""
     plain = {k: v for k, v in parameters.items() if v is not None and not callable(v)}
     if parameters.get("dtype") is not None:
         plain["dtype"] = str(np.dtype(parameters["dtype"]))
-    return plain
+    return {k: v if isinstance(v, str | int | float) else str(v) for k, v in plain.items()}

@@ -66,7 +66,7 @@ def _to_array(V: Any) -> Any:
     module = type(V).__module__.partition(".")[0]
     if module == "dask":
         raise TypeError("The data are a Dask collection: bring them into memory, V.compute().")
-    if module == "anndata":
+    if module == "anndata" and hasattr(V, "obs"):  # not the array of a view
         raise TypeError(
             "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
         )

@@ -267,6 +267,79 @@ def test_times_are_told_in_words():
     assert [duration(s) for s in (40, 720, 12600)] == ["40 s", "12 min", "3.5 h"]
 
 
+# ---- what a reviewer found ---------------------------------------------------------------------
+
+
+def test_a_run_is_replaced_as_a_whole(counts):
+    """Files of the older run stayed beside the new factors."""
+    call("consensus", "counts.csv", "-k", 2, "--replicates", 2, "-o", "run", "--also", "csv")
+    call("fit", "counts.csv", "-k", 4, "-o", "run", "--force", "--no-report")
+    assert not {"report.html", "consensus.json", "W.csv"} & {p.name for p in counts.glob("run/*")}
+    call("report", "run")
+
+
+def test_consensus_does_not_overwrite_a_fit(counts):
+    call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
+    done = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", code=2)
+    assert "holds a run already" in done.stderr
+    assert load_run("run").W.shape == (60, 3)
+
+
+def test_json_is_json_even_where_something_is_unknown(counts):
+    done = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", "--json")
+    assert events(done)[-1]["stability"] == [None, None]
+    strict = json.loads((counts / "run/consensus.json").read_text(), parse_constant=lambda c: 1 / 0)
+    assert strict["stability"] == [None, None]
+
+
+def test_consensus_that_did_not_converge_has_its_code(counts, monkeypatch):
+    monkeypatch.setattr("sipower.cli.choose.MOST_ROUNDS", 2)
+    words = ("consensus", "counts.csv", "-k", 3, "--replicates", 2, "--tol", 1e-12)
+    done = call(*words, "-o", "run", code=4)
+    assert "Warning" not in done.stderr
+    call(*words, "-o", "other", "--max-iter", 2)
+
+
+def test_what_must_fail_fails_before_the_fit(counts):
+    np.save("zero.npy", np.zeros((4, 5)))
+    for words, sentence in (
+        (["fit", "zero.npy", "-k", 1], "All counts are zero"),
+        (["rank", "zero.npy", "-k", "1:2"], "All data are zero"),
+        (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "does not make 40 features"),
+        (["fit", "counts.csv", "-k", 1, "-o", "counts.csv/x"], "counts.csv"),
+        (["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1], "leaves no room"),
+    ):
+        assert sentence in call(*words, code=2).stderr
+    assert not list(counts.glob("*/factors.npz"))
+
+
+def test_names_of_folders_follow_the_file(counts):
+    from sipower.cli.files import named_after  # noqa: PLC0415
+
+    names = [
+        named_after(counts / name, "k2").name for name in ("docword.kos.txt", "a.csv.gz", ".x")
+    ]
+    assert names == ["docword.kos-k2", "a-k2", "x-k2"]
+
+
+def test_a_reader_that_leaves_does_not_cost_the_fit(counts):
+    line = f"{sys.executable} -m sipower fit counts.csv -k 3 -o run --no-report --json | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert load_run("run").facts["status"] == "converged"
+
+
+def test_damaged_facts_get_a_sentence(counts):
+    call("fit", "counts.csv", "-k", 2, "-o", "run", "--no-report")
+    for text in ("[]", '{"format": 1, "input": 3}'):
+        (counts / "run" / "run.json").write_text(text)
+        assert "is damaged" in call("report", "run", code=2).stderr
+
+
+def test_version():
+    assert re.fullmatch(r"sipower \d+\.\d+\.\d+\n", call("--version").stdout)
+
+
 # ---- a real terminal, a real interrupt ---------------------------------------------------------
 
 

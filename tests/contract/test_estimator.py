@@ -250,7 +250,7 @@ def test_ctrl_c_leaves_a_usable_model(monkeypatch):
         if record.round == 7:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("sipower.estimators.klnmf._print_record", on_round)
+    monkeypatch.setattr("sipower.estimators.callbacks._print", on_round)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(V)
     assert isinstance(caught.value, Interrupted)

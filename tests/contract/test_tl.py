@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower.tl.nmf` on AnnData, in memory and backed."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -80,3 +82,33 @@ def test_what_is_missing_is_named():
 def test_the_estimator_names_this_door():
     with pytest.raises(TypeError, match=r"sipower\.tl\.nmf"):
         KLNMF(2).fit(adata())
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_views_are_data_too(dense):
+    """The array of a view has a type of anndata's own and was taken for an AnnData object."""
+    whole = ad.AnnData(X=V.toarray().astype(np.float32)) if dense else adata()
+    part = whole[:, :20]
+    np.testing.assert_array_equal(
+        KLNMF(2, random_state=0).fit_transform(part.X),
+        KLNMF(2, random_state=0).fit_transform(part.X.copy()),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # anndata says that the view becomes an object
+        tl.nmf(part, 2)
+    assert part.varm["nmf"].shape == (20, 2)
+
+
+def test_a_view_of_a_file_is_refused_at_once(tmp_path):
+    adata().write_h5ad(tmp_path / "cells.h5ad")
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(ValueError, match="view of a file"):
+        tl.nmf(backed[:20], 2)
+    assert tl.nmf(backed[:20], 2, copy=True).obsm["X_nmf"].shape == (20, 2)
+    backed.file.close()
+
+
+def test_any_seed_can_be_written(tmp_path):
+    made = adata()
+    tl.nmf(made, 2, random_state=np.random.RandomState(0))
+    made.write_h5ad(tmp_path / "done.h5ad")

@@ -414,3 +414,27 @@ def test_an_empty_dataset_of_terabytes_is_refused(tmp_path) -> None:
         del opened["X"]
         opened.create_dataset("X", (10**6, 10**6), "f4", chunks=(1000, 1000))
     refused(file, r"/X, promises 4000000000000 bytes and stores 0: it is damaged")
+
+
+def test_a_heading_may_go_on_in_the_next_line(tmp_path) -> None:
+    """It was cut there, and all names moved by one."""
+    file = tmp_path / "v.csv"
+    file.write_text('name,"g\n1",g2\ns1,1,2\ns2,3,4\n')
+    table = read(file, layout="wide")
+    assert table.features == ("g\n1", "g2")
+    assert table.samples == ("s1", "s2")
+
+
+def test_a_long_table_without_headings_loses_nothing(tmp_path) -> None:
+    file = tmp_path / "v.tsv"
+    file.write_text("s1\tg1\t3\ns1\tg2\t4\ns2\tg1\t5\n")
+    refused(file, "line 1, holds a count where headings are expected")
+
+
+def test_times_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.parquet"
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    pd.DataFrame({"day": days, "a": [1, 2], "b": [3, 4]}).to_parquet(file)
+    assert read(file, layout="wide").features == ("a", "b")
+    pd.DataFrame({"a": [1, 2], "day": days}).to_parquet(file)
+    refused(file, "column 'day'")

@@ -19,7 +19,7 @@ from sipower.selection import (
     merge,
     save_outcome,
 )
-from sipower.selection.holdout import SHARE, are_counts, halve, prediction_error, thin
+from sipower.selection.holdout import SHARE, are_counts, halve, prediction_errors, thin
 from sipower.selection.rank import _recommend
 
 
@@ -69,7 +69,7 @@ def test_prediction_error_is_the_divergence_of_the_best_mixture():
     W, H = rng.gamma(1.0, size=(9, 2)), rng.gamma(1.0, size=(2, 7))
     r, c = rng.gamma(1.0, size=(9, 1)), rng.gamma(1.0, size=(1, 7))
     V = rng.poisson(W @ H)
-    found = prediction_error(sparse.csr_array(V), (W, H), (r, c))
+    found = prediction_errors(sparse.csr_array(V), (W, H), (r, c)).sum()
     shares = np.linspace(1e-6, 1, 20001)
     tried = [kl(V, (1 - s) * W @ H + s * r @ c) / V.sum() for s in shares[::200]]
     assert found <= min(tried) + 1e-5
@@ -80,7 +80,7 @@ def test_a_feature_that_was_never_seen_does_not_count():
     W, H = np.ones((3, 1)), np.array([[1.0, 0.0]])
     background = np.ones((3, 1)), np.array([[1.0, 0.0]])
     test = sparse.csr_array(np.array([[1, 5], [1, 0], [1, 0]]))
-    assert prediction_error(test, (W, H), background) == pytest.approx(0.0, abs=1e-9)
+    assert prediction_errors(test, (W, H), background).sum() == pytest.approx(0.0, abs=1e-9)
 
 
 # ---- merging and matching ----------------------------------------------------------------------
@@ -162,16 +162,40 @@ def test_independent_counts_have_rank_one():
     assert found.best <= 2
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_independent_counts_of_any_seed_have_a_small_rank(seed):
+    """Chance in the held-out counts made K = 3 look best before it was allowed for."""
+    V = np.random.default_rng(10 + seed).poisson(1.0, (100, 60))
+    assert rank_selection(V, range(1, 6), replicates=3).best <= 2
+
+
+def test_exact_products_have_their_rank():
+    for seed in range(3):
+        u, v = np.random.default_rng(seed).random(40), np.random.default_rng(seed + 9).random(30)
+        assert rank_selection(np.outer(u, v), range(1, 5), replicates=3).best == 1
+
+
+def test_too_few_counts_are_refused():
+    with pytest.raises(ValueError, match="All data are zero"):
+        rank_selection(np.zeros((5, 4)), [1, 2])
+    one = np.zeros((5, 4))
+    one[2, 2] = 1
+    with pytest.raises(ValueError, match="too few counts"):
+        rank_selection(one, [1, 2], replicates=2)
+
+
 def test_recommendation_is_the_smallest_within_one_standard_error():
     errors = np.array([[2.0, 2.0], [1.02, 0.99], [1.0, 1.0]])  # +0.005 ± 0.015
-    best, reason = _recommend((2, 3, 4), errors, np.array([1.0, 0.5, 1.0]))
+    groups = np.repeat(errors[:, :, None] / 20, 20, axis=2)
+    best, reason = _recommend((2, 3, 4), groups, np.array([1.0, 0.5, 1.0]))
     assert best == 3
     assert "within one standard error of the lowest (1 at K = 4)" in reason
     assert "few of them should be named" in reason
 
 
 def test_largest_rank_is_called_so():
-    _, reason = _recommend((2, 3), np.array([[2.0, 2.1], [1.0, 1.1]]), np.ones(2))
+    groups = np.array([[2.0, 2.1], [1.0, 1.1]])[:, :, None] * np.full(20, 1 / 20)
+    _, reason = _recommend((2, 3), groups, np.ones(2))
     assert "largest K tried" in reason
 
 
@@ -272,7 +296,9 @@ def test_pieces_of_other_data_are_refused(tmp_path):
     with pytest.raises(ValueError, match="pieces of another task"):
         consensus(poisson_topics(60, 50, 2, seed=1), model, replicates=1, folder=tmp_path)
     with pytest.raises(ValueError, match="pieces of another task"):
-        consensus(poisson_topics(60, 50, 2), KLNMF(3), replicates=1, folder=tmp_path)
+        consensus(
+            poisson_topics(60, 50, 2), KLNMF(3, random_state=0), replicates=1, folder=tmp_path
+        )
 
 
 def test_a_failing_fit_stops_the_others():
@@ -300,3 +326,8 @@ def test_outcomes_survive_their_file(tmp_path):
     assert back.statuses == two.statuses
     with pytest.raises(ValueError, match="is no Consensus of sipower"):
         load_outcome(Consensus, tmp_path / "rank.json")
+
+
+def test_a_folder_needs_a_seed(tmp_path):
+    with pytest.raises(ValueError, match="random_state is None"):
+        consensus(poisson_topics(20, 10, 2), KLNMF(2), replicates=1, folder=tmp_path)

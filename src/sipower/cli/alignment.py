@@ -17,8 +17,11 @@ __all__ = ["aligned"]
 def aligned(table: Table, run: Run) -> tuple[Any, list[str]]:
     """The counts in the order of the run's features, by name where both have names; remarks."""
     known, given = run.features, table.features
-    if known is None or given is None or known == given:
+    if known == given:
         return _same_size(table, run), []
+    if known is None or given is None:
+        remark = "The features have no names on one side: they are taken in the order they stand."
+        return _same_size(table, run), [remark]
     if len(set(known)) < len(known) or len(set(given)) < len(given):
         raise ValueError("Features cannot be matched by name, for some names occur twice.")
     place = {name: at for at, name in enumerate(known)}

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.exceptions import ConvergenceWarning
 
 from sipower.cli import options
-from sipower.cli.common import Speaker, app, formats, need, ranks, reported
-from sipower.cli.files import MOST_ROUNDS, facts_of, load, save
+from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks, reported
+from sipower.cli.files import MOST_ROUNDS, facts_of, free, load, named_after, save
 from sipower.cli.progress import Counter, duration
 from sipower.estimators import KLNMF
 from sipower.files import locked
-from sipower.run_folder import Run
+from sipower.run_folder import Run, forget_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
@@ -31,7 +33,9 @@ def rank(
     components: Annotated[
         str, typer.Option("-k", "--components", help="Ranks: 5:50, 5:50:5 or 5,10,20.")
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder; goes on where it stopped.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder; goes on where it stopped.")
+    ] = None,
     replicates: Annotated[int, typer.Option(min=1, help="Independent splits of the data.")] = 5,
     solver: options.Solver = "auto",
     tol: options.Tol = 1e-2,
@@ -49,7 +53,8 @@ def rank(
     speaker = Speaker(as_json)
     with reported():
         need("matplotlib")
-        wanted = ranks(components)
+        _check_seeds(seed, replicates)
+        wanted, out = ranks(components), out or named_after(source, "ranks")
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
@@ -65,6 +70,11 @@ def rank(
         speaker.say(found.reason)
         speaker.say(f"wrote {out}/ (rank.json, rank.csv, rank.png)")
         speaker.event("done", best=found.best, reason=found.reason, folder=str(out))
+
+
+def _check_seeds(seed: int, replicates: int) -> None:
+    if seed + replicates > 2**32:
+        raise ValueError(f"--seed {seed} leaves no room for {replicates} replicates below 2^32.")
 
 
 def _model(*given: Any) -> KLNMF:
@@ -102,7 +112,9 @@ def _write_rank(found: RankSelection, out: Path) -> None:
 def consensus(
     source: options.Input,
     components: Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Run folder; goes on where it stopped.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Run folder; goes on where it stopped.")
+    ] = None,
     replicates: Annotated[int, typer.Option(min=1, help="Fits from different starts.")] = 20,
     solver: options.Solver = "auto",
     tol: options.Tol = 1e-3,
@@ -115,19 +127,23 @@ def consensus(
     layout: options.Layout = None,
     layer: options.Layer = None,
     also: options.Also = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older run.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
     speaker = Speaker(as_json)
     with reported():
         need("plotly")
-        chosen = formats(also)
+        chosen, out = formats(also), out or named_after(source, f"consensus-k{components}")
+        free(out, force or (out / "fits").is_dir())
+        _check_seeds(seed, replicates)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
         out.mkdir(parents=True, exist_ok=True)
-        with locked(out / "consensus"), Counter(speaker) as counter:
+        with locked(out / "consensus"), Counter(speaker) as counter, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code says it
             found = repeat(V, model, replicates=replicates, folder=out / "fits", on_fit=counter)
         model.set_params(random_state=seed + found.medoid)
         facts = facts_of(model, V, str(source)) | {
@@ -137,6 +153,7 @@ def consensus(
             "replicates": replicates,
         }
         run = Run(found.W, found.H, (), facts, table.samples, table.features)
+        forget_run(out)
         save_outcome(found, out / "consensus.json")
         save(run, out, speaker, chosen, True, consensus=found)
         low, mean = found.stability.min(), found.stability.mean()
@@ -144,3 +161,5 @@ def consensus(
         speaker.say(f"replicate {found.medoid} is nearest to all others; {told}")
         speaker.say(f"wrote {out}/ (factors.npz, run.json, consensus.json, report.html)")
         speaker.event("done", medoid=found.medoid, stability=found.stability.tolist())
+    if facts["status"] == "max_rounds" and max_iter is None:
+        raise typer.Exit(NOT_CONVERGED)

@@ -15,13 +15,18 @@ code  meaning
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
 import typer
 from rich.console import Console
+
+from sipower.selection.outcome import known
 
 __all__ = [
     "BAD_INPUT",
@@ -50,8 +55,15 @@ console, errors = Console(), Console(stderr=True)
 _debug = False
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"sipower {version('sipower')}", highlight=False)
+        raise typer.Exit
+
+
 @app.callback()
 def sipower(
+    _: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="And exit."),
     debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
 ) -> None:
     """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
@@ -60,7 +72,7 @@ def sipower(
 
 
 class Speaker:
-    """Tells a person in words or a machine in JSON lines what happens."""
+    """Tells a person in words or a machine in JSON lines what happens, as long as they listen."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -68,12 +80,24 @@ class Speaker:
     def say(self, text: str) -> None:
         """A sentence for a person; control characters in names cannot reach the terminal."""
         if not self.as_json:
-            console.print(printable(text), highlight=False, soft_wrap=True, markup=False)
+            with _heard():
+                console.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def event(self, name: str, **facts: Any) -> None:
         """A line for a machine."""
         if self.as_json:
-            print(json.dumps({"event": name, **facts}), flush=True)  # noqa: T201 - what --json asks for
+            line = json.dumps({"event": name, **known(facts)}, allow_nan=False)
+            with _heard():
+                print(line, flush=True)  # noqa: T201 - what --json asks for
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Nobody reads on (`| head`): the work goes on in silence."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:
@@ -81,20 +105,31 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
+class Outcome:
+    """What an interruption would leave behind, in words."""
+
+    def __init__(self, saved: str) -> None:
+        self.saved = saved
+
+
 @contextmanager
-def reported(saved: str = "what is finished is saved, the same command goes on") -> Iterator[None]:
+def reported(
+    saved: str = "what is finished is saved, the same command goes on",
+) -> Iterator[Outcome]:
     """Say in one sentence what went wrong, and leave with the code for it."""
+    outcome = Outcome(saved)
     try:
-        yield
+        yield outcome
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        _complain(f"Interrupted; {saved}.")
+        _complain(f"Interrupted; {outcome.saved}.")
         raise typer.Exit(INTERRUPTED) from None
     except (ValueError, OSError, TypeError, MemoryError, ModuleNotFoundError) as problem:
         if _debug:
             raise
-        _complain(f"sipower: {problem or 'not enough memory'}")
+        lacking = isinstance(problem, MemoryError)
+        _complain(f"sipower: {'there is not enough memory for this' if lacking else problem}")
         raise typer.Exit(BAD_INPUT) from None
     except Exception as problem:
         if _debug:

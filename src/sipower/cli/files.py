@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -25,12 +26,12 @@ from sipower.describe import describe, largest, readable
 from sipower.estimators import KLNMF
 from sipower.export import export, write_rows
 from sipower.fingerprint import fingerprint
-from sipower.io import Table, read
+from sipower.io import FORMATS, Table, read
 from sipower.kernels import level
 from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run, save_run
+from sipower.run_folder import Run, forget_run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.solve import Interrupted
 from sipower.validation import as_matrix
@@ -72,12 +73,13 @@ def fit(
 ) -> None:
     """Factorise a file of counts into a run folder with factors, trace and report."""
     speaker = Speaker(as_json)
-    with reported("nothing was fitted yet, nothing is saved"):
-        folder = _free(out or Path(f"{source.name.partition('.')[0]}-k{components}"), force)
+    with reported("nothing was fitted yet, nothing is saved") as outcome:
+        folder = free(out or named_after(source, f"k{components}"), force)
         shape, chosen = _image_shape(image_shape), formats(also)
         if make_report:
             need("plotly")
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
+        _check_pixels(shape, table)
         model = KLNMF(
             components,
             solver=solver,
@@ -90,6 +92,8 @@ def fit(
             dtype=dtype,
         )
         run, code = fitted(model, table, speaker, asked=max_iter is not None, file=str(source))
+        forget_run(folder)
+        outcome.saved = f"the factors are in {folder}, what is missing can be made from them"
         save(run, folder, speaker, chosen, make_report and (shape or True))
         _finish(run, folder, speaker)
     if code:
@@ -115,6 +119,8 @@ def fitted(
     `asked`: the limit on rounds is the user's own, so that reaching it is no failure.
     """
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
+    if not V.total > 0:
+        raise ValueError("All counts are zero: there is nothing to fit.")
     facts = facts_of(model, V, file)
     started, code = time.monotonic(), 0
     with FitProgress(speaker, model.tol, model.max_time) as progress, warnings.catch_warnings():
@@ -185,11 +191,23 @@ def _finish(run: Run, folder: Path, speaker: Speaker) -> None:
                 (", report.html)" if (folder / "report.html").exists() else ")"))  # fmt: skip
 
 
-def _free(folder: Path, force: bool) -> Path:
+def named_after(source: Path, what: str) -> Path:
+    """A folder beside nothing else: counts.csv.gz becomes counts-k20."""
+    name = source.resolve().name
+    for ending in sorted(FORMATS, key=len, reverse=True):
+        name = name.removesuffix(ending)
+    return Path(f"{name.lstrip('.-') or 'counts'}-{what}")
+
+
+def free(folder: Path, force: bool) -> Path:
+    """A folder that can be written to and holds no run, or one that may be replaced."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
     if (folder / "run.json").exists() and not force:
         raise ValueError(f"{folder} holds a run already: choose another with -o, or --force.")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} cannot be written to: choose another with -o.")
     return folder
 
 
@@ -200,6 +218,12 @@ def _image_shape(text: str | None) -> tuple[int, int] | None:
     if found is None:
         raise ValueError(f"--image-shape {text}: expected height x width, such as 19x19.")
     return int(found[1]), int(found[2])
+
+
+def _check_pixels(shape: tuple[int, int] | None, table: Table) -> None:
+    pixels = table.counts.shape[1]
+    if shape is not None and shape[0] * shape[1] != pixels:
+        raise ValueError(f"--image-shape {shape[0]}x{shape[1]} does not make {pixels} features.")
 
 
 @app.command()
@@ -219,10 +243,13 @@ def transform(
         run = load_run(folder)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         counts, remarks = aligned(table, run)
+        model = KLNMF(len(run.H), init="custom", n_jobs=threads, dtype=run.H.dtype)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            W = model._rows_for(counts, run.H)
+        remarks += [str(warning.message) for warning in warned]
         for remark in remarks:
             speaker.say(remark)
-        model = KLNMF(len(run.H), init="custom", n_jobs=threads, dtype=run.H.dtype)
-        W = model._rows_for(counts, run.H)
         write_rows(out, W, table.samples)
         speaker.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
         speaker.say(f"wrote {out}: {W.shape[0]:,} samples x {W.shape[1]} components")
@@ -270,6 +297,7 @@ def demo(
         speaker.say(f"{rows:,} documents x {columns:,} words, {corpus.counts.nnz:,} nonzeros\n")
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
         run, code = fitted(model, table, speaker, asked=True, file=None)
+        forget_run(out)
         save(run, out, speaker, [], True)
         for line in topics(run):
             speaker.say(line)

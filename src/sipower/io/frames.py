@@ -23,6 +23,7 @@ from sipower.io.text import Lines, complaint, lines_of, opened
 __all__ = ["read_csv", "read_parquet"]
 
 Records = Iterator[tuple[str, Sequence[Any]]]
+_TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,8 @@ def _parsed(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:
         first = (lines.one() or b"").decode("utf-8")
     separator = _separator(path, first)
-    headings = next(csv.reader([first], delimiter=separator), [])
+    with _text(path) as stream:  # a quoted heading may go on in the next line
+        headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
         raise ReadError(f"{path}, line 1, is empty, expected headings.")
     remarks, bare = _heading_remarks(path, headings)
@@ -166,8 +168,11 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
 
 def _table(grid: Grid, pandas: Any, layout: str | None) -> Table:
     if layout is None and len(grid.columns) == 3 and (grid.headings or ["-"])[0]:
-        if all(_is_text(column, pandas) for column in grid.columns[:2]):
+        first, second = (_is_text(column, pandas) for column in grid.columns[:2])
+        if first and second:
             return _long(grid, pandas)
+        if first:
+            return _wide(grid, pandas)
         remark = (
             f"{grid.path.name} was read as wide: ask for the layout long if its three columns are "
             "sample, feature and count."
@@ -204,6 +209,11 @@ def _long(grid: Grid, pandas: Any) -> Table:
     counts = _counts(grid.columns[2], pandas)
     if counts is None:
         raise grid.fault(first=2)
+    if grid.headings and complaint(grid.headings[2]) is None:
+        raise ReadError(
+            f"{grid.path}, line 1, holds a count where headings are expected: put a line such as "
+            "sample, feature, count above it."
+        )
     (rows, samples), (columns, features) = map(pandas.factorize, grid.columns[:2])
     if min(rows.min(), columns.min()) < 0:
         at = int(np.argmax((rows < 0) | (columns < 0)))
@@ -225,11 +235,15 @@ def _place(grid: Grid, row: int) -> str:
 
 def _is_text(column: Any, pandas: Any) -> bool:
     """Whether most cells of a column are no numbers, negative ones included."""
+    if column.dtype.kind in _TIMES:
+        return True
     return bool(pandas.to_numeric(column, errors="coerce").isna().mean() > 0.5)
 
 
 def _counts(column: Any, pandas: Any) -> NDArray[Any] | None:
     """Numbers of a column, or nothing if one is no count."""
+    if column.dtype.kind in _TIMES:
+        return None
     values = np.asarray(pandas.to_numeric(column, errors="coerce"))
     if values.dtype.kind not in "iuf" or not ((values >= 0) & (values < np.inf)).all():
         return None

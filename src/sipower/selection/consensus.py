@@ -63,14 +63,14 @@ def consensus(
     if replicates < 1:
         raise ValueError(f"replicates is {replicates}, expected at least 1.")
     data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), seed_of(model.random_state)
-    settings = model.get_params() | {"n_jobs": None, "on_round": None, "random_state": seed}
+    settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = fingerprint(data) if folder else ""
     store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})
     replicas = Replicates(model, on_fit, replicates)
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
-        piece = store.load(name)
+        piece = store.load(name, "W", "H", "numbers", "status")
         if piece is None:
             one = replicas.made(random_state=seed + r)
             W = replicas.fit(one, data)

@@ -28,10 +28,11 @@ from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.validation import as_matrix
 
-__all__ = ["Holdout", "are_counts", "halve", "thin"]
+__all__ = ["GROUPS", "Holdout", "are_counts", "halve", "thin"]
 
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # of the counts is held out
+GROUPS = 20  # of rows, to tell how far an error is chance
 TERMS_AT_A_TIME = 100_000
 ROW_TOL = 1e-6
 
@@ -47,8 +48,11 @@ class Holdout(Protocol):
     def features(self) -> NDArray[np.int64]:
         """The columns of V that they have."""
 
-    def error(self, W: Array, H: Array) -> float:
-        """KL divergence of what was held out per unit of it, for train ≈ W H."""
+    def errors(self, W: Array, H: Array) -> Numbers:
+        """KL divergence of what was held out per unit of it, for train ≈ W H.
+
+        It is the sum of the parts that groups of rows have in it, (`GROUPS`,).
+        """
 
 
 def are_counts(V: Matrix) -> bool:
@@ -67,12 +71,12 @@ class Thinned:
     test: Any
     features: NDArray[np.int64]
 
-    def error(self, W: Array, H: Array) -> float:
+    def errors(self, W: Array, H: Array) -> Numbers:
         """See `Holdout`."""
         rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
         odds = SHARE / (1 - SHARE)
         background = odds * rows[:, None], columns[None, :] / rows.sum()
-        return prediction_error(self.test, (odds * W, H), background)
+        return prediction_errors(self.test, (odds * W, H), background)
 
 
 def thin(V: Matrix, seed: int) -> Holdout:
@@ -98,7 +102,7 @@ class Halved:
     below: Any  # C: the rows of D, the columns of A
     features: NDArray[np.int64]
 
-    def error(self, W: Array, H: Array) -> float:
+    def errors(self, W: Array, H: Array) -> Numbers:
         """See `Holdout`."""
         dtype = W.dtype
         rows, columns = (
@@ -109,7 +113,7 @@ class Halved:
             np.asarray(b.sum(axis=a), float) for b, a in ((self.beside, 1), (self.below, 0))
         )
         background = right[:, None], under[None, :] / max(float(self.train.sum()), 1e-300)
-        return prediction_error(sparse.csr_array(self.test), (rows, columns.T), background)
+        return prediction_errors(sparse.csr_array(self.test), (rows, columns.T), background)
 
 
 def halve(V: Matrix, seed: int) -> Holdout:
@@ -123,10 +127,10 @@ def halve(V: Matrix, seed: int) -> Holdout:
     return Halved(D, A, B, C, np.sort(others))
 
 
-def prediction_error(
+def prediction_errors(
     test: Any, prediction: tuple[Array, Array], background: tuple[Numbers, Numbers]
-) -> float:
-    """min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test.
+) -> Numbers:
+    """min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test, by groups of rows.
 
     Both are products (n, ·)(·, m); the background has one component. It gives a chance to features
     that a component has never met, where the prediction alone would be infinitely wrong. What even
@@ -137,18 +141,23 @@ def prediction_error(
     known = b > 0
     v, z, b = terms.data[known].astype(np.float64), z[known], b[known]
     if not v.sum() > 0:
-        return float("nan")
-    total_z, total_b = (float(left.sum(axis=0) @ right.sum(axis=1)) for left, right in
-                        (prediction, background))  # fmt: skip
-    constant = float((xlogy(v, v) - v).sum())
+        raise ValueError("There are too few counts to hold some out: choose the rank yourself.")
+    groups = np.arange(test.shape[0]) * GROUPS // test.shape[0]
+    here = groups[terms.row[known]]
+    masses = [
+        np.bincount(groups, left @ right.sum(axis=1), GROUPS) for left, right in
+        (prediction, background)
+    ]  # fmt: skip
+    constant = xlogy(v, v) - v
 
-    def divergence(share: float) -> float:
-        mean = (1 - share) * z + share * b
-        return constant - float(v @ np.log(mean)) + (1 - share) * total_z + share * total_b
+    def divergences(share: float) -> Numbers:
+        lost = constant - v * np.log((1 - share) * z + share * b)
+        mass = (1 - share) * masses[0] + share * masses[1]
+        return np.asarray(np.bincount(here, lost, GROUPS) + mass)
 
     # The divergence is convex in the share.
-    found = minimize_scalar(divergence, bounds=(1e-6, 1), method="bounded")
-    return float(found.fun / v.sum())
+    found = minimize_scalar(lambda s: divergences(s).sum(), bounds=(1e-6, 1), method="bounded")
+    return np.asarray(divergences(found.x) / v.sum())
 
 
 def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:

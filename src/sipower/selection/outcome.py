@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sipower.files import replacing
 from sipower.kernels import Array
 
-__all__ = ["Consensus", "RankSelection", "load_outcome", "save_outcome"]
+__all__ = ["Consensus", "RankSelection", "known", "load_outcome", "save_outcome"]
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) 
     found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in ("W", "H")}
     plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
     with replacing(file) as to:
-        to.write(json.dumps(plain).encode())
+        to.write(json.dumps(known(plain), allow_nan=False).encode())
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
@@ -95,10 +96,17 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     }
     try:
         found: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
-        known: dict[str, Any] = {
-            k: np.array(v, float) if k in arrays else v for k, v in found.items()
-        }
-        lists = {k: tuple(v) for k, v in known.items() if isinstance(v, list)}
-        return kind(**known | lists | factors)
-    except (TypeError, ValueError) as problem:
+        found = {k: np.array(v, float) if k in arrays else v for k, v in found.items()}
+        lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
+        return kind(**found | lists | factors)
+    except (AttributeError, OSError, TypeError, ValueError) as problem:
         raise ValueError(f"{file} is no {kind.__name__} of sipower: {problem}.") from None
+
+
+def known(value: Any) -> Any:
+    """Plain data for JSON, which has no NaN: what is unknown is null."""
+    if isinstance(value, dict):
+        return {key: known(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [known(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

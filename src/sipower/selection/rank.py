@@ -8,6 +8,7 @@ from random starts the smaller error of a larger rank would often be better luck
 
 from __future__ import annotations
 
+import operator
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ from sipower.estimators import KLNMF
 from sipower.estimators.arguments import seed_of
 from sipower.fingerprint import fingerprint
 from sipower.kernels import count_threads
-from sipower.selection.holdout import Holdout, are_counts, halve, thin
+from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
 from sipower.selection.matching import match
 from sipower.selection.merging import merge
 from sipower.selection.outcome import RankSelection
@@ -38,6 +39,7 @@ __all__ = ["estimated_seconds", "rank_selection"]
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # of a fit from a random start, and from a merged one
 UNSTABLE = 0.8
+NEGLIGIBLE = 1e-4  # nats a count
 
 
 def rank_selection(
@@ -84,22 +86,23 @@ def rank_selection(
     wanted = _checked(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
+    if not data.total > 0:
+        raise ValueError("All data are zero: there are no components to choose.")
     counts = are_counts(data)
     seed = seed_of(model.random_state)
-    settings = model.get_params() | {"n_components": None, "random_state": seed}
-    settings |= {"n_jobs": None, "on_round": None}
+    settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": fingerprint(data) if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates)
     path = _Path(wanted, seed, Store(folder, task | {"model": settings}), replicas)
     split = thin if counts else halve
     with _quiet():
         found = replicas.run(lambda r: path.go(split(data, seed + r), r), replicates)
-    errors = np.stack([piece["errors"] for piece in found], axis=1)
+    groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
     seen = [piece["features"] for piece in found]
     stability = np.array([_stability([piece[f"H{k}"] for piece in found], seen) for k in wanted])
-    best, reason = _recommend(wanted, errors, stability)
+    best, reason = _recommend(wanted, groups, stability)
     method = "thinning" if counts else "bi-cross-validation"
-    return RankSelection(wanted, errors, stability, best, reason, method)
+    return RankSelection(wanted, groups.sum(axis=2), stability, best, reason, method)
 
 
 def estimated_seconds(
@@ -132,7 +135,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _checked(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
-    wanted = tuple(sorted({int(k) for k in ranks}))
+    wanted = tuple(sorted({operator.index(k) for k in ranks}))
     if not wanted or wanted[0] < 1:
         raise ValueError(f"ranks are {list(wanted)}: expected one or more numbers of at least 1.")
     if replicates < 1:
@@ -151,8 +154,8 @@ class _Path:
     def go(self, split: Holdout, replicate: int) -> dict[str, Any]:
         """Errors of all ranks, and the components of each."""
         name = f"replicate-{replicate:03d}"
-        piece = self.store.load(name) or {
-            "errors": np.full(len(self.ranks), np.nan),
+        piece = self.store.load(name, "W", "errors", "features") or {
+            "errors": np.full((len(self.ranks), GROUPS), np.nan),
             "features": split.features,
         }
         done = sum(f"H{k}" in piece for k in self.ranks)
@@ -166,7 +169,7 @@ class _Path:
                 model.set_params(init="custom")
             piece["W"] = self.replicas.fit(model, split.train, **start)
             piece[f"H{rank}"] = model.components_
-            piece["errors"][at] = split.error(piece["W"], model.components_)
+            piece["errors"][at] = split.errors(piece["W"], model.components_)
             self.store.save(name, piece)
             self.replicas.finished(1)
         return piece
@@ -183,25 +186,38 @@ def _stability(profiles: list[Any], seen: list[Any]) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
-def _recommend(ranks: tuple[int, ...], errors: Numbers, stability: Numbers) -> tuple[int, str]:
-    """The smallest rank within one standard error of the lowest mean, splits compared in pairs."""
+def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> tuple[int, str]:
+    """The smallest rank within one standard error of the lowest mean error.
+
+    Errors are compared group by group of rows, which sees the chance of the held-out counts, and
+    split by split, which sees that of the fits; the larger standard error counts. Differences below
+    `NEGLIGIBLE` are none.
+    """
+    errors = groups.sum(axis=2)
     lowest = int(np.argmin(errors.mean(axis=1)))
-    more = errors - errors[lowest]
+    more = groups - groups[lowest]  # (ranks, replicates, groups)
+    by_group = more.mean(axis=1).std(axis=1, ddof=1) * np.sqrt(groups.shape[2])
     replicates = errors.shape[1]
-    spread = more.std(axis=1, ddof=1) / np.sqrt(replicates) if replicates > 1 else 0.0
-    at = int(np.argmax(more.mean(axis=1) <= spread))
-    error, best = errors[at].mean(), ranks[at]
-    reason = f"K = {best} predicts unseen counts with an error of {error:.4g} nats a count"
+    by_split = more.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates) if replicates > 1 else 0.0
+    margin = np.maximum(np.maximum(by_group, by_split), NEGLIGIBLE)
+    at = int(np.argmax(errors.mean(axis=1) - errors[lowest].mean() <= margin))
+    return ranks[at], _reason(ranks, errors.mean(axis=1), stability, at)
+
+
+def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int) -> str:
+    lowest = int(np.argmin(errors))
+    text = f"K = {ranks[at]} predicts unseen counts with an error of {errors[at]:.4g} nats a count"
     if at == lowest:
-        reason += ", the lowest of all"
+        text += ", the lowest of all"
     else:
-        reason += (
-            f", within one standard error of the lowest ({errors[lowest].mean():.4g} at "
+        text += (
+            f", within one standard error of the lowest ({errors[lowest]:.4g} at "
             f"K = {ranks[lowest]})"
         )
-    reason += f"; its components agree between replicates to {stability[at]:.2f}"
+    if np.isfinite(stability[at]):
+        text += f"; its components agree between replicates to {stability[at]:.2f}"
     if stability[at] < UNSTABLE:
-        reason += ", so few of them should be named"
-    if best == ranks[-1] and len(ranks) > 1:
-        reason += "; it is the largest K tried: try larger ones"
-    return best, reason + "."
+        text += ", so few of them should be named"
+    if at == len(ranks) - 1 and len(ranks) > 1:
+        text += "; it is the largest K tried: try larger ones"
+    return text + "."

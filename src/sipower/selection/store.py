@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ class Store:
         self.folder = None if folder is None else Path(folder)
         if self.folder is None:
             return
+        seed = task["model"]["random_state"]
+        if not isinstance(seed, Integral):
+            raise ValueError(f"random_state is {seed}: a task with a folder needs a whole number.")
         self.folder.mkdir(parents=True, exist_ok=True)
         note, text = self.folder / "task.json", json.dumps(task, sort_keys=True, default=str)
         if not note.exists():
@@ -42,7 +46,7 @@ class Store:
                 "another folder, or remove it."
             )
 
-    def load(self, name: str) -> dict[str, Any] | None:
+    def load(self, name: str, *needed: str) -> dict[str, Any] | None:
         """The arrays of a piece, or None if it is not there; a damaged one is not."""
         if self.folder is None:
             return None
@@ -51,7 +55,8 @@ class Store:
                 (self.folder / f"{name}.npz").open("rb") as file,
                 np.load(file, allow_pickle=False) as piece,
             ):
-                return {key: piece[key] for key in piece.files}
+                found = {key: piece[key] for key in piece.files}
+                return found if set(needed) <= set(found) else None
         except (OSError, EOFError, ValueError, KeyError, BadZipFile):
             return None
 
