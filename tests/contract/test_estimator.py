@@ -243,14 +243,12 @@ def test_max_time_stops_and_says_so():
     assert np.isfinite(model.kl_divergence_)
 
 
-def test_ctrl_c_leaves_a_usable_model(monkeypatch):
-    model = quick(solver="mu", tol=0, max_iter=1000, verbose=1)
-
+def test_ctrl_c_leaves_a_usable_model():
     def on_round(record):
         if record.round == 7:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("sipower.estimators.callbacks._print", on_round)
+    model = quick(solver="mu", tol=0, max_iter=1000, on_round=on_round)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(V)
     assert isinstance(caught.value, Interrupted)
