@@ -69,5 +69,6 @@ def _write_anndata(run: Run, file: Path) -> Path:
         for key in ("divergence", "certified_gap", "status", "rounds")
         if key in facts
     }
-    made.write_h5ad(file)
-    return file
+    half = file.with_name(f".{file.name}")
+    made.write_h5ad(half)
+    return half.replace(file)

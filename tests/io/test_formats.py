@@ -20,7 +20,7 @@ from sipower.io import FORMATS, ReadError, Table, read
 
 V = np.array([[0, 2, 0, 1], [5, 0, 0, 0], [0, 0, 70_000, 3]], dtype=np.int32)
 CELLS = ("AAACCTGA-1", "AAACGGGT-1", "AAAGATGC-1")
-GENES = ("Xkr4", "Gm1992", "Sox17", "Sox17")
+GENES = ("Xkr4", "Gm1992", "Sox17", "Rp1")
 
 
 def held(table: Table) -> NDArray:
@@ -129,6 +129,19 @@ def write_10x_hdf5(file: Path, version: int) -> Path:
         else:
             group["genes"], group["gene_names"] = ids, np.array(GENES, "S")
     return file
+
+
+def test_genes_that_share_a_name_have_their_ids(tmp_path, monkeypatch) -> None:
+    """Or new cells could not be matched with a run by the names of its genes."""
+    monkeypatch.setitem(globals(), "GENES", ["Sox2", "Tbce", "Actb", "Tbce"])
+    expected = ("Sox2", "Tbce (ENSMUSG00000000001)", "Actb", "Tbce (ENSMUSG00000000003)")
+    for version in (2, 3):
+        assert read(write_10x_hdf5(tmp_path / f"v{version}.h5", version)).features == expected
+    mmwrite(tmp_path / "matrix.mtx", sparse.coo_array(V.T))
+    (tmp_path / "barcodes.tsv").write_text("\n".join(CELLS) + "\n")
+    lines = (f"ENSMUSG{i:011}\t{name}\tGene Expression\n" for i, name in enumerate(GENES))
+    (tmp_path / "features.tsv").write_text("".join(lines))
+    assert read(tmp_path).features == expected
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -358,3 +371,9 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, name, package) -> Non
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ReadError, match=f"{name} needs the package {package}: install it"):
         read(tmp_path / name)
+
+
+def test_names_that_repeat_are_kept_where_there_are_no_ids(tmp_path) -> None:
+    (tmp_path / "v.csv").write_text("cell,a,a\nx,1,2\nx,3,4\n")
+    table = read(tmp_path / "v.csv", layout="wide")
+    assert (table.samples, table.features) == (("x", "x"), ("a", "a"))

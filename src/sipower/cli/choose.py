@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks
 from sipower.cli.files import MOST_ROUNDS, facts_of, free, load, named_after, save
 from sipower.cli.progress import Counter, duration
 from sipower.estimators import KLNMF
-from sipower.files import locked
+from sipower.files import locked, replacing
 from sipower.run_folder import Run, forget_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
@@ -96,16 +97,17 @@ def _write_rank(found: RankSelection, out: Path) -> None:
     from sipower import plot  # noqa: PLC0415 - optional
 
     save_outcome(found, out / "rank.json")
-    with (out / "rank.csv").open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(
-            ["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))]
-        )
-        for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
-            lines.writerow([k, np.mean(errors), stability, *errors])
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))])
+    for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
+        lines.writerow([k, np.mean(errors), stability, *errors])
+    with replacing(out / "rank.csv") as file:
+        file.write(text.getvalue().encode())
     figure = Figure(figsize=(7, 4), layout="constrained")
     plot.rank_selection(found, figure.add_subplot())
-    figure.savefig(out / "rank.png", dpi=120)
+    with replacing(out / "rank.png") as file:
+        figure.savefig(file, dpi=120)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sipower.io.counts import Compressed, affordable, dense
 from sipower.io.table import Counts, ReadError, Table, library, shown
-from sipower.io.tenx import kinds_remark
+from sipower.io.tenx import kinds_remark, told_apart
 from sipower.io.texts import texts_of
 
 __all__ = ["read_hdf5"]
@@ -84,16 +84,17 @@ def _tenx(path: Path, file: Any) -> Table:
     counts = _compressed(path, group, (columns, rows)).counts(path)
     genes = "features/name" if "features" in group else "gene_names"
     kinds = "features/feature_type" if "features/feature_type" in group else genes
-    places = [f"{group.name}/{name}" for name in ("barcodes", genes, kinds)]
+    ids = next((name for name in ("features/id", "genes") if name in group), genes)
+    places = [f"{group.name}/{name}" for name in ("barcodes", genes, kinds, ids)]
     texts = texts_of(path, group.name, *places)
     barcodes, names = (tuple(texts[place]) for place in places[:2])
-    if (len(barcodes), len(names)) != counts.shape:
+    if (len(barcodes), len(names)) != counts.shape or len(texts[places[3]]) != len(names):
         raise ReadError(
             f"{path} is damaged: {len(barcodes)} barcodes and {len(names)} features name a matrix "
             f"of {columns} x {rows}."
         )
     remarks = () if kinds == genes else kinds_remark(set(texts[places[2]]))
-    return Table(counts, barcodes, names, remarks)
+    return Table(counts, barcodes, told_apart(names, texts[places[3]]), remarks)
 
 
 # ---- both ----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +42,7 @@ def read_matrix_market(path: Path) -> Table:
     named = replace(
         table,
         samples=tuple(line.split("\t")[0] for line in barcodes),
-        features=tuple(field[min(1, len(field) - 1)] for field in fields),
+        features=told_apart([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
         remarks=table.remarks + kinds_remark({field[2] for field in fields if len(field) > 2}),
     )
     size, rows, columns = (len(barcodes), len(features)), *table.counts.shape
@@ -54,6 +56,13 @@ def read_matrix_market(path: Path) -> Table:
         f"{path} is {rows} x {columns}, but beside it {beside[1].name} has {len(features)} names "
         f"and {beside[0].name} has {len(barcodes)}: these files do not belong together."
     )
+
+
+def told_apart(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """Names of genes; where several share one, each has its id added: TBCE (ENSG00000284770)."""
+    often = Counter(names)
+    pairs = zip(names, ids, strict=True)
+    return tuple(f"{name} ({key})" if often[name] > 1 else name for name, key in pairs)
 
 
 def kinds_remark(kinds: set[str]) -> tuple[str, ...]:
