@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = ["texts_of"]
 
-_SECONDS, _MEMORY = 10, 3 << 29
+_SECONDS, _MEMORY = 4, 3 << 29
 _BYTES_A_SECOND = 10_000_000
 
 
