@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,14 @@ def test_hover_names_the_sample_and_its_components(opened: Any) -> None:
 
     plot = by_id(opened, "sample-plot")
     opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
-    ActionChains(opened).move_to_element(plot).perform()
-    label = wait(opened, lambda: plot.find_elements("css selector", ".hoverlayer .hovertext"))
+    steps = cycle((0, 3))
+
+    def hovered() -> Any:
+        # On a busy machine a single move may come before the plot listens.
+        ActionChains(opened).move_to_element_with_offset(plot, next(steps), 0).perform()
+        return plot.find_elements("css selector", ".hoverlayer .hovertext")
+
+    label = wait(opened, hovered)
     assert len(label) == 1
     assert "component" in label[0].get_attribute("textContent")
 
