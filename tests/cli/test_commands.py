@@ -293,7 +293,7 @@ def test_json_is_json_even_where_something_is_unknown(counts):
 
 
 def test_consensus_that_did_not_converge_has_its_code(counts, monkeypatch):
-    monkeypatch.setattr("sipower.cli.choose.MOST_ROUNDS", 2)
+    monkeypatch.setattr("sipower.cli.files.MOST_ROUNDS", 2)
     words = ("consensus", "counts.csv", "-k", 3, "--replicates", 2, "--tol", 1e-12)
     done = call(*words, "-o", "run", code=4)
     assert "Warning" not in done.stderr

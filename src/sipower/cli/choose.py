@@ -7,7 +7,7 @@ import csv
 import io
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -15,9 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.cli import options
 from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks, reported
-from sipower.cli.files import MOST_ROUNDS, facts_of, free, load, named_after, save
+from sipower.cli.files import facts_of, free, load, model_of, named_after, save
 from sipower.cli.progress import Counter, duration
-from sipower.estimators import KLNMF
 from sipower.files import locked, replacing
 from sipower.run_folder import Run, forget_run
 from sipower.selection import consensus as repeat
@@ -57,7 +56,7 @@ def rank(
         _check_seeds(seed, replicates)
         wanted, out = ranks(components), out or named_after(source, "ranks")
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
-        model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
+        model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
         seconds = estimated_seconds(V, wanted, model, replicates=replicates)
         speaker.say(f"{len(wanted) * replicates} fits: about {duration(seconds)}.")
@@ -76,19 +75,6 @@ def rank(
 def _check_seeds(seed: int, replicates: int) -> None:
     if seed + replicates > 2**32:
         raise ValueError(f"--seed {seed} leaves no room for {replicates} replicates below 2^32.")
-
-
-def _model(*given: Any) -> KLNMF:
-    solver, tol, max_time, max_iter, seed, threads, dtype = given
-    return KLNMF(
-        solver=solver,
-        tol=tol,
-        max_time=max_time,
-        max_iter=max_iter or MOST_ROUNDS,
-        random_state=seed,
-        n_jobs=threads,
-        dtype=dtype,
-    )
 
 
 def _write_rank(found: RankSelection, out: Path) -> None:
@@ -140,7 +126,7 @@ def consensus(
         free(out, force or (out / "fits").is_dir())
         _check_seeds(seed, replicates)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
-        model = _model(solver, tol, max_time, max_iter, seed, threads, dtype)
+        model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
         out.mkdir(parents=True, exist_ok=True)

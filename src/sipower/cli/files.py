@@ -80,17 +80,8 @@ def fit(
             need("plotly")
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         _check_pixels(shape, table)
-        model = KLNMF(
-            components,
-            solver=solver,
-            init=init,
-            tol=tol,
-            max_time=max_time,
-            max_iter=max_iter or MOST_ROUNDS,
-            random_state=seed,
-            n_jobs=threads,
-            dtype=dtype,
-        )
+        model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
+        model.set_params(n_components=components, init=init)
         run, code = fitted(model, table, speaker, asked=max_iter is not None, file=str(source))
         forget_run(folder)
         outcome.saved = f"the factors are in {folder}, what is missing can be made from them"
@@ -98,6 +89,27 @@ def fit(
         _finish(run, folder, speaker)
     if code:
         raise typer.Exit(code)
+
+
+def model_of(
+    solver: str,
+    tol: float,
+    max_time: float | None,
+    max_iter: int | None,
+    seed: int,
+    threads: int | None,
+    dtype: str | None,
+) -> KLNMF:
+    """The model that the options of a command describe."""
+    return KLNMF(
+        solver=solver,
+        tol=tol,
+        max_time=max_time,
+        max_iter=max_iter or MOST_ROUNDS,
+        random_state=seed,
+        n_jobs=threads,
+        dtype=dtype,
+    )
 
 
 def load(source: Path, speaker: Speaker, **how: Any) -> Table:

@@ -6,8 +6,8 @@ Merging k and l into (s_k + s_l) u vᵀ with the mean u and v raises the KL dive
 
     min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
 
-for what is lost is the mutual information of sample and feature within the pair, which neither
-side's information about the component falls short of.
+for what is lost is the mutual information of sample and feature within the pair, and that is at
+most what either of the two tells of the component.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def merge(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
 
 
 class _Side:
-    """The masses of the components over one side, (K, items), and s_k E(·) − s_k log s_k."""
+    """The masses of the components over one side, (K, items), and their disorder s_k E(F_k)."""
 
     def __init__(self, masses: Numbers) -> None:
         self.masses = masses
@@ -67,7 +67,7 @@ class _Side:
 
 
 def _disorder(masses: Numbers) -> Numbers:
-    """Σ s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
+    """s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
     total = masses.sum(axis=1)
     return np.asarray(xlogy(total, total) - xlogy(masses, masses).sum(axis=1))
 

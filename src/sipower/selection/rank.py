@@ -64,7 +64,7 @@ def rank_selection(
         Solver, tolerance, limits, seed and threads of the fits; by default
         ``KLNMF(tol=1e-2, random_state=0)``.
     replicates
-        Independent splits of the data; the recommendation needs two for its standard error.
+        Independent splits of the data; stability needs two of them.
     folder
         Where finished fits are kept. The same call goes on from there after an interruption.
     on_fit
