@@ -98,6 +98,7 @@ template <class T> nb::object to_numpy(std::vector<T>&& data) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
+// Indices are never trusted, wherever they come from: damage on a disk must not become a crash.
 struct CsrData {
     using View = Csr;
     Vector<const int64_t> indptr;
@@ -106,27 +107,35 @@ struct CsrData {
     Csr view;
 
     CsrData(Vector<const int64_t> p, Vector<const int32_t> i,
-            nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> v, int64_t others)
+            nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> v, int64_t others,
+            std::optional<std::tuple<int64_t, int64_t>> window)
         : indptr(p), indices(i), values(v) {
         require(p.shape(0) >= 1, "indptr is empty");
-        const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, nnz = static_cast<int64_t>(i.shape(0));
-        require(static_cast<int64_t>(v.shape(0)) == nnz, "indices and values differ in length");
-        require(p.data()[0] == 0 && p.data()[items] == nnz, "indptr does not span the values");
-        for (int64_t j = 0; j < items; ++j) {
-            require(p.data()[j] <= p.data()[j + 1], "indptr decreases");
-            require(p.data()[j + 1] - p.data()[j] < INT32_MAX, "an item has more than 2^31 terms");
+        const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, held = static_cast<int64_t>(i.shape(0));
+        const int64_t first = window ? std::get<0>(*window) : 0, last = window ? std::get<1>(*window) : items;
+        require(0 <= first && first <= last && last <= items, "the window is out of range");
+        require(static_cast<int64_t>(v.shape(0)) == held, "indices and values differ in length");
+        view = {p.data(), i.data(), {v.data(), type_of(v.dtype())}, items, others, first, last};
+        nb::gil_scoped_release release;
+        require(p.data()[0] == 0 && view.start(last) == held, "indptr does not span the values");
+        for (int64_t j = first; j < last; ++j) {
+            require(view.terms(j) >= 0, "indptr decreases");
+            require(view.terms(j) < INT32_MAX, "an item has more than 2^31 terms");
         }
-        for (int64_t t = 0; t < nnz; ++t)
-            require(i.data()[t] >= 0 && i.data()[t] < others, "a column index is out of range");
-        view = {p.data(), i.data(), {v.data(), type_of(v.dtype())}, items, others};
+        int32_t lowest = 0, highest = -1;
+        for (int64_t t = 0; t < held; ++t) {
+            lowest = std::min(lowest, i.data()[t]);
+            highest = std::max(highest, i.data()[t]);
+        }
+        require(lowest >= 0 && highest < others, "a column index is out of range");
     }
 
     nb::object row_sums() const {
-        std::vector<double> out(static_cast<size_t>(view.items));
-        for (int64_t j = 0; j < view.items; ++j)
-            out[static_cast<size_t>(j)] = sum_of(view.values, view.indptr[j], view.indptr[j + 1] - view.indptr[j]);
+        std::vector<double> out;
+        for (int64_t j = view.first; j < view.last; ++j) out.push_back(sum_of(view.values, view.start(j), view.terms(j)));
         return to_numpy(std::move(out));
     }
+    bool holds(int64_t begin, int64_t end) const { return view.first <= begin && begin <= end && end <= view.last; }
 };
 
 struct DenseData {
@@ -145,6 +154,7 @@ struct DenseData {
             out[static_cast<size_t>(j)] = sum_of(view.values, j * view.others, view.others);
         return to_numpy(std::move(out));
     }
+    bool holds(int64_t begin, int64_t end) const { return 0 <= begin && begin <= end && end <= view.items; }
 };
 
 template <class T> struct BasisData {
@@ -198,7 +208,7 @@ template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
     require(V.view.others == B.view.n, "the basis has not one row per column of the data");
     require(rows == V.view.items && k == B.view.k, "the factor has not the shape (items, rank)");
-    require(0 <= begin && begin <= end && end <= V.view.items, "the range of items is out of bounds");
+    require(V.holds(begin, end), "the range of items is out of bounds");
     if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "the basis was not made for dense data");
 }
 
@@ -341,6 +351,7 @@ template <class T>
 nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
     const Csr& from = V.view;
     require(share > 0 && share <= 1, "a batch is a share of the terms");
+    require(from.first == 0 && from.last == from.items, "a window cannot be sampled");
     const T* values = static_cast<const T*>(from.values.data);
     std::vector<int64_t> indptr(static_cast<size_t>(from.items) + 1);
     std::vector<int32_t> indices, order, swaps, at;
@@ -426,8 +437,10 @@ NB_MODULE(_kernels, m) {
     m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
     m.def("level", &level, "The instruction-set level in use.");
     nb::class_<CsrData>(m, "Csr").def(
-        nb::init<Vector<const int64_t>, Vector<const int32_t>, nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>, int64_t>(),
-        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"))
+        nb::init<Vector<const int64_t>, Vector<const int32_t>, nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>, int64_t,
+                 std::optional<std::tuple<int64_t, int64_t>>>(),
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"),
+        nb::arg("window") = nb::none())
         .def("row_sums", &CsrData::row_sums);
     nb::class_<DenseData>(m, "Dense").def(
         nb::init<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(), nb::arg("values").noconvert())

@@ -10,7 +10,7 @@ namespace {
 inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
     int64_t longest = 0;
     for (int64_t j = begin; j < end; ++j)
-        longest = longest < V.indptr[j + 1] - V.indptr[j] ? V.indptr[j + 1] - V.indptr[j] : longest;
+        longest = longest < V.terms(j) ? V.terms(j) : longest;
     return longest;
 }
 inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }

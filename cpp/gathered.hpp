@@ -22,8 +22,8 @@ public:
           p_(B.width), diagonal_(B.width), free_(B.k), h(B.width), g(B.width) {}
 
     void enter(const Csr& V, int64_t item) {
-        const int64_t from = V.indptr[item];
-        n_ = V.indptr[item + 1] - from;
+        const int64_t from = V.start(item);
+        n_ = V.terms(item);
         from_ = tiles_.get();
         for (int64_t t = 0; t < n_; ++t) {
             T one;

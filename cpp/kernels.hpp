@@ -21,11 +21,16 @@ struct Values {
     Type type;
 };
 
+// The rows of a matrix, or a window of it: the terms of the items [first, last) alone are held.
 struct Csr {
-    const int64_t* indptr;
+    const int64_t* indptr;  // of the whole matrix
     const int32_t* indices;
     Values values;
-    int64_t items, others;
+    int64_t items, others, first, last;
+
+    // Where the terms of an item begin in what is held.
+    int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
+    int64_t terms(int64_t item) const { return indptr[item + 1] - indptr[item]; }
 };
 
 struct Dense {

@@ -135,8 +135,8 @@ public:
     void ratio_sums(int64_t item, const T* h, double* g, T* kept = nullptr) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         for (int i = 0; i < B_.width; ++i) g[i] = 0;
-        const int64_t end = V_.indptr[item + 1];
-        for (int64_t from = V_.indptr[item]; from < end; from += LONGEST_SUM) {
+        const int64_t end = V_.start(item + 1);
+        for (int64_t from = V_.start(item); from < end; from += LONGEST_SUM) {
             const int64_t upto = from + LONGEST_SUM < end ? from + LONGEST_SUM : end;
             for (int i = 0; i < B_.width; ++i) part_[i] = 0;
             for (int64_t p = from; p < upto; p += CHUNK) {
@@ -147,7 +147,7 @@ public:
                 gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
                 quotients(v, z, n, q);
                 gather_.add(B_.rows, B_.width, V_.indices + p, n, q, part_.get());
-                if (kept) std::memcpy(kept + (p - V_.indptr[item]), q, static_cast<size_t>(n) * sizeof(T));
+                if (kept) std::memcpy(kept + (p - V_.start(item)), q, static_cast<size_t>(n) * sizeof(T));
             }
             for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
         }
@@ -157,8 +157,8 @@ public:
     double divergence(int64_t item, const T* h) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         double sum = 0, mass = 0;
-        for (int64_t p = V_.indptr[item]; p < V_.indptr[item + 1]; p += CHUNK) {
-            const int64_t left = V_.indptr[item + 1] - p;
+        for (int64_t p = V_.start(item), end = V_.start(item + 1); p < end; p += CHUNK) {
+            const int64_t left = end - p;
             const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
             T buffer[CHUNK], z[CHUNK];
             const T* v = read_values(V_.values, p, n, buffer);
@@ -173,8 +173,8 @@ public:
     // For the other side: g[i] += (v_i / z_i) h for every nonzero i of the item.
     void scatter(int64_t item, const T* h, double* g) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
-        for (int64_t p = V_.indptr[item]; p < V_.indptr[item + 1]; p += CHUNK) {
-            const int64_t left = V_.indptr[item + 1] - p;
+        for (int64_t p = V_.start(item), end = V_.start(item + 1); p < end; p += CHUNK) {
+            const int64_t left = end - p;
             const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
             T buffer[CHUNK], z[CHUNK], q[CHUNK];
             const T* v = read_values(V_.values, p, n, buffer);
@@ -191,7 +191,7 @@ public:
     // GS = sum factor v b / z / d at the point u,  GS0 = the same at the anchor from q0 = v / z0.
     void batch_sums(int64_t item, const int32_t* at, const double* factor, int64_t s, const T* q0,
                     double* GS, double* GS0) {
-        const int64_t base = V_.indptr[item];
+        const int64_t base = V_.start(item);
         for (int i = 0; i < B_.width; ++i) GS[i] = GS0[i] = 0;
         for (int64_t from = 0; from < s; from += CHUNK) {
             const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
@@ -218,7 +218,7 @@ private:
     // Ask for the basis rows of the next nonzeros, also those of the next item, line by line.
     void fetch_ahead(int64_t p) const {
         constexpr int line = 64 / sizeof(T);
-        const int64_t left = V_.indptr[V_.items] - p, n = left < CHUNK ? left : CHUNK;
+        const int64_t left = V_.start(V_.last) - p, n = left < CHUNK ? left : CHUNK;
         for (int64_t t = 0; t < n; ++t) {
             const T* row = B_.rows + static_cast<int64_t>(V_.indices[p + t]) * B_.width;
             for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
@@ -294,12 +294,12 @@ public:
 
     void enter(int64_t item) {
         item_ = item;
-        n_ = V_.indptr[item + 1] - V_.indptr[item];
+        n_ = V_.terms(item);
         if (e_.scheme != Scheme::weighted) return;
         double sum = 0;
         T one;
         for (int64_t i = 0; i < n_; ++i) {
-            weight_[i] = static_cast<double>(*read_values(V_.values, V_.indptr[item] + i, 1, &one));
+            weight_[i] = static_cast<double>(*read_values(V_.values, V_.start(item) + i, 1, &one));
             upto_[i] = sum += weight_[i];
         }
     }
@@ -349,7 +349,7 @@ template <class T>
 void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
     int64_t longest = 0;
     for (int64_t j = items.begin; j < items.end; ++j)
-        longest = longest < V.indptr[j + 1] - V.indptr[j] ? V.indptr[j + 1] - V.indptr[j] : longest;
+        longest = longest < V.terms(j) ? V.terms(j) : longest;
     // With replacement the elements of one item may outnumber its terms.
     const int64_t most = e.replace && e.elements_count > longest ? e.elements_count : longest;
     SparsePass<T> pass(V, B);
@@ -366,7 +366,7 @@ void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epo
         scale_to_mass(B, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get(), q0.get());
-        if (V.indptr[j + 1] - V.indptr[j] < e.shortest) {
+        if (V.terms(j) < e.shortest) {
             PowerRule{e.full_step}(B, c, g.get(), u.get());
         } else {
             item.start(B, u.get(), c);

@@ -10,6 +10,7 @@ class Csr:
         indices: NDArray[np.int32],
         values: NDArray[Any],
         others: int,
+        window: tuple[int, int] | None = None,
     ) -> None: ...
     def row_sums(self) -> NDArray[np.float64]: ...
 

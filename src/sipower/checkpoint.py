@@ -1,66 +1,135 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A checkpoint is exactly the `State`: its arrays and scalars in one .npz file, without pickle."""
+"""A checkpoint is the `State` and what the loop remembers, in one .npz file without pickle.
+
+It is written to a temporary file, brought to the disk and then renamed, so that at every moment
+there is a whole one. It names the run that it belongs to: another one is refused.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import glob
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from sipower.files import replacing
+from sipower.files import locked, replacing
 
-__all__ = ["load_state", "save_state"]
+__all__ = ["Checkpoint", "load_state", "save_state"]
 
-FORMAT = 1
+FORMAT = 2
 S = TypeVar("S")
 
 
-def save_state(path: str | PathLike[str], state: Any, run: str = "") -> None:
-    """Write a state atomically: temporary file, fsync, rename.
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file that receives the state of a run, and from which the run can go on.
 
-    `run` describes solver and problem; only the same description can be read again.
+    Parameters
+    ----------
+    path
+        The file.
+    every
+        Seconds of work that may be lost.
+    run
+        What the run is, by name: all of it must agree for a checkpoint to be read again.
+    memory
+        What the caller wants to find again beside the state.
     """
-    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
-    arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
-    scalars = {name: v for name, v in fields.items() if name not in arrays}
-    kind = type(state).__qualname__
-    header = {"format": FORMAT, "state": kind, "run": run, "scalars": scalars}
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with replacing(path) as file:
-        np.savez(file, allow_pickle=False, header=text, **arrays)
+
+    path: str | PathLike[str]
+    every: float = 60.0
+    run: Mapping[str, Any] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, state: Any, notes: Any = None) -> None:
+        """Write a state, and the notes of the loop that made it."""
+        fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
+        arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
+        header = {
+            "format": FORMAT,
+            "state": type(state).__qualname__,
+            "run": dict(self.run),
+            "memory": dict(self.memory),
+            "notes": notes,
+            "scalars": {name: v for name, v in fields.items() if name not in arrays},
+        }
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        with replacing(self.path) as file:
+            np.savez(file, allow_pickle=False, header=text, **arrays)
+
+    def load(self, like: S) -> tuple[S, Any] | None:
+        """A state of the same kind and shapes as `like`, and its notes; None without a file."""
+        found = self._read()
+        if found is None:
+            return None
+        header, arrays = found
+        wanted = {f.name: getattr(like, f.name) for f in dataclasses.fields(like)}  # type: ignore[arg-type]
+        shapes = {n: (v.shape, v.dtype) for n, v in wanted.items() if isinstance(v, np.ndarray)}
+        same = header["state"] == type(like).__qualname__
+        if not same or shapes != {name: (v.shape, v.dtype) for name, v in arrays.items()}:
+            raise self._other("problem or solver")
+        if set(header["scalars"]) | set(arrays) != set(wanted):
+            raise self._other("version")
+        if header["scalars"].get("seed") != wanted.get("seed"):
+            raise self._other("seed")
+        return type(like)(**arrays, **header["scalars"]), header["notes"]
+
+    def remembered(self) -> Any:
+        """The caller's memory in the file, or None without a file."""
+        found = self._read()
+        return None if found is None else found[0]["memory"]
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Keep other sessions away, and remove what a killed one was writing."""
+        path = Path(self.path)
+        with locked(path):
+            for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*"):
+                unfinished.unlink()
+            yield
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        if not Path(self.path).exists():
+            return None
+        try:
+            with Path(self.path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            header = json.loads(arrays.pop("header").tobytes())
+            version, run = header["format"], header["run"]
+            complete = version != FORMAT or {"state", "memory", "notes", "scalars"} <= set(header)
+        except Exception as error:  # whatever a damaged archive makes its readers raise
+            raise self._damaged() from error
+        if version != FORMAT:
+            raise self._other("version")
+        if not complete:
+            raise self._damaged()
+        for name, value in json.loads(json.dumps(dict(self.run))).items():
+            if run.get(name) != value:
+                raise self._other(name, f" ({run.get(name)}, not {value})")
+        return header, arrays
+
+    def _damaged(self) -> ValueError:
+        return ValueError(f"{self.path} is not a checkpoint or is damaged: remove it.")
+
+    def _other(self, what: str, detail: str = "") -> ValueError:
+        return ValueError(
+            f"{self.path} is a checkpoint of another {what}{detail}: choose another file."
+        )
 
 
-def load_state(path: str | PathLike[str], like: S, run: str = "") -> S:
+def save_state(path: str | PathLike[str], state: Any) -> None:
+    """Write a state atomically: temporary file, fsync, rename."""
+    Checkpoint(path).save(state)
+
+
+def load_state(path: str | PathLike[str], like: S) -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
-    if not Path(path).exists():
-        return like
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            parts = {name: archive[name] for name in archive.files}
-        header = json.loads(parts.pop("header").tobytes())
-    except Exception as error:
-        raise ValueError(f"{path} is not a checkpoint or is damaged: remove it.") from error
-    _check_fit(path, header, parts, like)
-    if header.get("run") != run:
-        raise ValueError(
-            f"{path} is a checkpoint of another run ({header.get('run')}): choose another file."
-        )
-    if header["scalars"].get("seed") != getattr(like, "seed", None):
-        raise ValueError(f"{path} is a checkpoint with another seed: choose another file.")
-    state: S = type(like)(**parts, **header["scalars"])
-    return state
-
-
-def _check_fit(path: Any, header: dict[str, Any], arrays: dict[str, Any], like: Any) -> None:
-    wanted = {f.name: getattr(like, f.name) for f in dataclasses.fields(like)}
-    shapes = {n: (v.shape, v.dtype) for n, v in wanted.items() if isinstance(v, np.ndarray)}
-    found = {name: (value.shape, value.dtype) for name, value in arrays.items()}
-    same = header.get("format") == FORMAT and header.get("state") == type(like).__qualname__
-    if not same or shapes != found or set(header["scalars"]) | set(found) != set(wanted):
-        raise ValueError(
-            f"{path} is a checkpoint of another problem, solver or version: choose another file."
-        )
+    found = Checkpoint(path).load(like)
+    return like if found is None else found[0]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sipower.matrix import Matrix
 
-__all__ = ["fingerprint"]
+__all__ = ["Fingerprint", "fingerprint"]
 
 ROWS_AT_A_TIME = 4096
 
@@ -31,13 +32,30 @@ def fingerprint(V: Matrix) -> str:
     >>> fingerprint(as_matrix(V)) == fingerprint(as_matrix(sparse.csr_array(V)))
     True
     """
-    parts = [(hashlib.sha256(), kind) for kind in ("<i8", "<i8", "<f8")]
+    if V.sha256 is not None:
+        return V.sha256
+    digest = Fingerprint()
     for at in range(0, V.shape[0], ROWS_AT_A_TIME):
-        block = sparse.csr_array(V.array[at : at + ROWS_AT_A_TIME])
-        numbers = np.diff(block.indptr), block.indices, block.data
-        for (digest, kind), found in zip(parts, numbers, strict=True):
+        digest.add(sparse.csr_array(V.rows(at, min(at + ROWS_AT_A_TIME, V.shape[0]))))
+    V.sha256 = digest.of(V.shape)
+    return V.sha256
+
+
+class Fingerprint:
+    """The same hash, of rows that come one after another."""
+
+    def __init__(self) -> None:
+        self._parts = [(hashlib.sha256(), kind) for kind in ("<i8", "<i8", "<f8")]
+
+    def add(self, rows: Any) -> None:
+        """Take up canonical CSR rows."""
+        numbers = np.diff(rows.indptr), rows.indices, rows.data
+        for (digest, kind), found in zip(self._parts, numbers, strict=True):
             digest.update(np.ascontiguousarray(found, kind).data)
-    whole = hashlib.sha256(np.array(V.shape, "<i8").data)
-    for digest, _ in parts:
-        whole.update(digest.digest())
-    return whole.hexdigest()
+
+    def of(self, shape: tuple[int, int]) -> str:
+        """The hash of the rows so far as data of this shape."""
+        whole = hashlib.sha256(np.array(shape, "<i8").data)
+        for digest, _ in self._parts:
+            whole.update(digest.digest())
+        return whole.hexdigest()

@@ -173,10 +173,9 @@ def _run_in_threads(
 
 
 def sum_blocks(
-    count: int, partial: Callable[[int, Array], None], shape: tuple[int, ...], threads: int
-) -> NDArray[np.float64]:
-    """Add what partial(block, zeros) writes into its zeros, in the order of the blocks."""
-    total = np.zeros(shape)
+    count: int, partial: Callable[[int, Array], None], total: NDArray[np.float64], threads: int
+) -> None:
+    """Add to `total` what partial(block, zeros) writes into its zeros, in the order of blocks."""
     spare = threading.local()
     turn = threading.Condition()
     failed = threading.Event()
@@ -185,7 +184,7 @@ def sum_blocks(
     def task(block: int) -> None:
         nonlocal done
         if not hasattr(spare, "part"):
-            spare.part = np.empty(shape)
+            spare.part = np.empty_like(total)
         spare.part[...] = 0
         partial(block, spare.part)
         with turn:
@@ -199,7 +198,6 @@ def sum_blocks(
             turn.notify_all()
 
     run_blocks(count, task, threads, failed)
-    return total
 
 
 # ---- random numbers --------------------------------------------------------------------------

@@ -6,13 +6,14 @@
     columns                  the other side as items: the transpose, or `Columns` without one
     sample(...)              a random sparser matrix V_S with E[V_S] = V
 
-In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone.
+In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone. On
+disk (`sipower.stored`) the same blocks come in windows, one after another: the same bits.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +29,15 @@ SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 MOST_BLOCKS = 64
 SHARING = 16  # dense items of a block, unless there would be too few blocks
 LEAST_BLOCK = 32768  # terms: far more work than handing out a block
+LARGEST_BLOCK = 2**21  # terms: what is read from disk at once stays small
 ITEM_WORK = 8  # what an item costs beside its terms, in terms
+
+
+class Window(NamedTuple):
+    """Data that hold the items of some blocks."""
+
+    data: Any
+    blocks: range
 
 
 class Batch(NamedTuple):
@@ -60,11 +69,13 @@ class Matrix:
         transposable: bool = True,
     ) -> None:
         self.array: Any = data
+        self.shape: tuple[int, int] = data.shape
         self.dtype = np.dtype(dtype)
         self.threads = threads
         self.transposable = transposable
         self.row_names: Array | None = None
         self.column_names: Array | None = None
+        self.sha256: str | None = None  # where the fingerprint is known already
         self._transposed: Matrix | Callable[[], Matrix | None] | None = None
         self._sparse: Matrix | None = None
         if isinstance(data, np.ndarray):
@@ -78,16 +89,24 @@ class Matrix:
             self.data = kernels.Csr(self.indptr, indices, data.data, self.shape[1])
             terms = np.diff(self.indptr)
         # Dense items share the panels of the basis that are in cache.
-        most = max(16, len(terms) // SHARING) if self.dense else MOST_BLOCKS
-        self.bounds = _cut_by_work(terms + ITEM_WORK, min(most, MOST_BLOCKS))
+        most = min(max(16, len(terms) // SHARING), MOST_BLOCKS) if self.dense else None
+        self.bounds = cut_by_work(terms + ITEM_WORK, most)
         self.mass: NDArray[np.float64] = self.data.row_sums()
         self.total = float(self.mass.sum())
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(items, others)."""
-        rows, columns = self.array.shape
-        return rows, columns
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = {"row_names": self.row_names, "column_names": self.column_names}
+        return _remade, (self.array, self.dtype, self.threads, self.transposable), names
+
+    def working_in(self, dtype: np.dtype[Any], threads: int) -> Matrix:
+        """The same data for another working type or number of threads."""
+        if (dtype, threads) == (self.dtype, self.threads):
+            return self
+        kinds = (dtype, np.uint8, np.uint16) if self.dense else (dtype,)
+        array = self.array if self.array.dtype in kinds else read_only(self.array.astype(dtype))
+        other = Matrix(array, dtype, threads, transposable=self.transposable)
+        other.row_names, other.column_names = self.row_names, self.column_names
+        return other
 
     @property
     def T(self) -> Matrix:  # noqa: N802
@@ -125,23 +144,31 @@ class Matrix:
         self, kernel: kernels.Kernel, basis: Basis, h: Array, out: Array, *extra: Any
     ) -> Array:
         """Run kernel(data, basis, h, begin, end, out, *extra) over all blocks of items."""
+        for data, blocks in self.windows():
 
-        def task(block: int) -> None:
-            begin, end = self.bounds[block], self.bounds[block + 1]
-            kernel(self.data, basis, h, begin, end, out, *extra)
+            def task(number: int, data: Any = data, blocks: range = blocks) -> None:
+                kernel(data, basis, h, *self._items(blocks[number]), out, *extra)
 
-        kernels.run_blocks(len(self.bounds) - 1, task, self._useful_threads(h))
+            kernels.run_blocks(len(blocks), task, self._useful_threads(h))
         return out
 
     def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
         """Add up what the kernel leaves for the other side, (others, K), block after block."""
+        total = np.zeros((self.shape[1], h.shape[1]))
+        for data, blocks in self.windows():
 
-        def partial(block: int, part: Array) -> None:
-            begin, end = self.bounds[block], self.bounds[block + 1]
-            kernel(self.data, basis, h, begin, end, part)
+            def partial(number: int, part: Array, data: Any = data, blocks: range = blocks) -> None:
+                kernel(data, basis, h, *self._items(blocks[number]), part)
 
-        shape = (self.shape[1], h.shape[1])
-        return kernels.sum_blocks(len(self.bounds) - 1, partial, shape, self._useful_threads(h))
+            kernels.sum_blocks(len(blocks), partial, total, self._useful_threads(h))
+        return total
+
+    def windows(self) -> Iterator[Window]:
+        """All blocks, as the data that hold them come: in memory, at once."""
+        yield Window(self.data, range(len(self.bounds) - 1))
+
+    def _items(self, block: int) -> tuple[int, int]:
+        return self.bounds[block], self.bounds[block + 1]
 
     def _useful_threads(self, h: Array) -> int:
         work = self.nnz * h.shape[1] * kernels.SECONDS_PER_TERM
@@ -181,9 +208,24 @@ class Matrix:
             parts = draw.items(whole.data, share, weighted=weighted, replace=replace)
         return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
 
+    # ---- parts -------------------------------------------------------------------------------
+
+    def rows(self, begin: int, end: int) -> Any:
+        """Rows as an array or as CSR."""
+        return self.array[begin:end]
+
+    def take(self, items: Array) -> Any:
+        """Chosen rows as an array or as CSR."""
+        return self.array[items]
+
+    @property
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the columns, found without a transpose."""
+        return np.asarray(self.array.sum(axis=0, dtype=np.float64))
+
     def row(self, item: int) -> NDArray[np.float64]:
         """One row, dense, in float64."""
-        part: Any = self.array[item : item + 1]
+        part: Any = self.rows(item, item + 1)
         return np.asarray((part if self.dense else part.toarray())[0], np.float64)
 
     def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
@@ -203,7 +245,7 @@ class Columns:
         self.rows = rows
         self.shape = rows.shape[::-1]
         self.dtype, self.dense, self.nnz, self.total = rows.dtype, rows.dense, rows.nnz, rows.total
-        self.mass = np.asarray(rows.array.sum(axis=0, dtype=np.float64))
+        self.mass = rows.column_mass
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw whole rows; see `Matrix.sample`."""
@@ -214,8 +256,12 @@ class Columns:
         n = self.rows.shape[0]
         s = kernels.batch_size(share, n)
         drawn = draw.batch(n, s, replace=replace)
-        part = _scaled(self.rows.array[drawn], n / s, self.dtype)
+        part = _scaled(self.rows.take(drawn), n / s, self.dtype)
         return Batch(Columns(Matrix(part, self.dtype, self.rows.threads)), drawn)
+
+
+def _remade(array: Any, dtype: Any, threads: int, transposable: bool) -> Matrix:
+    return Matrix(read_only(array), dtype, threads, transposable=transposable)
 
 
 def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
@@ -223,9 +269,10 @@ def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
     return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 
 
-def _cut_by_work(work: Array, most: int) -> list[int]:
+def cut_by_work(work: Array, most: int | None = None) -> list[int]:
     """Bounds of at most so many blocks of about equal work."""
     upto = np.concatenate([[0], np.cumsum(work, dtype=np.float64)])
+    most = max(MOST_BLOCKS, int(upto[-1]) // LARGEST_BLOCK) if most is None else most
     blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), most, max(len(work), 1)))
     cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
     return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]

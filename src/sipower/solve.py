@@ -9,16 +9,15 @@ scalars that holds everything that influences the future.
 from __future__ import annotations
 
 import enum
-import math
 import operator
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Generic, Literal
 
-from sipower.checkpoint import load_state, save_state
-from sipower.protocols import S, Solvable, Solver, State
+from sipower.checkpoint import Checkpoint
+from sipower.protocols import S, Solver, State
+from sipower.trace import Clock, Record, Trace
 
 __all__ = [
     "Interrupted",
@@ -28,9 +27,6 @@ __all__ = [
     "Stop",
     "solve",
 ]
-
-EVALUATION_SHARE = 0.1  # of the passes, at most this many go into filling the trace
-GROWTH = 1.15  # the trace's passes grow by this factor from record to record
 
 
 class Status(enum.Enum):
@@ -78,18 +74,6 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Record:
-    """One line of the trace. Objective and gap are NaN in a round that was not evaluated."""
-
-    round: int
-    passes: float
-    seconds: float
-    objective: float
-    gap: float
-    step: float
-
-
-@dataclass(frozen=True)
 class Result(Generic[S]):
     """What `solve` returns."""
 
@@ -111,56 +95,6 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-class _Clock:
-    """Seconds of the solver, without those of evaluations, and wall time with everything."""
-
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.off = 0.0
-
-    def wall(self) -> float:
-        return time.monotonic() - self.started
-
-    def seconds(self) -> float:
-        return self.wall() - self.off
-
-
-@dataclass
-class _Trace:
-    """Records on a growing schedule: counted in passes, so that it does not depend on time."""
-
-    problem: Solvable
-    clock: _Clock
-    schedule: str
-    records: list[Record] = field(default_factory=list)
-    spent: float = 0.0
-
-    def is_due(self, state: State) -> bool:
-        if self.schedule == "every" or not self.records:
-            return True
-        cost = self.problem.evaluation_passes
-        affordable = (
-            self.schedule == "early" or self.spent + cost <= EVALUATION_SHARE * state.passes
-        )
-        return affordable and state.passes >= GROWTH * self.records[-1].passes
-
-    def evaluate(self, state: State) -> Record:
-        if self.records and self.records[-1].round == state.round:
-            return self.records[-1]
-        seconds, wall = self.clock.seconds(), self.clock.wall()
-        value = self.problem.value(state.x)
-        gap = self.problem.residual(state.x)
-        self.spent += self.problem.evaluation_passes if self.records else 0.0
-        self.clock.off += self.clock.wall() - wall
-        record = Record(state.round, state.passes, seconds, value, gap, state.step)
-        self.records.append(record)
-        return record
-
-    def blank(self, state: State) -> Record:
-        seconds = self.clock.seconds()
-        return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
-
-
 def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, what to tell
     problem: Any,
     solver: Solver[Any, S],
@@ -170,7 +104,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     seed: int = 0,
     on_round: Callable[[Record], object] | None = None,
     trace: Literal["growing", "early", "every"] = "growing",
-    checkpoint: str | PathLike[str] | None = None,
+    checkpoint: str | PathLike[str] | Checkpoint | None = None,
     checkpoint_every: float = 60.0,
 ) -> Result[S]:
     """Run a solver on a problem until it has converged or a limit is reached.
@@ -192,8 +126,9 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         When to evaluate objective and residual, off the clock: on a growing schedule that takes at
         most a tenth of the passes, on the same from the first round on, or after every round.
     checkpoint, checkpoint_every
-        File that receives the state at least every so many seconds. If it exists the run goes on
-        from it, to the same bits; one of another run is refused.
+        File that receives the state so often that no more than so many seconds, or one round, can
+        be lost. If it exists the run goes on from it, to the same bits; one of another run is
+        refused.
 
     Returns
     -------
@@ -218,54 +153,74 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     stop = Stop() if stop is None else stop
     if trace not in ("growing", "early", "every"):
         raise ValueError(f"trace is {trace!r}, expected 'growing', 'early' or 'every'.")
-    clock = _Clock()
+    clock = Clock()
     state = solver.init(problem, x0, operator.index(seed))
-    run = f"{solver!r} on {problem!r}"
-    if checkpoint is not None:
-        state = load_state(checkpoint, state, run)
-    notes = _Trace(problem, clock, trace)
-    saved = clock.wall()
+    notes = Trace(problem, clock, trace)
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        run = {"solver": repr(solver), "problem": repr(problem)}
+        checkpoint = Checkpoint(checkpoint, checkpoint_every, run)
+    book = _Book(checkpoint, notes)
+    state = book.opened(state)
     try:
-        status = _status_at_start(notes.evaluate(state), stop, state, clock)
+        status = _status(notes, stop, state)
         while status is None:
             new = solver.advance(problem, state)
             if not problem.is_finite(new.x):
                 status = Status.NOT_FINITE  # what is returned is the last finite state
                 break
             state = new
-            status = _after_round(notes, stop, state, on_round)
-            due = status is not None or clock.wall() - saved >= checkpoint_every
-            if checkpoint is not None and due:
-                save_state(checkpoint, state, run)
-                saved = clock.wall()
+            status = _status(notes, stop, state, on_round)
+            book.write(state, at_once=status is not None)
     except KeyboardInterrupt:
-        if checkpoint is not None:
-            save_state(checkpoint, state, run)
+        book.write(state, at_once=True)
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
     return _result(notes, state, status)
 
 
-def _status_at_start(record: Record, stop: Stop, state: State, clock: _Clock) -> Status | None:
-    if record.gap <= stop.tol:
-        return Status.CONVERGED
-    return stop.reached(state, clock.wall())
+class _Book:
+    """The checkpoint of a loop, if it has one: read at the start, written when it is time."""
+
+    def __init__(self, checkpoint: Checkpoint | None, notes: Trace) -> None:
+        self.checkpoint, self.notes = checkpoint, notes
+        self.saved = self.seen = notes.clock.wall()
+
+    def opened(self, state: S) -> S:
+        """The state to go on from."""
+        found = None if self.checkpoint is None else self.checkpoint.load(state)
+        if found is None:
+            return state
+        state, notes = found
+        self.notes.go_on_from(notes)
+        return state
+
+    def write(self, state: State, *, at_once: bool) -> None:
+        """Save if another round as long as the last one would put too much at risk."""
+        if self.checkpoint is None:
+            return
+        now = self.notes.clock.wall()
+        at_risk, self.seen = 2 * now - self.seen - self.saved, now
+        if at_once or at_risk >= self.checkpoint.every:
+            self.checkpoint.save(state, self.notes.as_notes())
+            self.saved = self.seen = self.notes.clock.wall()
 
 
-def _after_round(
-    notes: _Trace, stop: Stop, state: State, on_round: Callable[[Record], object] | None
+def _status(
+    notes: Trace,
+    stop: Stop,
+    state: State,
+    on_round: Callable[[Record], object] | None = None,
 ) -> Status | None:
     limit = stop.reached(state, notes.clock.wall())
-    evaluate = notes.is_due(state) or limit is not None
-    record = notes.evaluate(state) if evaluate else notes.blank(state)
+    record = notes.record(state, forced=limit is not None)
     asked = on_round is not None and on_round(record)
     if record.gap <= stop.tol:
         return Status.CONVERGED
     return Status.STOPPED if asked else limit
 
 
-def _result(notes: _Trace, state: S, status: Status) -> Result[S]:
+def _result(notes: Trace, state: S, status: Status) -> Result[S]:
     seconds = notes.clock.seconds()
-    record = notes.evaluate(state)
+    record = notes.record(state, forced=True)
     return Result(
         x=state.x,
         value=record.objective,

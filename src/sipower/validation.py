@@ -16,6 +16,19 @@ from sipower.matrix import Matrix, read_only
 READ_AS_THEY_ARE = (np.uint8, np.uint16, np.float32, np.float64)  # dense types the kernels read
 
 
+class EntryError(ValueError):
+    """An entry that no factorisation can explain: a sentence with places for it and its value."""
+
+    def __str__(self) -> str:
+        sentence, entry, value, working = self.args
+        return str(sentence.format(entry, value, working))
+
+    def moved(self, rows: int) -> EntryError:
+        """The same of data in which so many rows come before."""
+        sentence, (row, column), value, working = self.args
+        return EntryError(sentence, (row + rows, column), value, working)
+
+
 def as_matrix(
     V: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None, transposable: bool = True
 ) -> Matrix:
@@ -25,8 +38,9 @@ def as_matrix(
     ----------
     V
         ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
-        samples. A `Matrix` is returned as it is. The caller's arrays are never modified, and are
-        shared where they need no conversion: do not write to them while the `Matrix` is in use.
+        samples. A `Matrix` keeps its working type and threads unless others are asked for. The
+        caller's arrays are never modified, and are shared where they need no conversion: do not
+        write to them while the `Matrix` is in use.
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
@@ -41,7 +55,9 @@ def as_matrix(
     6.0
     """
     if isinstance(V, Matrix):
-        return V
+        working = V.dtype if dtype is None else _working_type(V.dtype, dtype)
+        threads = V.threads if n_jobs is None else count_threads(n_jobs)
+        return V.working_in(working, threads)
     row_names, column_names = _names(V)
     array = _to_array(V)
     _check_kind(array)
@@ -65,7 +81,10 @@ def _names(V: Any) -> tuple[Array | None, Array | None]:
 def _to_array(V: Any) -> Any:
     module = type(V).__module__.partition(".")[0]
     if module == "dask":
-        raise TypeError("The data are a Dask collection: bring them into memory, V.compute().")
+        raise TypeError(
+            "The data are a Dask collection: use sipower.dask.KLNMF, or bring them into memory, "
+            "V.compute()."
+        )
     if module == "anndata" and hasattr(V, "obs"):  # not the array of a view
         raise TypeError(
             "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
@@ -176,7 +195,7 @@ def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
         if bad.any():
             flat = int(np.argmax(bad))
             row, column = (int(i) for i in where(flat))
-            raise ValueError(sentence.format((row, column), values.flat[flat], working))
+            raise EntryError(sentence, (row, column), values.flat[flat], working)
 
 
 def _smallest_positive(values: Array) -> Any:

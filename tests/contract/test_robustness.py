@@ -150,7 +150,7 @@ def test_a_failure_before_the_first_sum_does_not_hang():
         started.set()
 
     with pytest.raises(MemoryError, match="block 0"):
-        kernels.sum_blocks(8, partial, (2,), 3)
+        kernels.sum_blocks(8, partial, np.zeros(2), 3)
 
 
 def test_a_thread_that_outlives_the_main_one_still_solves():

@@ -187,9 +187,9 @@ def test_checkpoints_of_something_else_are_refused(tmp_path):
     solve(problem, solver, stop=Stop(0, rounds=2), checkpoint=path)
     with pytest.raises(ValueError, match="checkpoint of another"):
         solve(Factorization(V, 4), solver, checkpoint=path)
-    with pytest.raises(ValueError, match="checkpoint of another run"):
+    with pytest.raises(ValueError, match="checkpoint of another problem"):
         solve(Factorization(V + 1, 3), solver, checkpoint=path)
-    with pytest.raises(ValueError, match="checkpoint of another run"):
+    with pytest.raises(ValueError, match="checkpoint of another solver"):
         solve(problem, Guarded(solver), checkpoint=path)
     with pytest.raises(ValueError, match="another seed"):
         solve(problem, solver, seed=9, checkpoint=path)

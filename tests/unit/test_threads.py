@@ -31,14 +31,15 @@ def test_sums_are_added_in_block_order(threads):
         time.sleep(rng.random() / 2000)
         out += parts[block]
 
-    total = sum_blocks(50, partial, (3,), threads)
+    total = np.zeros(3)
+    sum_blocks(50, partial, total, threads)
     expected = np.zeros(3)
     for part in parts:
         expected += part
     np.testing.assert_array_equal(total, expected)
 
 
-@pytest.mark.parametrize("run", [run_blocks, lambda n, f, t: sum_blocks(n, f, (2,), t)])
+@pytest.mark.parametrize("run", [run_blocks, lambda n, f, t: sum_blocks(n, f, np.zeros(2), t)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_error_in_a_block_reaches_the_caller(run, threads):
     def task(block, out=None):

@@ -3,10 +3,10 @@
 
 import sys
 
-from sipower.cli import choose, files, inspect, paper
+from sipower.cli import choose, convert, files, inspect, paper
 from sipower.cli.common import app
 
-__all__ = ["app", "choose", "files", "inspect", "main", "paper"]
+__all__ = ["app", "choose", "convert", "files", "inspect", "main", "paper"]
 
 
 def main() -> None:

@@ -3,19 +3,30 @@
 
 from __future__ import annotations
 
+import hashlib
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sipower.checkpoint import Checkpoint
+from sipower.fingerprint import fingerprint
 from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf import SOLVERS, Factors
 from sipower.nmf.init import INITS
 
-__all__ = ["CONSTRAINTS", "custom_factor", "custom_start", "refuse_what_is_not_offered", "seed_of"]
+__all__ = [
+    "CONSTRAINTS",
+    "checkpoint_of",
+    "custom_factor",
+    "custom_start",
+    "refuse_what_is_not_offered",
+    "seed_of",
+]
 
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -30,6 +41,8 @@ CONSTRAINTS: dict[str, Any] = {
     "transform_tol": [Interval(Real, 0, None, closed="neither")],
     "forget_factor": [Interval(Real, 0, 1, closed="both")],
     "verbose": ["verbose"],
+    "checkpoint": [str, PathLike, None],
+    "checkpoint_every": [Interval(Real, 0, None, closed="left")],
     "on_round": [callable, None],
     "beta_loss": [StrOptions({"kullback-leibler", "frobenius", "itakura-saito"}), Real],
     "alpha_W": [Interval(Real, 0, None, closed="left")],
@@ -86,3 +99,31 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def checkpoint_of(model: Any, V: Matrix, start: Factors) -> Checkpoint | None:
+    """The checkpoint that a model asks for; everything that decides the bits belongs to its run.
+
+    Limits on rounds and seconds do not: a run may go on with larger ones.
+    """
+    if model.checkpoint is None:
+        return None
+    if not isinstance(model.random_state, Integral):
+        raise ValueError(
+            "A run with a checkpoint needs a number as random_state: only the same seed can go on."
+        )
+    run = {
+        "data": fingerprint(V),
+        "rank": start.W.shape[1],
+        "solver": model.solver,
+        "init": _fingerprint(start) if model.init == "custom" else model.init,
+        "random_state": int(model.random_state),
+        "dtype": str(V.dtype),
+        "tol": float(model.tol),
+        "transform_tol": float(model.transform_tol),
+    }
+    return Checkpoint(model.checkpoint, float(model.checkpoint_every), run)
+
+
+def _fingerprint(start: Factors) -> str:
+    return hashlib.sha256(b"".join(factor.tobytes() for factor in start)).hexdigest()

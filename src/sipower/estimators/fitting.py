@@ -6,13 +6,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower.checkpoint import Checkpoint
 from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf import Factorization, Factors, make_solver
@@ -20,7 +22,7 @@ from sipower.problems.kl import KLBlock
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.validation import as_matrix
 
-__all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit"]
+__all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit", "fit_profile"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,12 @@ class Settings:
     row_tol: float
     started: float  # on the monotonic clock; the limit of seconds counts from here
     on_round: Callable[[Record, Factors], object]
+    checkpoint: Checkpoint | None = None
+    trace: Literal["growing", "every"] = "growing"
+
+    def taken(self) -> AbstractContextManager[None]:
+        """Keep other sessions away from the checkpoint, if there is one."""
+        return nullcontext() if self.checkpoint is None else self.checkpoint.taken()
 
 
 def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
@@ -95,8 +103,19 @@ def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     the loop goes on from there with a smaller tolerance. Ctrl-C and the time limit leave the
     factors of the last completed round.
     """
+    with settings.taken():
+        return _fit(V, start, settings)
+
+
+def fit_profile(problem: Any, start: Factors, settings: Settings) -> Result[Any]:
+    """The same for a problem whose rows are exact in every round: one loop ends it."""
+    with settings.taken():
+        return _Run(problem, settings).go_on(start)
+
+
+def _fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     run = _Run(Factorization(V, start.W.shape[1]), settings)
-    result, tol = run.go_on(start, settings.stop.tol), settings.stop.tol
+    result = run.go_on(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         try:
             x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
@@ -109,8 +128,8 @@ def fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
         limit = run.limit() if result.status is Status.CONVERGED else result.status
         if limit is not None:
             return Fit(x.W, x.H, value, gap, limit, run.rounds, run.trace)
-        tol /= 2
-        result = run.go_on(x, tol)
+        run.loops += 1
+        result = run.go_on(x)
     return as_fit(result, run.trace)
 
 
@@ -140,16 +159,24 @@ class _Watched:
 
 
 class _Run:
-    """A fit's successive loops: rounds and seconds add up over them."""
+    """A fit's successive loops, each to half the tolerance: rounds and seconds add up over them.
 
-    def __init__(self, problem: Factorization, settings: Settings) -> None:
+    A checkpoint holds the state of the present loop and remembers those before it.
+    """
+
+    def __init__(self, problem: Any, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
-        self.rounds = 0
+        self.loops, self.rounds = 0, 0
         self.trace: list[Record] = []
+        known = None if settings.checkpoint is None else settings.checkpoint.remembered()
+        if known is not None:
+            self.loops, self.rounds = known["loops"], known["rounds"]
+            self.trace = [Record(*values) for values in known["trace"]]
 
-    def go_on(self, x: Factors, tol: float) -> Result[Any]:
-        """Solve from x to tol within what is left of the limits."""
+    def go_on(self, x: Factors) -> Result[Any]:
+        """Solve from x within what is left of the limits."""
         stop, spent = self.settings.stop, time.monotonic() - self.settings.started
+        tol = stop.tol / 2**self.loops
         rounds = None if stop.rounds is None else max(stop.rounds - self.rounds, 0)
         seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
         limits = Stop(tol, rounds, stop.passes, seconds)
@@ -161,11 +188,26 @@ class _Run:
             return self.settings.on_round(record, solver.x)
 
         try:
-            seed = self.settings.seed
-            result = solve(self.problem, solver, x, stop=limits, seed=seed, on_round=tell)
+            result = solve(
+                self.problem,
+                solver,
+                x,
+                stop=limits,
+                seed=self.settings.seed,
+                on_round=tell,
+                trace=self.settings.trace,
+                checkpoint=self._checkpoint(),
+            )
         except Interrupted as interrupt:
             raise Interrupted(self._added(interrupt.result)) from None
         return self._added(result)
+
+    def _checkpoint(self) -> Checkpoint | None:
+        if self.settings.checkpoint is None:
+            return None
+        trace = [astuple(record) for record in self.trace]
+        memory = {"loops": self.loops, "rounds": self.rounds, "trace": trace}
+        return replace(self.settings.checkpoint, memory=memory)
 
     def limit(self) -> Status | None:
         """The limit that is used up, if one is."""

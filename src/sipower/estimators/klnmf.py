@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,33 +16,33 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.estimators.arguments import (
     CONSTRAINTS,
+    checkpoint_of,
     custom_factor,
     custom_start,
     refuse_what_is_not_offered,
     seed_of,
 )
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
-from sipower.estimators.fitting import Fit, Settings, as_fit, exact_rows, fit
+from sipower.estimators.fitted import Fitted, row_tolerance, warn_unless_converged
+from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit
 from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
 from sipower.nmf import Factors
 from sipower.nmf.init import initial_factors
 from sipower.problems.kl import KLBlock
-from sipower.solve import Interrupted, Record, Status, Stop
+from sipower.solve import Interrupted, Record, Stop
 from sipower.validation import as_matrix
 
 __all__ = ["KLNMF"]
 
-LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
-
 
 class KLNMF(
     CallbackSupportMixin,  # type: ignore[misc]
+    Fitted,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -84,6 +84,11 @@ class KLNMF(
     on_round : callable or None
         Called with a `Record` after every round; a true answer stops the fit. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.
+    checkpoint, checkpoint_every : str, path or None; float
+        File that receives the state of the fit, so often that no more than so many seconds, or one
+        round, can be lost. If it exists the fit goes on from it to the same bits; one of other
+        data or parameters is refused. `max_iter` and `max_time` may differ, and `max_time` counts
+        from the present start.
     beta_loss, alpha_W, alpha_H, l1_ratio, shuffle
         scikit-learn's arguments. Only the KL divergence without penalties is offered.
 
@@ -133,6 +138,8 @@ class KLNMF(
         forget_factor: float = 0.7,
         verbose: int = 0,
         on_round: Callable[[Record], object] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
         beta_loss: str | float = "kullback-leibler",
         alpha_W: float = 0.0,
         alpha_H: float | Literal["same"] = "same",
@@ -152,6 +159,8 @@ class KLNMF(
         self.forget_factor = forget_factor
         self.verbose = verbose
         self.on_round = on_round
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.beta_loss = beta_loss
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
@@ -183,10 +192,8 @@ class KLNMF(
         refuse_what_is_not_offered(self)
         V = self._matrix(X, reset=True)
         seed = seed_of(self.random_state)
-        # Rows less exact than tol would open the gap that the loop has closed.
-        self.transform_tol_ = min(self.transform_tol, max(self.tol / 4, LEAST_ROW_TOL))
-        if self.tol == 0:
-            self.transform_tol_ = self.transform_tol
+        self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+        start = self._start(V, seed, W, H)
         listener = Listener(self, X)
         settings = Settings(
             self.solver,
@@ -195,21 +202,16 @@ class KLNMF(
             self.transform_tol_,
             started,
             listener,
+            checkpoint_of(self, V, start),
         )
         try:
-            found = fit(V, self._start(V, seed, W, H), settings)
+            found = fit(V, start, settings)
         except Interrupted as interrupt:
             self._keep(as_fit(interrupt.result))
             raise
         self._keep(found)
         listener.end()
-        if found.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and self.tol > 0:
-            warnings.warn(
-                f"Not converged after {found.rounds} rounds: the certified gap is "
-                f"{found.gap:.2e}, tol is {self.tol:.2e}. Increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_unless_converged(found, self.tol)
         return found.W
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -249,31 +251,11 @@ class KLNMF(
         self.n_steps_ += 1
         return self
 
-    def _keep(self, found: Fit) -> None:
-        self._keep_components(found.H.T)
-        self._keep_statistics(found.W.sum(axis=0))
-        self.n_iter_ = found.rounds
-        self.kl_divergence_ = found.divergence
-        self.reconstruction_err_ = float(np.sqrt(2 * max(found.divergence, 0.0)))
-        self.kkt_residual_ = found.gap
-        self.status_ = str(found.status)
-        self.trace_ = found.trace
-
     def _forget_the_fit(self) -> None:
         """Numbers of an earlier `fit` are not those of the components any more."""
         divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
         for name in (*divergences, "n_iter_", "status_", "trace_"):
             self.__dict__.pop(name, None)
-
-    def _keep_statistics(self, weights: Array) -> None:
-        """What `partial_fit` goes on from: as if the components came from rows of these sums."""
-        self.n_steps_ = 0
-        self._denominator = np.asarray(weights, np.float64)[:, None]
-        self._numerator = self.components_ * self._denominator
-
-    def _keep_components(self, components: Array) -> None:
-        self.components_ = np.ascontiguousarray(components)
-        self.n_components_, self._n_features_out = (len(components),) * 2
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _rows_for(self, X: Any, H: Any) -> Array:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The files people have, read as counts of samples by features with their names."""
 
+from sipower.io.conversion import convert
 from sipower.io.dispatch import FORMATS, read
 from sipower.io.table import ReadError, Table
 
-__all__ = ["FORMATS", "ReadError", "Table", "read"]
+__all__ = ["FORMATS", "ReadError", "Table", "convert", "read"]

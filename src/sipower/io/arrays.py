@@ -17,12 +17,11 @@ from sipower.io.counts import (
     Compressed,
     affordable,
     dense,
-    from_coordinates,
     numbers,
     plausible,
-    repeated,
 )
 from sipower.io.table import Counts, ReadError, Table, shown
+from sipower.store.buckets import Entries, from_coordinates, repeated
 
 __all__ = ["read_npy", "read_npz"]
 
@@ -70,7 +69,7 @@ def _sparse(path: Path, archive: zipfile.ZipFile) -> Counts:
         raise ReadError(f"{path} is damaged: a part of its matrix is no list of numbers.")
     if word == "coo":
         return _from_coo(path, data, first, second, size)
-    return Compressed(data, first, second, size, by_columns=word == "csc").counts(path)
+    return Compressed(path, data, first, second, size, by_columns=word == "csc").counts()
 
 
 def _from_coo(
@@ -84,7 +83,7 @@ def _from_coo(
             raise ReadError(f"{path} is damaged: an index lies outside {size[0]} x {size[1]}.")
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
     values = dense(path, numbers(path, data).reshape(1, -1))[0]
-    matrix = from_coordinates(values, rows, columns, size)
+    matrix = from_coordinates(Entries(rows, columns, values), size)
     if matrix is None:
         again = repeated(rows, columns)[1]
         raise ReadError(

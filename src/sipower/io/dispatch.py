@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from sipower.io.arrays import read_npy, read_npz
-from sipower.io.coordinates import is_docword, read_docword
+from sipower.io.coordinates import is_docword, open_docword
 from sipower.io.frames import read_csv, read_parquet
-from sipower.io.hdf5 import read_hdf5
+from sipower.io.hdf5 import open_hdf5
 from sipower.io.orientation import orientation_remark
+from sipower.io.streams import Held, Stream
 from sipower.io.table import ReadError, Table
-from sipower.io.tenx import read_folder, read_matrix_market
+from sipower.io.tenx import open_folder, open_matrix_market
 
-__all__ = ["FORMATS", "read"]
+__all__ = ["FORMATS", "opened", "read"]
 
 _TABLE = "a table: samples by features, or lines of sample, feature and count"
 FORMATS: dict[str, str] = {
@@ -36,7 +38,24 @@ FORMATS: dict[str, str] = {
     ".txt.gz": "the same, compressed",
 }
 _HDF5 = (".h5", ".h5ad")
-_ARRAYS = {".mtx": read_matrix_market, ".npz": read_npz, ".npy": read_npy}
+Opener = Callable[[Path], AbstractContextManager[Stream]]
+
+
+def _plain(open_stream: Callable[[Path], Stream]) -> Opener:
+    return lambda file: nullcontext(open_stream(file))
+
+
+def _held(read_whole: Callable[[Path], Table]) -> Opener:
+    """Open a format that can only be read whole."""
+
+    def open_stream(file: Path) -> Stream:
+        table = read_whole(file)
+        return Stream(Held(table), table.samples, table.features)
+
+    return _plain(open_stream)
+
+
+_OPENERS = {".mtx": _plain(open_matrix_market), ".npz": _held(read_npz), ".npy": _held(read_npy)}
 
 
 def read(
@@ -84,31 +103,46 @@ def read(
     >>> table.samples, table.features, table.counts.tolist()
     (('Monday', 'Tuesday'), ('apples', 'pears'), [[3, 0], [1, 4]])
     """
-    file = Path(path)
+    with opened(Path(path), layout, layer) as stream, _readable(Path(path)):
+        table = (stream.transposed() if transpose else stream).table()
+        return replace(
+            table, remarks=table.remarks + orientation_remark(table.samples, table.features)
+        )
+
+
+@contextmanager
+def opened(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream]:
+    """Open counts of samples by features, to be read whole or in blocks."""
     if layout not in (None, "wide", "long"):
         raise ReadError(f"the layout {layout!r} is unknown: choose wide or long.")
     if not file.exists():
         raise ReadError(f"{file} does not exist.")
     if file.is_file() and file.stat().st_size == 0:
         raise ReadError(f"{file} is empty.")
+    with ExitStack() as stack:
+        with _readable(file):
+            stream = stack.enter_context(_opener(file, layout, layer)(file))
+        rows, columns = stream.shape
+        if rows == 0 or columns == 0:
+            raise ReadError(f"{file} holds no counts: it has {rows} rows and {columns} columns.")
+        yield stream
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Say in one sentence what the system says."""
     try:
-        table = _reader(file, layout, layer)(file)
+        yield
     except OSError as problem:
         raise ReadError(f"{file} cannot be read: {problem.strerror or problem}.") from None
     except MemoryError:
         raise ReadError(f"{file} needs more memory than there is.") from None
-    rows, columns = table.counts.shape
-    if rows == 0 or columns == 0:
-        raise ReadError(f"{file} holds no counts: it has {rows} rows and {columns} columns.")
-    if transpose:
-        table = table.turned()
-    return replace(table, remarks=table.remarks + orientation_remark(table))
 
 
-def _reader(file: Path, layout: str | None, layer: str | None) -> Callable[[Path], Table]:
+def _opener(file: Path, layout: str | None, layer: str | None) -> Opener:
     if file.is_dir():
         _refuse(file, layer, layout)
-        return read_folder
+        return _plain(open_folder)
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
     kind = ending.lower().removesuffix(".gz")
     if ending.lower() not in FORMATS:
@@ -117,12 +151,12 @@ def _reader(file: Path, layout: str | None, layer: str | None) -> Callable[[Path
         )
     if kind in _HDF5:
         _refuse(file, None, layout)
-        return partial(read_hdf5, layer=layer)
+        return partial(open_hdf5, layer=layer)
     _refuse(file, layer, None)
-    if kind in _ARRAYS or (kind == ".txt" and is_docword(file)):
+    if kind in _OPENERS or (kind == ".txt" and is_docword(file)):
         _refuse(file, None, layout)
-        return _ARRAYS.get(kind, read_docword)
-    return partial(read_parquet if kind == ".parquet" else read_csv, layout=layout)
+        return _OPENERS.get(kind, _plain(open_docword))
+    return _held(partial(read_parquet if kind == ".parquet" else read_csv, layout=layout))
 
 
 def _refuse(file: Path, layer: str | None, layout: str | None) -> None:

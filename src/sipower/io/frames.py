@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.counts import affordable, from_coordinates, repeated
+from sipower.io.counts import affordable
 from sipower.io.table import ReadError, Table, library, shown
 from sipower.io.text import Lines, complaint, lines_of, opened
+from sipower.store.buckets import Entries, from_coordinates, repeated
 
 __all__ = ["read_csv", "read_parquet"]
 
@@ -219,7 +220,8 @@ def _long(grid: Grid, pandas: Any) -> Table:
         at = int(np.argmax((rows < 0) | (columns < 0)))
         raise ReadError(f"{grid.path}, {_place(grid, at)}, has no name of a sample or feature.")
     shape = len(samples), len(features)
-    matrix = from_coordinates(counts, rows.astype(np.int32), columns.astype(np.int32), shape)
+    entries = Entries(rows.astype(np.int32), columns.astype(np.int32), counts)
+    matrix = from_coordinates(entries, shape)
     if matrix is None:
         earlier, later = repeated(rows, columns)
         raise ReadError(

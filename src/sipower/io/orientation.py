@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from sipower.io.table import Table
-
 __all__ = ["orientation_remark"]
 
 _BARCODE = re.compile(r"[ACGT]{8,}(-\d+)?")
@@ -16,18 +14,19 @@ _FEATURES = {
     "kinds of mutation": re.compile(r"[ACGT]\[[CT]>[ACGT]\][ACGT]"),
 }
 _ENOUGH = 200
+Names = tuple[str, ...]
 
 
-def orientation_remark(table: Table) -> tuple[str, ...]:
+def orientation_remark(samples: Names | None, features: Names | None) -> tuple[str, ...]:
     """Say so if the features have names of cells, or the samples names of features."""
-    looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, table.features) else []
-    looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, table.samples)]
+    looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, features) else []
+    looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, samples)]
     return tuple(
         f"The {side} look like {kind}: if samples and features are swapped, ask for transpose."
         for side, kind in looks[:1]
     )
 
 
-def _mostly(pattern: re.Pattern[str], names: tuple[str, ...] | None) -> bool:
+def _mostly(pattern: re.Pattern[str], names: Names | None) -> bool:
     first = list(islice(names or (), _ENOUGH))
     return sum(bool(pattern.fullmatch(name)) for name in first) > len(first) / 2

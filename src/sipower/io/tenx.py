@@ -8,50 +8,50 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.io.coordinates import read_coordinates
-from sipower.io.table import ReadError, Table
+from sipower.io.coordinates import open_coordinates
+from sipower.io.streams import Stream
+from sipower.io.table import ReadError
 from sipower.io.text import lines_of
 
-__all__ = ["kinds_remark", "read_folder", "read_matrix_market"]
+__all__ = ["kinds_remark", "open_folder", "open_matrix_market", "told_apart"]
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")
 
 
-def read_folder(folder: Path) -> Table:
-    """Read a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
+def open_folder(folder: Path) -> Stream:
+    """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
     matrix = _found(folder, (_MATRIX,))
     if matrix is None or _beside(matrix) is None:
         raise ReadError(
             f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
             "genes.tsv (each may end in .gz) do not all lie in it."
         )
-    return read_matrix_market(matrix)
+    return open_matrix_market(matrix)
 
 
-def read_matrix_market(path: Path) -> Table:
-    """Read a Matrix Market file as written; with 10x's names beside it, cells become samples.
+def open_matrix_market(path: Path) -> Stream:
+    """Open a Matrix Market file as written; with 10x's names beside it, cells become samples.
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
-    table, beside = read_coordinates(path), _beside(path)
+    source, beside = open_coordinates(path), _beside(path)
     if beside is None:
-        return table
+        return Stream(source)
     barcodes, features = (lines_of(file) for file in beside)
     fields = [line.split("\t") for line in features]
-    named = replace(
-        table,
+    named = Stream(
+        source,
         samples=tuple(line.split("\t")[0] for line in barcodes),
         features=told_apart([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
-        remarks=table.remarks + kinds_remark({field[2] for field in fields if len(field) > 2}),
+        notes=kinds_remark({field[2] for field in fields if len(field) > 2}),
     )
-    size, rows, columns = (len(barcodes), len(features)), *table.counts.shape
+    size, rows, columns = (len(barcodes), len(features)), *source.shape
     if size == (columns, rows):  # genes x cells, as 10x writes it
-        turned = table.turned()
-        return replace(named, counts=turned.counts)
+        return replace(named, turned=True)
     if size == (rows, columns):
         remark = f"{path.name} is written as cells x genes, as the names beside it show."
-        return replace(named, remarks=(*named.remarks, remark))
+        return replace(named, notes=(*named.notes, remark))
     raise ReadError(
         f"{path} is {rows} x {columns}, but beside it {beside[1].name} has {len(features)} names "
         f"and {beside[0].name} has {len(barcodes)}: these files do not belong together."

@@ -14,7 +14,8 @@ from sipower.io.table import ReadError, shown
 
 __all__ = ["Lines", "complaint", "lines_of", "opened"]
 
-_BLOCK = 1 << 24
+_BLOCK = 1 << 24  # no line is longer
+_READ = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -86,7 +87,7 @@ class Lines:
 
     def _read(self) -> bytes:
         try:
-            return self._stream.read(_BLOCK)
+            return self._stream.read(min(_READ, _BLOCK))
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
                 f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "

@@ -10,6 +10,7 @@ from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.mu import MU
 from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD
+from sipower.nmf.profile import Profiled
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
@@ -26,13 +27,15 @@ RULES: dict[str, type[Rule]] = {
     "pgd": PGD,
     "newton": Newton,
 }
-SOLVERS = ("auto", *RULES)
+SOLVERS = ("auto", *RULES, "profile")
 
 
 def make_solver(name: str, *, near: bool = False) -> Any:
     """The solver of a name, from near a solution or not; guarded unless it is monotone itself."""
     if name == "auto":
         return Auto(near)
+    if name == "profile":
+        return Profiled(near=near)
     alternating = Alternating(RULES[name]())
     return alternating if alternating.rule.monotone else Guarded(alternating)
 
@@ -53,6 +56,7 @@ __all__ = [
     "NMFState",
     "Newton",
     "OnBlock",
+    "Profiled",
     "Rule",
     "SSciPiRule",
     "SciPiRule",

@@ -28,6 +28,7 @@ from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
 from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
+from sipower.nmf.rows import Profile, profile
 from sipower.nmf.rule import Half, OnBlock, Rule, Turn
 from sipower.problems.kl import KLBlock
 from sipower.solve import Stop, solve
@@ -70,6 +71,16 @@ class Factorization:
         return f"Factorization({V.shape}, {V.nnz} nonzeros of sum {V.total!r}, rank {self.rank})"
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Working type of the factors."""
+        return self.V.dtype
+
+    @property
+    def column_mass(self) -> Array:
+        """Masses of the features."""
+        return self.V.columns.mass
+
+    @property
     def evaluation_passes(self) -> float:
         """What value and gap cost: two gradients and the logarithms, always in float64."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
@@ -94,6 +105,10 @@ class Factorization:
         """
         gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
         return float(gaps) / max(self.V.total, 1e-300)
+
+    def profile(self, H: Array) -> Profile:
+        """The exact rows for H and the sums over them."""
+        return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
         """8 eps (ΣV + D), eps of the working type."""

@@ -8,6 +8,10 @@ gains less of D per counted pass than a share of the average so far, or next to 
 Decisions use D and counted passes alone, never a clock: the same on every machine, for any number
 of threads.
 
+Tall data get their first H from one pass over batches of rows (`online`), which is further than a
+bout of power steps comes in the same time, by far; second-order steps follow at once. Where only
+the rows are held, all of it is `Profiled`.
+
 A bout that raised D is undone and the power step halved. On dense data the step starts at 6, not 1:
 b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
 """
@@ -19,11 +23,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sipower.matrix import Columns
-from sipower.nmf.alternating import Alternating, Factorization, NMFState
+from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.newton import Newton
+from sipower.nmf.online import ROUGH, averaged_pass, is_tall
+from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sci_pi import SciPiRule
+from sipower.problems.kl import KLBlock
 
 __all__ = ["Auto", "AutoState"]
 
@@ -54,21 +61,38 @@ class Auto:
 
     near: bool = False
 
-    def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState:
+    def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
         """State at x0 = (W, H), or at a random start; its objective is known."""
+        if isinstance(problem.V.columns, Columns):
+            return Profiled(near=self.near).init(problem, x0, seed)
         start = Alternating(SciPiRule()).init(problem, x0, seed)
         step = DENSE_STEP if problem.V.dense else 1.0
         (W, H), value = start.x, problem.quick_value(start.x)
         state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
-        return replace(state, refined=self.near and not _rows_only(problem))
+        return replace(state, refined=self.near)
 
-    def advance(self, problem: Factorization, state: AutoState) -> AutoState:
-        """A bout of power rounds or one extrapolated round."""
+    def advance(self, problem: Factorization, state: Any) -> Any:
+        """A pass over batches, a bout of power rounds or one extrapolated round."""
+        if isinstance(state, ProfileState):
+            return Profiled(near=self.near).advance(problem, state)
+        if state.round == 0 and not state.refined and is_tall(problem.V):
+            return self._online(problem, state)
         if not state.refined:
             return self._bout(problem, state)
         # A sparse item has few terms and few components: two sweeps cost less than a model.
         newton = problem.V.dense and problem.rank <= LARGEST_MODEL
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
+
+    def _online(self, problem: Factorization, state: AutoState) -> AutoState:
+        H = averaged_pass(problem.V, state.H, state.seed)
+        H[problem.column_mass == 0] = 0
+        W = KLBlock(problem.V, H).solution(ROUGH)[0].astype(problem.dtype)
+        value = problem.quick_value(Factors(W, H))
+        passes = state.passes + 2 * ROW_PASSES + problem.value_passes
+        state = replace(state, round=1, passes=passes)
+        if not value <= state.value:
+            return state  # bouts of power steps do it
+        return replace(state, W=W, H=H, W_ahead=W, H_last=H, value=value, refined=True)
 
     def _bout(self, problem: Factorization, state: AutoState) -> AutoState:
         power = Alternating(SciPiRule())
@@ -81,12 +105,8 @@ class Auto:
         state = replace(state, round=state.round + 1, passes=state.passes + passes)
         if not value <= state.value + problem.rounding(state.value):
             step = state.step / 2
-            return replace(state, step=step, refined=step < LEAST_STEP and not _rows_only(problem))
+            return replace(state, step=step, refined=step < LEAST_STEP)
         gain, average = state.value - value, (state.first_value - value) * passes / state.passes
         tired = gain < TIRED * average or gain < NOTHING * value
         state = replace(state, W=W, H=H, W_ahead=W, H_last=H, value=min(value, state.value))
-        return replace(state, refined=tired and not _rows_only(problem))
-
-
-def _rows_only(problem: Factorization) -> bool:
-    return isinstance(problem.V.columns, Columns)
+        return replace(state, refined=tired)

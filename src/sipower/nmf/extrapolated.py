@@ -30,7 +30,7 @@ from sipower.nmf.alternating import Alternating, Factorization, Factors, drift
 from sipower.nmf.rule import Rule, Turn
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Extrapolated", "ExtrapolatedState"]
+__all__ = ["Extrapolated", "ExtrapolatedState", "ahead"]
 
 FIRST, GROW, CAP_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # of β, as Ang & Gillis have them
 LEAST = 0.01  # share of a value that extrapolation leaves
@@ -90,7 +90,7 @@ class Extrapolated:
         columns = KLBlock(problem.V.columns, state.W_ahead)
         turn = Turn(state.step, state.seed, state.round, 1)
         H_new = self.rule.update(columns, state.H, turn)
-        H = _ahead(H_new, state.H_last, beta)
+        H = ahead(H_new, state.H_last, beta)
         rows = KLBlock(problem.V, H)
         W = self.rule.update(rows, state.W_ahead, turn._replace(side=0))
         value = problem.quick_value(Factors(W, H))
@@ -99,7 +99,7 @@ class Extrapolated:
         allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
         if not value <= allowed:
             return self._undone(state)
-        W_ahead = _ahead(W, state.W, beta)
+        W_ahead = ahead(W, state.W, beta)
         scale = drift(W, rows)
         if scale is not None:
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
@@ -116,9 +116,9 @@ class Extrapolated:
         return replace(state, W_ahead=state.W, H_last=state.H, plain=True)
 
 
-def _ahead(new: Array, last: Array, beta: float) -> Array:
+def ahead(new: Array, last: Array, beta: float) -> Array:
     """new + β(new − last), at least a hundredth of new."""
     if beta == 0:
         return new
-    ahead = new + new.dtype.type(beta) * (new - last)
-    return np.asarray(np.maximum(ahead, new.dtype.type(LEAST) * new, out=ahead))
+    further = new + new.dtype.type(beta) * (new - last)
+    return np.asarray(np.maximum(further, new.dtype.type(LEAST) * new, out=further))

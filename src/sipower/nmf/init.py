@@ -11,7 +11,7 @@ from sklearn.utils.extmath import randomized_svd
 from sipower.kernels import Array, Draw
 from sipower.matrix import Matrix
 
-__all__ = ["INITS", "Init", "initial_factors"]
+__all__ = ["INITS", "Init", "initial_factors", "random_factor"]
 
 Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar"]
 INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
@@ -27,9 +27,13 @@ def initial_factors(V: Matrix, rank: int, seed: int, init: Init = "random") -> t
 
 def random_factors(V: Matrix, rank: int, seed: int) -> tuple[Array, Array]:
     """Uniform(0, 1) factors, scaled so that W Hᵀ has the mean of V."""
+    return random_factor(V, rank, seed, 0), random_factor(V, rank, seed, 1)
+
+
+def random_factor(V: Any, rank: int, seed: int, side: int) -> Array:
+    """One of them; of V only its shape and total count."""
     scale = 2 * np.sqrt(_mean(V) / rank)
-    W, H = (scale * Draw(seed, STREAM, side=s).uniform(n, rank) for s, n in enumerate(V.shape))
-    return W, H
+    return np.asarray(scale * Draw(seed, STREAM, side=side).uniform(V.shape[side], rank))
 
 
 def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
@@ -60,8 +64,8 @@ def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
     return W, H
 
 
-def _mean(V: Matrix) -> float:
-    return V.total / (V.shape[0] * V.shape[1])
+def _mean(V: Any) -> float:
+    return float(V.total / (V.shape[0] * V.shape[1]))
 
 
 def _as_float(V: Matrix) -> Any:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`convert`: a file of counts becomes a store on disk, without ever being in memory as a whole."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+
+from sipower.io.dispatch import opened
+from sipower.io.orientation import orientation_remark
+from sipower.store import byte_size, write_store
+from sipower.store.buckets import Progress, Room
+
+__all__ = ["convert"]
+
+
+def convert(  # noqa: PLR0913 - a public door, whose options are all by name
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    transpose: bool = False,
+    layout: str | None = None,
+    layer: str | None = None,
+    rows_only: bool = False,
+    memory_limit: str | int = "512MB",
+    force: bool = False,
+    on_block: Progress | None = None,
+) -> tuple[str, ...]:
+    r"""Write the counts of a file as a store.
+
+    Matrix Market files, bags of words, folders and HDF5 files of 10x and AnnData files are read in
+    blocks, whatever their size; other formats are read whole.
+
+    Parameters
+    ----------
+    source, transpose, layout, layer
+        As `read` takes them.
+    target, rows_only, memory_limit, force
+        As `sipower.store.write_store` takes them; the limit does not count names.
+    on_block
+        Called with "entries" while entries are brought into order, then with "rows" and "columns",
+        and how many of them and of their nonzeros there were.
+
+    Returns
+    -------
+    tuple of str
+        Sentences for the user: what was assumed, and what looks odd.
+
+    Raises
+    ------
+    ReadError
+        As `read` does.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sipower.io import convert
+    >>> from sipower.store import read_layout
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "docword.tiny.txt").write_text("2\n3\n2\n2 1 4\n1 3 7\n")
+    >>> convert(folder / "docword.tiny.txt", folder / "tiny.sipower")
+    ()
+    >>> read_layout(folder / "tiny.sipower").total
+    11.0
+    """
+    room = Room(Path(target), byte_size(memory_limit), on_block)
+    with opened(Path(source), layout, layer) as opened_stream:
+        stream = opened_stream.transposed() if transpose else opened_stream
+        with closing(stream.blocks(room)) as blocks:
+            write_store(
+                blocks,
+                target,
+                rows_only=rows_only,
+                memory_limit=memory_limit,
+                samples=stream.samples,
+                features=stream.features,
+                force=force,
+                on_block=on_block,
+            )
+        return stream.remarks() + orientation_remark(stream.samples, stream.features)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Profiled alternation: W is always the exact solution for H, so that the point is H alone.
+
+    F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ),   W(H) row by row from a cold start
+
+At W(H) all that H needs are sums over the rows, H-sized: g = Σ_i (v_i ⊘ z_i) w_iᵀ and d = Σ_i w_i.
+So rows may lie in memory, on disk or on the workers of a cluster, and W(H) is a pure function: a
+block of rows that is lost is computed again, to the same bits. One step of H is SCI-PI's,
+
+    h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d at the mass,
+
+extrapolated like `Extrapolated`; where F rose, the multiplicative step h ∘ G follows, which cannot
+raise it. For tall data the first H comes from batches of rows (`online`): an averaged pass, then
+anchored epochs.
+
+======  =========================================  ========
+symbol  meaning                                    shape
+======  =========================================  ========
+g       ratio sums of the features                 (m, K)
+d       column sums of W                           (K,)
+c       masses: column sums of V                   (m,)
+Ĥ       H ahead, the next point that is tried      (m, K)
+======  =========================================  ========
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sipower.kernels import FLOOR, Array
+from sipower.nmf.alternating import Factorization, Factors
+from sipower.nmf.extrapolated import CAP_GROW, FIRST, GROW, SHRINK, ahead
+from sipower.nmf.init import initial_factors
+from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall
+from sipower.nmf.rows import multiplier
+
+__all__ = ["ProfileState", "Profiled"]
+
+ROW_PASSES = 25.0  # what solving the rows costs, roughly
+
+
+@dataclass(frozen=True)
+class ProfileState:
+    """Everything that influences the future of a run."""
+
+    W: Array
+    H: Array
+    g: Array
+    d: Array
+    H_last: Array
+    step: float
+    seed: int
+    round: int = 0
+    passes: float = 0.0
+    value: float = math.nan
+    momentum: float = FIRST
+    most: float = 1.0
+    plain: bool = False  # the next step is the multiplicative one, not extrapolated
+
+    @property
+    def x(self) -> Factors:
+        """The point."""
+        return Factors(self.W, self.H)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """Power steps on H while the rows follow exactly; needs sums over the rows alone.
+
+    Parameters
+    ----------
+    epochs
+        Anchored epochs after an averaged pass; None: one for tall data, no such start for others.
+    near
+        Whether the start is near a solution: then there is no pass over batches.
+    """
+
+    epochs: int | None = None
+    near: bool = False
+
+    def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
+        """State at x0 = (W, H), of which H alone counts, or at a random start."""
+        if x0 is None:
+            x0 = initial_factors(problem.V, problem.rank, seed)
+        W, H = (np.array(factor, problem.dtype, order="C") for factor in x0)
+        H = _alive(H, problem.column_mass)
+        return ProfileState(W, H, np.zeros(H.shape), np.zeros(H.shape[1]), H, 1.0, seed)
+
+    def advance(self, problem: Any, state: ProfileState) -> ProfileState:
+        """The rows for a new H."""
+        epochs = self._epochs(problem)
+        if state.round == 0:
+            H = state.H
+            if epochs is not None:
+                H = averaged_pass(problem.V, H, state.seed)
+            return self._at(problem, state, _alive(H, problem.column_mass))
+        if epochs is not None and state.round <= epochs:
+            H = anchored_epoch(problem.V, state.x, state.g, state.seed, state.round)
+            return self._at(problem, state, _alive(H, problem.column_mass))
+        return self._step(problem, state)
+
+    def _epochs(self, problem: Any) -> int | None:
+        tall = isinstance(problem, Factorization) and is_tall(problem.V)
+        return (1 if self.epochs is None else self.epochs) if tall and not self.near else None
+
+    def _at(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
+        """The state at a new H, which is taken as it is."""
+        found = problem.profile(H)
+        passes = state.passes + ROW_PASSES + 1.5
+        return replace(
+            state,
+            W=found.W, H=H, g=found.g, d=found.d, H_last=H,
+            value=found.value, round=state.round + 1, passes=passes,
+        )  # fmt: skip
+
+    def _step(self, problem: Any, state: ProfileState) -> ProfileState:
+        beta = 0.0 if state.plain else state.momentum
+        c = problem.column_mass
+        new = _stepped(state, c, power=1 if state.plain else 2)
+        H = _alive(ahead(new, state.H_last, beta), c)
+        tried = self._at(problem, state, H)
+        allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
+        if not tried.value <= allowed:
+            return self._undone(replace(state, round=tried.round, passes=tried.passes))
+        tried = replace(tried, H_last=new, plain=False)
+        if state.plain:
+            return tried
+        momentum, most = min(state.most, GROW * beta), min(1.0, CAP_GROW * state.most)
+        return replace(tried, momentum=momentum, most=most)
+
+    def _undone(self, state: ProfileState) -> ProfileState:
+        if not state.plain:
+            state = replace(state, most=state.momentum, momentum=state.momentum * SHRINK)
+        return replace(state, H_last=state.H, plain=True)
+
+
+def _stepped(state: ProfileState, c: Array, power: int) -> Array:
+    """h ∘ G, or h ∘ G² scaled to its mass."""
+    new = state.H * multiplier(state.g, state.d) ** power
+    if power == 2:
+        mass = new @ state.d
+        new *= np.divide(c, mass, out=np.zeros_like(mass), where=mass > 0)[:, None]
+    return np.asarray(new, state.H.dtype)
+
+
+def _alive(H: Array, c: Array) -> Array:
+    """No feature that has counts loses a component for good; one that has none is zero."""
+    least = (FLOOR * H.max(axis=0)).astype(H.dtype)
+    return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, least), 0), H.dtype)

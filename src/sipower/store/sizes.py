@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Amounts of memory as people write them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["byte_size"]
+
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", 1)
+    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
+
+
+def byte_size(size: str | int) -> int:
+    """Bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB".
+
+    Examples
+    --------
+    >>> from sipower.store import byte_size
+    >>> byte_size("1.5GB"), byte_size("2GiB")
+    (1500000000, 2147483648)
+    """
+    found = _SIZE.fullmatch(str(size).strip().lower())
+    if isinstance(size, bool) or found is None or found[2] not in _UNITS:
+        raise ValueError(f"The size {size!r} is unknown: write bytes, or such as 512MB or 2GiB.")
+    count = int(float(found[1]) * _UNITS[found[2]])
+    if count < 1:
+        raise ValueError(f"The size {size!r} is no memory at all: write such as 512MB.")
+    return count

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A `Matrix` whose rows lie on disk: windows of whole blocks, read into two reusable buffers.
+
+While the kernels work on one window the next is read into the other buffer by plain reads, so that
+memory stays within `memory_limit` whatever the size of the data. The blocks and their order are
+those of the same data in memory: so are the bits of every result.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from os import PathLike
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from sipower import kernels
+from sipower.kernels import Array
+from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work
+from sipower.store import byte_size
+from sipower.store.layout import SIDES, Layout, Part, read_layout, read_names
+
+__all__ = ["DEFAULT_LIMIT", "StoredMatrix", "open_store"]
+
+DEFAULT_LIMIT = "512MB"
+INDEX = np.dtype(np.int32)
+
+
+class Source(Protocol):
+    """Where the terms of a CSR matrix come from."""
+
+    indptr: NDArray[np.int64]
+    value_type: np.dtype[Any]
+
+    def read(self, first: int, indices: Array, values: Array) -> None:
+        """Fill both arrays with the terms from `first` on."""
+
+    def reopen(self, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
+        """The matrix again, for another process or another working type."""
+
+
+class StoredMatrix(Matrix):
+    """Rows on disk; made by `open_store`.
+
+    Parameters
+    ----------
+    source
+        Where the terms come from.
+    dtype, threads
+        As for `Matrix`.
+    buffers
+        Memory for the windows, shared with the transpose.
+    masses
+        Sums of the rows and of the columns.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        dtype: np.dtype[Any],
+        threads: int,
+        buffers: Buffers,
+        masses: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> None:
+        self.source, self.buffers = source, buffers
+        self.indptr = source.indptr
+        self.mass, self._column_mass = masses
+        self.shape, self.total = (len(masses[0]), len(masses[1])), float(self.mass.sum())
+        self.dtype, self.threads = dtype, threads
+        self.dense, self.nnz = False, int(self.indptr[-1])
+        self.transposable = False
+        self.row_names = self.column_names = None
+        self.sha256: str | None = None
+        self._transposed = None
+        self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
+        self.windows_of_blocks = self._cut_into_windows()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.source.reopen, (self.dtype, self.threads, self.buffers.limit)
+
+    def working_in(self, dtype: np.dtype[Any], threads: int) -> StoredMatrix:
+        """The same data for another working type or number of threads."""
+        return self.source.reopen(dtype, threads, self.buffers.limit)
+
+    @property
+    def array(self) -> Any:
+        """There is none."""
+        raise ValueError(
+            "The data lie on disk and this step needs them in memory: use init='random' and a "
+            "solver that works by items or sums, or read the data instead of opening a store."
+        )
+
+    @property
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the columns."""
+        return self._column_mass
+
+    # ---- windows -----------------------------------------------------------------------------
+
+    def _cut_into_windows(self) -> list[range]:
+        """Runs of blocks that fit into one buffer."""
+        starts = self.indptr[np.array(self.bounds)]
+        room = self.buffers.terms(self.source.value_type)
+        longest = int(np.diff(starts).max(initial=0))
+        if longest > room:
+            need = 2 * longest * (INDEX.itemsize + self.source.value_type.itemsize) + 32
+            raise ValueError(
+                f"memory_limit is {self.buffers.limit} bytes: the largest block of these data "
+                f"needs at least {need}."
+            )
+        windows, first = [], 0
+        while first < len(starts) - 1:
+            last = int(np.searchsorted(starts, starts[first] + room, side="right")) - 1
+            windows.append(range(first, max(last, first + 1)))
+            first = windows[-1].stop
+        return windows
+
+    def windows(self) -> Iterator[Window]:
+        """Window after window; the next is being read while one is worked on."""
+        waiting = iter(self.windows_of_blocks)
+        with self.buffers.lock, ThreadPoolExecutor(1, "sipower-read") as reader:
+            ahead: Future[Held] | None = reader.submit(self._held, next(waiting), -1)
+            while ahead is not None:
+                held = ahead.result()
+                coming = next(waiting, None)
+                ahead = None if coming is None else reader.submit(self._held, coming, held.place)
+                yield held.window
+
+    def _held(self, blocks: range, busy: int) -> Held:
+        """The window of some blocks, read unless a buffer has it still."""
+        key = (id(self.source), blocks)
+        for held in self.buffers.held:
+            if held is not None and held.key == key:
+                return held
+        place = self.buffers.free(busy)
+        begin, end = self.bounds[blocks.start], self.bounds[blocks.stop]
+        first, last = int(self.indptr[begin]), int(self.indptr[end])
+        indices, values = self.buffers.arrays(place, last - first, self.source.value_type)
+        self.source.read(first, indices, values)
+        data = kernels.Csr(self.indptr, indices, values, self.shape[1], (begin, end))
+        return self.buffers.keep(Held(key, place, Window(data, blocks)))
+
+    # ---- parts -------------------------------------------------------------------------------
+
+    def rows(self, begin: int, end: int) -> Any:
+        """Rows as CSR, read on their own."""
+        first, last = int(self.indptr[begin]), int(self.indptr[end])
+        indices, values = np.empty(last - first, INDEX), np.empty(last - first, self.dtype)
+        as_stored = np.empty(last - first, self.source.value_type)
+        self.source.read(first, indices, as_stored)
+        values[:] = as_stored
+        indptr = self.indptr[begin : end + 1] - first
+        return sp.csr_array((values, indices, indptr), shape=(end - begin, self.shape[1]))
+
+    def take(self, items: Array) -> Any:
+        """Chosen rows as CSR."""
+        return sp.csr_array(sp.vstack([self.rows(int(i), int(i) + 1) for i in items]))
+
+
+class Held(NamedTuple):
+    """A window and the buffer that it lies in."""
+
+    key: Any
+    place: int
+    window: Window
+
+
+class Buffers:
+    """Two pieces of memory, together as large as the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.lock = threading.Lock()
+        self.held: list[Held | None] = [None, None]
+        self._memory: list[NDArray[np.uint8] | None] = [None, None]
+        self._last = 1
+
+    def terms(self, value_type: np.dtype[Any]) -> int:
+        """Terms that one buffer has room for."""
+        return (self.limit // 2 - 8) // (INDEX.itemsize + value_type.itemsize)
+
+    def free(self, busy: int) -> int:
+        """The buffer that is not worked on; of two, that which was filled longer ago."""
+        self._last = 1 - (self._last if busy < 0 else busy)
+        self.held[self._last] = None
+        return self._last
+
+    def arrays(self, place: int, terms: int, value_type: np.dtype[Any]) -> tuple[Array, Array]:
+        """Room for indices and values."""
+        middle = (INDEX.itemsize * terms + 7) // 8 * 8
+        size = middle + terms * value_type.itemsize
+        memory = self._memory[place]
+        if memory is None or len(memory) < size:
+            self._memory[place] = memory = None  # given back before more is asked for
+            self._memory[place] = memory = np.empty(size, np.uint8)
+        return memory[: INDEX.itemsize * terms].view(INDEX), memory[middle:size].view(value_type)
+
+    def keep(self, held: Held) -> Held:
+        """Remember what a buffer holds."""
+        self.held[held.place] = held
+        return held
+
+
+# ---- stores ----------------------------------------------------------------------------------
+
+
+class StoreSource:
+    """One orientation of a store of .npy files."""
+
+    def __init__(self, layout: Layout, side: str) -> None:
+        self.layout, self.side = layout, side
+        self.indices, self.values = (layout.part(side, name) for name in ("indices", "values"))
+        self.value_type = self.values.dtype
+        self.indptr = _whole(layout, side, "indptr")
+        rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
+        if not rising or self.indptr[-1] != layout.nonzeros:
+            raise ValueError(
+                f"The store {layout.path} is damaged: {side}/indptr.npy; convert again."
+            )
+
+    def read(self, first: int, indices: Array, values: Array) -> None:
+        """Fill both arrays with the terms from `first` on."""
+        for part, array in ((self.indices, indices), (self.values, values)):
+            read_part(part, first, array)
+
+    def reopen(self, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
+        """The matrix of this side again."""
+        opened = open_store(self.layout.path, dtype=dtype, n_jobs=threads, memory_limit=limit)
+        if self.side == "rows":
+            return opened
+        turned: Any = opened.T
+        turned._transposed = opened
+        return turned  # type: ignore[no-any-return]
+
+
+def read_part(part: Part, first: int, array: Array) -> None:
+    """Fill an array with the numbers of a file from the given one on."""
+    view = array.view(np.uint8).data
+    with part.file.open("rb", buffering=0) as file:
+        file.seek(part.offset + first * part.dtype.itemsize)
+        while len(view):
+            count = file.readinto(view)
+            if not count:
+                raise ValueError(f"{part.file} has become shorter: convert the data again.")
+            view = view[count:]
+
+
+def _whole(layout: Layout, side: str, name: str) -> Array:
+    part = layout.part(side, name)
+    array = np.empty(part.length, part.dtype)
+    read_part(part, 0, array)
+    return array
+
+
+def open_store(
+    path: str | PathLike[str],
+    *,
+    dtype: DTypeLike | None = None,
+    n_jobs: int | None = None,
+    memory_limit: int | str = DEFAULT_LIMIT,
+) -> StoredMatrix:
+    """Open a store that `sipower convert` or `write_store` has made.
+
+    Parameters
+    ----------
+    path
+        Folder of the store.
+    dtype
+        Working type, float32 or float64; None: float32 for float32 data, else float64.
+    n_jobs
+        Threads; None means all cores, or one inside a joblib or Dask worker.
+    memory_limit
+        Bytes that the data may take, such as "1GB"; the factors come on top. It changes no bit of
+        any result.
+
+    Returns
+    -------
+    StoredMatrix
+        What `KLNMF`, `solve` and everything else that takes a `Matrix` works on. If the store holds
+        its rows only, it serves the rules that need sums alone.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from sipower import KLNMF
+    >>> from sipower.store import write_store
+    >>> from sipower.stored import open_store
+    >>> V = csr_array(np.random.default_rng(0).poisson(1.0, (60, 40)))
+    >>> store = pathlib.Path(tempfile.mkdtemp(), "counts.sipower")
+    >>> write_store(V, store)
+    >>> in_memory, on_disk = KLNMF(3, random_state=0), KLNMF(3, random_state=0)
+    >>> W = in_memory.fit_transform(V)
+    >>> bool((on_disk.fit_transform(open_store(store)) == W).all())
+    True
+    """
+    layout, limit = read_layout(path), byte_size(memory_limit)
+    working = np.dtype(layout.dtype if dtype is None else dtype)
+    _check_range(layout, working)
+    buffers, threads = Buffers(limit), kernels.count_threads(n_jobs)
+    masses = [_whole(layout, side, "mass") for side in SIDES]
+    samples, features = read_names(layout)
+    sides = []
+    for number, side in enumerate(layout.orientations):
+        both = masses[number], masses[1 - number]
+        made = StoredMatrix(StoreSource(layout, side), working, threads, buffers, both)
+        made.sha256 = layout.sha256 if side == "rows" else None
+        names = [None if names is None else np.asarray(names) for names in (samples, features)]
+        made.row_names, made.column_names = names[:: 1 - 2 * number]
+        sides.append(made)
+    rows = sides[0]
+    if len(sides) == 2:
+        rows.transposable = sides[1].transposable = True
+        rows._transposed, sides[1]._transposed = sides[1], weakref.ref(rows)
+    return rows
+
+
+def _check_range(layout: Layout, working: np.dtype[Any]) -> None:
+    if working not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype is {working}; choose float32 or float64.")
+    limits = np.finfo(working)
+    if layout.nonzeros and layout.smallest < limits.tiny:
+        raise ValueError(f"The smallest entry is {layout.smallest}, too small for {working}.")
+    if layout.largest > limits.max or layout.total > limits.max:
+        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of a run: records of objective and gap, when they are evaluated, and the clock."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+from sipower.protocols import Solvable, State
+
+__all__ = ["Clock", "Record", "Trace"]
+
+EVALUATION_SHARE = 0.1  # of the passes, at most this many go into filling the trace
+GROWTH = 1.15  # the trace's passes grow by this factor from record to record
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the trace. Objective and gap are NaN in a round that was not evaluated."""
+
+    round: int
+    passes: float
+    seconds: float
+    objective: float
+    gap: float
+    step: float
+
+
+class Clock:
+    """Seconds of the solver, without those of evaluations, and wall time with everything.
+
+    A run that goes on from a checkpoint adds to its seconds; its wall time begins anew.
+    """
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.off = 0.0
+
+    def wall(self) -> float:
+        """Seconds since the start, with everything."""
+        return time.monotonic() - self.started
+
+    def seconds(self) -> float:
+        """Seconds of the solver alone."""
+        return self.wall() - self.off
+
+
+@dataclass
+class Trace:
+    """Records on a growing schedule: counted in passes, so that it does not depend on time."""
+
+    problem: Solvable
+    clock: Clock
+    schedule: str
+    records: list[Record] = field(default_factory=list)
+    spent: float = 0.0
+    scheduled: float = -math.inf  # passes at the last record that was due
+
+    def record(self, state: State, *, forced: bool = False) -> Record:
+        """Objective and gap where they are due or asked for; the latter leave the schedule alone.
+
+        So a run that was stopped and goes on evaluates where an uninterrupted one does.
+        """
+        if self.records and self.records[-1].round == state.round:
+            return self.records[-1]
+        due = self._is_due(state)
+        if due:
+            self.spent += self.problem.evaluation_passes if self.records else 0.0
+            self.scheduled = state.passes
+        seconds, wall = self.clock.seconds(), self.clock.wall()
+        if not due and not forced:
+            return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
+        value = self.problem.value(state.x)
+        gap = self.problem.residual(state.x)
+        self.clock.off += self.clock.wall() - wall
+        record = Record(state.round, state.passes, seconds, value, gap, state.step)
+        self.records.append(record)
+        return record
+
+    def _is_due(self, state: State) -> bool:
+        if self.schedule == "every" or not self.records:
+            return True
+        cost = self.problem.evaluation_passes
+        affordable = (
+            self.schedule == "early" or self.spent + cost <= EVALUATION_SHARE * state.passes
+        )
+        return affordable and state.passes >= GROWTH * self.scheduled
+
+    def as_notes(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        records = [astuple(record) for record in self.records]
+        return {
+            "records": records,
+            "spent": self.spent,
+            "scheduled": self.scheduled,
+            "seconds": self.clock.seconds(),
+        }
+
+    def go_on_from(self, notes: dict[str, Any]) -> None:
+        """Be as the trace was when the checkpoint was written."""
+        self.records = [Record(*values) for values in notes["records"]]
+        self.spent, self.scheduled = notes["spent"], notes["scheduled"]
+        self.clock.off = self.clock.wall() - notes["seconds"]

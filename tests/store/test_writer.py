@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks of rows become a store that holds what memory would hold, or nothing at all."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+
+from sipower import as_matrix
+from sipower.store import byte_size, read_layout, write_store
+from sipower.store.buckets import Entries, RepeatedError, Room, in_row_order, ranges
+from sipower.store.layout import read_names
+
+TINY = 1_000_000
+
+
+def counts(rows, columns, density=0.1, largest=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, largest + 1, (rows, columns)) * (rng.random((rows, columns)) < density)
+
+
+# ---- what is held --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array,
+                                  pd.DataFrame, as_matrix])  # fmt: skip
+@pytest.mark.parametrize("cut", [1, 7, 300])
+def test_any_blocks_make_the_same_store(tmp_path, assert_store, make, cut) -> None:
+    V = counts(300, 40)
+    blocks = (make(V[at : at + cut]) for at in range(0, 300, cut))
+    write_store(blocks, tmp_path / "v.sipower")
+    assert_store(tmp_path / "v.sipower", V, np.uint8)
+    write_store(make(V), tmp_path / "whole.sipower")
+    assert_store(tmp_path / "whole.sipower", V, np.uint8)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, as_matrix])
+def test_large_blocks_are_cut_and_the_transpose_has_many_buckets(tmp_path, assert_store, make):
+    V = counts(4000, 200, 0.2)
+    seen = []
+    write_store(
+        make(V), tmp_path / "v", memory_limit=TINY, on_block=lambda *told: seen.append(told)
+    )
+    assert_store(tmp_path / "v", V)
+    most = Room(tmp_path, TINY).most
+    for side, size in zip(("rows", "columns"), V.shape, strict=True):
+        done = [(0, 0), *((items, nonzeros) for what, items, nonzeros in seen if what == side)]
+        assert done[-1] == (size, np.count_nonzero(V))
+        assert len(done) > 10
+        assert np.diff(done, axis=0).sum(axis=1).max() <= most
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [
+        ([1, 255], np.uint8),
+        ([1, 256], np.uint16),
+        ([65535, 3], np.uint16),
+        ([65536, 3], np.float32),
+        ([2**24, 1], np.float32),
+        ([2**24 + 1, 1], np.float64),
+        ([0.5, 300], np.float32),
+        ([0.1, 300], np.float64),
+        ([1e300, 1], np.float64),
+        ([2**60, 1], np.float32),
+        ([2**40 + 1, 1], np.float64),
+        (np.float32([0.1, 2]), np.float32),
+        (np.float32([7, 2]), np.uint8),
+        (np.float16([0.5, 2]), np.float32),
+        ([True, True], np.uint8),
+        ([5e-300, 1], np.float64),
+    ],
+)
+def test_values_have_the_smallest_type_that_holds_them(tmp_path, assert_store, numbers, kind):
+    row = np.asarray(numbers)
+    ones = np.ones_like(np.tile(row, (5, 1)))
+    write_store([ones, row[None], ones], tmp_path / "v")  # narrow before and after
+    assert_store(tmp_path / "v", np.vstack([ones, row[None], ones]), kind)
+
+
+def test_a_widened_file_keeps_many_numbers(tmp_path, assert_store, monkeypatch) -> None:
+    monkeypatch.setattr("sipower.store.growing._PIECE", 7)
+    V = counts(50, 30, 0.5).astype(float)
+    V[20, 3], V[30, 4], V[40, 5] = 1000, 0.5, 0.1
+    write_store((V[at : at + 3] for at in range(0, 50, 3)), tmp_path / "v")
+    assert_store(tmp_path / "v", V, np.float64)
+
+
+@pytest.mark.parametrize(
+    "V",
+    [
+        np.zeros((3, 4)),
+        np.ones((1, 1)),
+        np.arange(12).reshape(1, 12),
+        np.arange(12).reshape(12, 1),
+        np.diag([0, 0, 3, 0, 0]),
+        np.eye(2, 90000),
+        np.eye(90000, 2),
+    ],
+    ids=["zeros", "one", "one row", "one column", "empty sides", "wide", "tall"],
+)
+@pytest.mark.parametrize("rows_only", [False, True])
+def test_odd_shapes(tmp_path, assert_store, V, rows_only) -> None:
+    write_store(V, tmp_path / "v", memory_limit=TINY, rows_only=rows_only)
+    assert_store(tmp_path / "v", V, np.uint8, rows_only)
+
+
+@settings(max_examples=40, deadline=None)
+@given(V=arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=9),
+                       elements=st.sampled_from([0, 0, 1, 2.5, 300, 70000, 0.1])),
+       cut=st.integers(1, 9))  # fmt: skip
+def test_any_small_matrix(tmp_path_factory, V, cut) -> None:
+    path = tmp_path_factory.mktemp("v") / "v"
+    write_store((V[at : at + cut] for at in range(0, len(V), cut)), path)
+    store = read_layout(path)
+    for side, held in (("rows", V), ("columns", V.T)):
+        parts = (np.load(path / side / f"{name}.npy") for name in ("values", "indices", "indptr"))
+        found = sparse.csr_array(tuple(parts), shape=held.shape)
+        np.testing.assert_array_equal(found.toarray(), held)
+    assert store.total == as_matrix(V).total
+
+
+def test_fractions_have_the_same_sums_of_rows_and_columns(tmp_path, assert_store) -> None:
+    V = np.random.default_rng(0).gamma(0.3, size=(3000, 30))
+    write_store(V, tmp_path / "v", memory_limit=TINY)
+    assert_store(tmp_path / "v", V, np.float64)
+    write_store(V.astype(np.float32), tmp_path / "w", memory_limit=TINY, rows_only=True)
+    assert_store(tmp_path / "w", V.astype(np.float32), np.float32, rows_only=True)
+
+
+def test_duplicates_of_a_block_add_up_as_in_memory(tmp_path, assert_store) -> None:
+    V = sparse.coo_array(([1, 2, 0, 4], ([0, 0, 1, 1], [1, 1, 0, 2])), shape=(2, 3))
+    write_store([V], tmp_path / "v")
+    assert_store(tmp_path / "v", V)
+
+
+def test_a_store_can_be_written_of_another_one(tmp_path, assert_store) -> None:
+    stored = pytest.importorskip("sipower.stored")
+    V = counts(500, 30)
+    write_store(V, tmp_path / "v", rows_only=True)
+    write_store(stored.open_store(tmp_path / "v"), tmp_path / "w")
+    assert_store(tmp_path / "w", V)
+
+
+def test_names_are_carried(tmp_path) -> None:
+    samples, features = ["é", "b"], ("x\n", "y", "z")
+    write_store(np.eye(2, 3), tmp_path / "v", samples=samples, features=features)
+    assert read_names(read_layout(tmp_path / "v")) == (("é", "b"), features)
+    write_store(np.eye(2, 3), tmp_path / "w", features=features)
+    assert read_names(read_layout(tmp_path / "w")) == (None, features)
+
+
+def test_memory_stays_within_the_limit(tmp_path) -> None:
+    limit, V = 20_000_000, sparse.csr_array(counts(5000, 400, 0.5, 60000))
+    tracemalloc.start()
+    try:
+        write_store(V, tmp_path / "v", memory_limit=limit)
+        assert 0.1 * limit < tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
+    assert V.nnz * 24 > limit
+
+
+# ---- buckets -------------------------------------------------------------------------------------
+
+
+def pieces_of(V, order, size=1000):
+    rows, columns = np.unravel_index(np.flatnonzero(V)[order], V.shape)
+    whole = Entries(rows.astype(np.int32), columns.astype(np.int32), V[rows, columns])
+    for at in range(0, len(rows), size):
+        yield Entries(*(part[at : at + size] for part in whole))
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "reversed"])
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
+def test_entries_in_any_order_become_rows_in_order(tmp_path, order, kind) -> None:
+    V = counts(3000, 100, 0.3, 70000).astype(kind)
+    numbers = np.arange(np.count_nonzero(V))
+    if order == "shuffled":
+        np.random.default_rng(1).shuffle(numbers)
+    room = Room(tmp_path / "v", TINY)
+    given_order = numbers[::-1] if order == "reversed" else numbers
+    blocks = list(in_row_order(pieces_of(V, given_order), V.shape, room))
+    assert len(blocks) > 5
+    assert all(block.nnz + block.shape[0] <= room.most for block in blocks)
+    assert all(block.has_canonical_format for block in blocks)
+    found = sparse.csr_array(sparse.vstack(blocks))
+    assert found.dtype == (np.float32 if kind == np.float32 else np.float64)
+    np.testing.assert_array_equal(found.toarray(), V)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_entries_of_one_place_are_refused_wherever_they_stand(tmp_path) -> None:
+    V = counts(3000, 100, 0.3)
+    first, last = next(pieces_of(V, [0])), next(pieces_of(V, [-5]))
+    pieces = [last, *pieces_of(V, np.arange(np.count_nonzero(V))), first]
+    with pytest.raises(RepeatedError, match="two entries for row 0, column"):
+        list(in_row_order(pieces, V.shape, Room(tmp_path / "v", TINY)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ranges_cover_all_rows_within_the_bound() -> None:
+    sizes = np.random.default_rng(0).integers(0, 40, 500)
+    sizes[100] = 1000
+    starts = np.append(0, np.cumsum(sizes))
+    cuts = list(ranges(starts, 64))
+    assert [begin for begin, _ in cuts] == [0, *(end for _, end in cuts[:-1])]
+    assert cuts[-1][1] == 500
+    heavy = [cut for cut in cuts if starts[cut[1]] - starts[cut[0]] + cut[1] - cut[0] > 64]
+    assert heavy == [(100, 101)]
+
+
+# ---- whole or not at all -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, RuntimeError, OSError])
+@pytest.mark.parametrize("side", ["blocks", "columns"])
+def test_what_is_interrupted_leaves_nothing(tmp_path, problem, side) -> None:
+    def blocks():
+        yield np.eye(3)
+        if side == "blocks":
+            raise problem
+
+    def on_block(what, *_):
+        if what == side:
+            raise problem
+
+    with pytest.raises(problem):
+        write_store(blocks(), tmp_path / "v", on_block=on_block)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_store_is_replaced_only_if_asked_and_only_by_a_whole_one(tmp_path, assert_store):
+    path = tmp_path / "v"
+    write_store(np.eye(3), path)
+    with pytest.raises(ValueError, match="v is a store already: choose another name, or force"):
+        write_store(np.eye(4), path)
+    with pytest.raises(ValueError, match="Negative values in data"):
+        write_store(-np.eye(4), path, force=True)
+    assert_store(path, np.eye(3))
+    write_store(np.eye(4), path, force=True)
+    assert_store(path, np.eye(4))
+
+
+def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "file").write_text("mine")
+    for name in ("home", "file"):
+        with pytest.raises(ValueError, match=f"{name} is there already and no store"):
+            write_store(np.eye(3), tmp_path / name, force=True)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "options", "said"),
+    [
+        ([], {}, "There are no blocks: a store has at least one row."),
+        ([np.eye(2), -np.eye(2)], {}, r"Negative .* entry \(2, 0\) is -1"),
+        ([np.eye(2), np.full((1, 2), np.nan)], {}, r"NaN in data: entry \(2"),
+        ([np.eye(2), np.eye(3)], {}, "Block 2 has 3 columns for float64, the first 2 for float64"),
+        ([np.eye(2), np.eye(2, dtype="f4")], {}, "Block 2 has 2 columns for float32, the first 2"),
+        ([np.ones(3)], {}, "Block 1, rows from 0 on: The data have 1 dimension"),
+        ([[["a"]]], {}, "Block 1, rows from 0 on: The data have dtype"),
+        (np.full((2, 2), np.float32(3e38)), {}, "The sum of the data is too large for float32"),
+        (np.eye(2), {"samples": ["a"]}, "There are 1 names of samples, but 2 samples"),
+        (np.eye(2), {"features": "abc"}, "There are 3 names of features, but 2 features"),
+        (np.eye(2), {"memory_limit": "1kB"}, "The memory limit is '1kB': at least 1MB is needed"),
+        (np.eye(2), {"memory_limit": "much"}, "The size 'much' is unknown: write bytes, or such"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, blocks, options, said) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        write_store(blocks, tmp_path / "v", **options)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- sizes and layouts ---------------------------------------------------------------------------
+
+
+def test_sizes_as_people_write_them() -> None:
+    written = {"300MB": 3e8, "1.5GB": 1.5e9, "2GiB": 2**31, " 7 kb ": 7000, ".5g": 5e8, 12: 12,
+               "12": 12, "12B": 12, "3TiB": 3 * 2**40}  # fmt: skip
+    assert {size: byte_size(size) for size in written} == written
+    for nonsense in ("", "MB", "-1MB", "1XB", "1 2MB", "0", 0, -5, True, None, "nan", "1e3"):
+        with pytest.raises(ValueError, match=r"The size .*: write"):
+            byte_size(nonsense)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "is of format 2, this version reads 1"),
+        ({"shape": [3]}, r"shape of store.json is \[3\]"),
+        ({"shape": [3, -3]}, "shape of store.json is"),
+        ({"nonzeros": None}, "nonzeros of store.json is missing"),
+        ({"nonzeros": True}, "nonzeros of store.json is True"),
+        ({"nonzeros": 4}, "rows/indices.npy does not hold 4 numbers"),
+        ({"shape": [4, 3]}, "rows/indptr.npy does not hold 5 numbers"),
+        ({"shape": [3, 4]}, "columns/indptr.npy does not hold 5 numbers"),
+        ({"total": float("nan")}, "total of store.json is nan"),
+        ({"dtype": "int8"}, "dtype of store.json is 'int8'"),
+        ({"sha256": "abc"}, "sha256 of store.json is 'abc'"),
+        ({"orientations": ["columns"]}, r"orientations of store.json is \['columns'\]"),
+    ],
+)
+def test_wrong_facts_are_refused(tmp_path, change, said) -> None:
+    write_store(np.eye(3), tmp_path / "v")
+    file = tmp_path / "v" / "store.json"
+    facts = json.loads(file.read_text()) | change
+    file.write_text(json.dumps({key: fact for key, fact in facts.items() if fact is not None}))
+    with pytest.raises(ValueError, match=said) as caught:
+        read_layout(tmp_path / "v")
+    assert str(caught.value).endswith("convert the data again.")
+
+
+def _torn(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def _other_type(file: Path) -> None:
+    np.save(file, np.load(file).astype(np.int16))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, _torn, _other_type], ids=["gone", "torn", "other"])
+@pytest.mark.parametrize("side", ["rows", "columns"])
+@pytest.mark.parametrize("name", ["indptr", "indices", "values", "mass"])
+def test_damaged_files_are_refused(tmp_path, damage, side, name) -> None:
+    write_store(np.eye(3), tmp_path / "v")
+    damage(tmp_path / "v" / side / f"{name}.npy")
+    with pytest.raises(ValueError, match=rf"is damaged: {side}/{name}\.npy .*; convert the data"):
+        read_layout(tmp_path / "v")
+
+
+def test_what_is_no_store_is_said(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"is no store of sipower: it has no store\.json"):
+        read_layout(tmp_path)
+    (tmp_path / "store.json").write_text("[")
+    with pytest.raises(ValueError, match=r"store\.json cannot be read"):
+        read_layout(tmp_path)
+    (tmp_path / "store.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"store\.json holds no facts"):
+        read_layout(tmp_path)
+    write_store(np.eye(3), tmp_path / "v")
+    (tmp_path / "v" / "names.json").write_text('{"samples": ["a"]}')
+    with pytest.raises(ValueError, match=r"names\.json does not name 3 samples"):
+        read_names(read_layout(tmp_path / "v"))
