@@ -345,55 +345,46 @@ nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) 
     return to_numpy(std::move(out));
 }
 
-// The batches of all items at once: s_j of each item's terms, uniformly or by weight, as a CSR
-// matrix with the unbiased factors in its values.
+// The batches of all items that are held: s_j of each item's terms, uniformly or by weight; values
+// with their unbiased factors, columns, and how many terms every item has.
 template <class T>
-nb::tuple sample_items(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
+nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
     const Csr& from = V.view;
     require(share > 0 && share <= 1, "a batch is a share of the terms");
-    require(from.first == 0 && from.last == from.items, "a window cannot be sampled");
-    const T* values = static_cast<const T*>(from.values.data);
-    std::vector<int64_t> indptr(static_cast<size_t>(from.items) + 1);
+    std::vector<int64_t> counts;
     std::vector<int32_t> indices, order, swaps, at;
     std::vector<T> picked;
-    std::vector<double> weight, upto, factor;
-    const size_t expected = static_cast<size_t>(share * static_cast<double>(from.indptr[from.items])) + indptr.size();
-    indices.reserve(expected), picked.reserve(expected);
+    std::vector<double> values, upto, factor;
     Place where = place_of(place);
-    for (int64_t j = 0; j < from.items; ++j) {
-        const int64_t first = from.indptr[j], n = from.indptr[j + 1] - first, s = batch_size(share, n);
-        indptr[static_cast<size_t>(j) + 1] = indptr[static_cast<size_t>(j)];
+    for (int64_t j = from.first; j < from.last; ++j) {
+        const int64_t first = from.start(j), n = from.terms(j), s = batch_size(share, n);
+        counts.push_back(0);
         if (n == 0) continue;
         while (static_cast<int64_t>(order.size()) < n) order.push_back(static_cast<int32_t>(order.size()));
         swaps.resize(order.size()), at.resize(order.size()), factor.resize(order.size());
+        values.clear();
+        for (int64_t i = 0; i < n; ++i) values.push_back(sum_of(from.values, first + i, 1));
         where.item = static_cast<uint64_t>(j);
         Random random({std::get<0>(key), std::get<1>(key)}, where);
         int64_t count = s;
         if (weighted) {
-            weight.assign(values + first, values + first + n);
-            upto = weight;
+            upto = values;
             for (int64_t i = 1; i < n; ++i) upto[static_cast<size_t>(i)] += upto[static_cast<size_t>(i) - 1];
-            if (replace) draw_weighted(random, weight.data(), upto.data(), n, s, at.data(), factor.data());
-            else count = draw_systematic(random, weight.data(), upto.back(), n, s, at.data(), factor.data());
+            if (replace) draw_weighted(random, values.data(), upto.data(), n, s, at.data(), factor.data());
+            else count = draw_systematic(random, values.data(), upto.back(), n, s, at.data(), factor.data());
         } else {
             if (replace) draw_repeated(random, n, s, at.data());
             else draw_distinct(random, n, s, order.data(), swaps.data(), at.data());
             std::fill_n(factor.begin(), s, static_cast<double>(n) / static_cast<double>(s));
         }
         for (int64_t t = 0; t < count; ++t) {
-            const int64_t p = first + at[static_cast<size_t>(t)];
-            indices.push_back(from.indices[p]);
-            picked.push_back(static_cast<T>(static_cast<double>(values[p]) * factor[static_cast<size_t>(t)]));
+            const size_t term = static_cast<size_t>(at[static_cast<size_t>(t)]);
+            indices.push_back(from.indices[first + static_cast<int64_t>(term)]);
+            picked.push_back(static_cast<T>(values[term] * factor[static_cast<size_t>(t)]));
         }
-        indptr[static_cast<size_t>(j) + 1] += count;
+        counts.back() = count;
     }
-    return nb::make_tuple(to_numpy(std::move(picked)), to_numpy(std::move(indices)), to_numpy(std::move(indptr)));
-}
-
-nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
-    if (V.view.values.type == Type::float32) return sample_items<float>(V, key, place, share, weighted, replace);
-    require(V.view.values.type == Type::float64, "values to sample must be float32 or float64");
-    return sample_items<double>(V, key, place, share, weighted, replace);
+    return nb::make_tuple(to_numpy(std::move(picked)), to_numpy(std::move(indices)), to_numpy(std::move(counts)));
 }
 
 nb::object uniform(Pair key, Quad place, int64_t n) {
@@ -420,6 +411,11 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("tol"), arg("most"), arg("gap").noconvert());
     m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
+}
+
+template <class T> void bind_sample(nb::module_& m, const char* name) {
+    using nb::arg;
+    m.def(name, &sample<T>, arg("V"), arg("key"), arg("place"), arg("share"), arg("weighted"), arg("replace"));
 }
 
 template <class T> void bind_basis(nb::module_& m, const char* name) {
@@ -466,8 +462,8 @@ NB_MODULE(_kernels, m) {
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
-    m.def("sample_items", &sample, nb::arg("V"), nb::arg("key"), nb::arg("place"), nb::arg("share"), nb::arg("weighted"),
-          nb::arg("replace"));
+    bind_sample<float>(m, "sample_float32");
+    bind_sample<double>(m, "sample_float64");
     m.def("draw_uniform", &uniform, nb::arg("key"), nb::arg("place"), nb::arg("n"));
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");

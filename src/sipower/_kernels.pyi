@@ -71,14 +71,22 @@ def epoch(*args: Any) -> None: ...
 def draw_batch(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int, s: int, replace: bool
 ) -> NDArray[np.int32]: ...
-def sample_items(
+def sample_float32(
     V: Csr,
     key: tuple[int, int],
     place: tuple[int, int, int, int],
     share: float,
     weighted: bool,
     replace: bool,
-) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]: ...
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]: ...
+def sample_float64(
+    V: Csr,
+    key: tuple[int, int],
+    place: tuple[int, int, int, int],
+    share: float,
+    weighted: bool,
+    replace: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]: ...
 def draw_uniform(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int
 ) -> NDArray[np.float64]: ...

@@ -38,7 +38,8 @@ from sipower._kernels import (
     newton,
     power,
     projected,
-    sample_items,
+    sample_float32,
+    sample_float64,
     solve_items,
     sums,
 )
@@ -227,10 +228,14 @@ class Draw(NamedTuple):
         return draw_batch(self.key, self.place, n, s, replace)
 
     def items(
-        self, V: Csr, share: float, *, weighted: bool, replace: bool
+        self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
-        """Draw a share of every item's terms, as CSR with the unbiased factors in its values."""
-        return sample_items(V, self.key, self.place, share, weighted, replace)
+        """Draw a share of the terms of every item that V holds.
+
+        Values, each times its unbiased factor, their columns, and how many every item has.
+        """
+        sample = sample_float32 if dtype == np.float32 else sample_float64
+        return sample(V, self.key, self.place, share, weighted, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Draw uniform numbers of the open interval (0, 1)."""

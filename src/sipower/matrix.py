@@ -100,8 +100,6 @@ class Matrix:
 
     def working_in(self, dtype: np.dtype[Any], threads: int) -> Matrix:
         """The same data for another working type or number of threads."""
-        if (dtype, threads) == (self.dtype, self.threads):
-            return self
         kinds = (dtype, np.uint8, np.uint16) if self.dense else (dtype,)
         array = self.array if self.array.dtype in kinds else read_only(self.array.astype(dtype))
         other = Matrix(array, dtype, threads, transposable=self.transposable)
@@ -205,7 +203,12 @@ class Matrix:
             parts = values.astype(self.dtype), whole.array.indices[at], indptr
         else:
             weighted = scheme == "weighted"
-            parts = draw.items(whole.data, share, weighted=weighted, replace=replace)
+            drawn = [
+                draw.items(data, self.dtype, share, weighted=weighted, replace=replace)
+                for data, _ in whole.windows()
+            ]
+            values, indices, counts = (np.concatenate(part) for part in zip(*drawn, strict=True))
+            parts = values, indices, np.append(0, np.cumsum(counts))
         return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
 
     # ---- parts -------------------------------------------------------------------------------

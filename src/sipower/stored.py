@@ -91,8 +91,8 @@ class StoredMatrix(Matrix):
     def array(self) -> Any:
         """There is none."""
         raise ValueError(
-            "The data lie on disk and this step needs them in memory: use init='random' and a "
-            "solver that works by items or sums, or read the data instead of opening a store."
+            "The data lie on disk and this step needs them in memory: read them whole, or choose "
+            "another way (init='random', any solver, no held-out counts)."
         )
 
     @property

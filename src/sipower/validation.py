@@ -57,7 +57,8 @@ def as_matrix(
     if isinstance(V, Matrix):
         working = V.dtype if dtype is None else _working_type(V.dtype, dtype)
         threads = V.threads if n_jobs is None else count_threads(n_jobs)
-        return V.working_in(working, threads)
+        same = (working, threads) == (V.dtype, V.threads)
+        return V if same else V.working_in(working, threads)
     row_names, column_names = _names(V)
     array = _to_array(V)
     _check_kind(array)

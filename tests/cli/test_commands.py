@@ -99,7 +99,7 @@ def test_not_converged_has_its_own_code_unless_asked_for(counts, monkeypatch):
     rounds = ("fit", "counts.csv", "-k", 3, "--tol", 1e-12, "--no-report", "--force")
     call(*rounds, "--max-iter", 2)
     call(*rounds, "--max-time", 0.01)
-    monkeypatch.setattr("sipower.cli.files.MOST_ROUNDS", 2)
+    monkeypatch.setattr("sipower.cli.running.MOST_ROUNDS", 2)
     call(*rounds, code=4)
     assert load_run("counts-k3").facts["status"] == "max_rounds"
 
@@ -293,7 +293,7 @@ def test_json_is_json_even_where_something_is_unknown(counts):
 
 
 def test_consensus_that_did_not_converge_has_its_code(counts, monkeypatch):
-    monkeypatch.setattr("sipower.cli.files.MOST_ROUNDS", 2)
+    monkeypatch.setattr("sipower.cli.running.MOST_ROUNDS", 2)
     words = ("consensus", "counts.csv", "-k", 3, "--replicates", 2, "--tol", 1e-12)
     done = call(*words, "-o", "run", code=4)
     assert "Warning" not in done.stderr
@@ -314,7 +314,7 @@ def test_what_must_fail_fails_before_the_fit(counts):
 
 
 def test_names_of_folders_follow_the_file(counts):
-    from sipower.cli.files import named_after  # noqa: PLC0415
+    from sipower.cli.running import named_after  # noqa: PLC0415
 
     names = [
         named_after(counts / name, "k2").name for name in ("docword.kos.txt", "a.csv.gz", ".x")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from sipower.io import Table
+from sipower.matrix import Matrix
 from sipower.run_folder import Run
 
 __all__ = ["aligned"]
@@ -30,6 +31,11 @@ def aligned(table: Table, run: Run) -> tuple[Any, list[str]]:
         raise ValueError(
             f"The run does not know feature {unknown[0]!r}, nor {len(unknown) - 1} others of the "
             "file: remove them."
+        )
+    if isinstance(table.counts, Matrix):
+        raise ValueError(
+            "The features on disk stand in another order than those of the run: read the file "
+            "without --memory-limit, or convert one in the order of the run."
         )
     missing = len(known) - len(given)
     remarks = [f"{missing:,} features of the run are not in the file: their counts are taken as 0."]

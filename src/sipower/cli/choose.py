@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.cli import options
 from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks, reported
-from sipower.cli.files import facts_of, free, load, model_of, named_after, save
 from sipower.cli.progress import Counter, duration
+from sipower.cli.running import facts_of, free, load, model_of, named_after, save
 from sipower.files import locked, replacing
 from sipower.run_folder import Run, forget_run
 from sipower.selection import consensus as repeat

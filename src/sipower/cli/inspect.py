@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 
 from sipower.cli import options
 from sipower.cli.common import Speaker, app, console, reported
-from sipower.cli.files import load
+from sipower.cli.running import load
 from sipower.datasets import CATALOGUE, docstrings, is_present
 from sipower.kernels import count_threads, level
 from sipower.matrix import Matrix

@@ -14,6 +14,8 @@ from sipower.nmf.init import INITS
 
 __all__ = [
     "Also",
+    "CheckpointEvery",
+    "CheckpointFile",
     "Dtype",
     "Init",
     "Input",
@@ -22,6 +24,8 @@ __all__ = [
     "Layout",
     "MaxIter",
     "MaxTime",
+    "MemoryLimit",
+    "Resume",
     "Seed",
     "Solver",
     "Threads",
@@ -76,6 +80,29 @@ Threads = Annotated[
 Dtype = Annotated[
     Literal["float32", "float64"] | None,
     typer.Option(help="float32 halves memory and time.", rich_help_panel=_LIMITS),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        help="Leave a store or an .h5ad file on disk and take so much memory for it: 512MB.",
+        rich_help_panel=_DATA,
+    ),
+]
+_KEPT = "Long runs"
+CheckpointFile = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Keep the state here.", rich_help_panel=_KEPT)
+]
+CheckpointEvery = Annotated[
+    float,
+    typer.Option(min=0, help="Seconds that may be lost.", rich_help_panel=_KEPT),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from the checkpoint if there is one, by default OUT/checkpoint.npz.",
+        rich_help_panel=_KEPT,
+    ),
 ]
 Also = Annotated[
     str | None,

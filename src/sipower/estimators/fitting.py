@@ -64,9 +64,9 @@ def _without_unexplained(V: Matrix, H: Array) -> Matrix:
     missing = ~H.any(axis=1)
     if not missing.any():
         return V
-    lost = V.array[:, np.flatnonzero(missing)]
-    if not lost.sum() > 0:
+    if not V.column_mass[missing].sum() > 0:
         return V
+    lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
     warnings.warn(
         f"No component has feature {int(np.flatnonzero(missing)[column])}, of which row {row} has "

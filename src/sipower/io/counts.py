@@ -63,15 +63,15 @@ class Compressed:
 
     def counts(self) -> Counts:
         """Check every number, then make a CSR array of it."""
-        matrix = self._part(0, self._sizes[0])
+        matrix = self.part(0, self._sizes[0])
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, room: Room, *, turned: bool) -> Blocks:
         """Read blocks of rows, of the transpose if `turned`: straight where the order fits."""
         cuts = ranges(self.indptr.astype(np.int64), room.most)
         if turned == self.by_columns:
-            return (self._part(begin, end) for begin, end in cuts)
-        parts = (entries_of(self._part(begin, end), begin) for begin, end in cuts)
+            return (self.part(begin, end) for begin, end in cuts)
+        parts = (entries_of(self.part(begin, end), begin) for begin, end in cuts)
         return in_row_order((part.turned() for part in parts), self._sizes[::-1], room)
 
     def remarks(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Compressed:
         rows, columns = self.shape
         return (columns, rows) if self.by_columns else (rows, columns)
 
-    def _part(self, begin: int, end: int) -> Csr:
+    def part(self, begin: int, end: int) -> Csr:
         """Check and sort the entries of a range of rows, or of columns if `by_columns`."""
         starts = self.indptr[begin : end + 1].astype(np.int64)
         indices = np.asarray(self.indices[starts[0] : starts[-1]])

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The steps of a run that commands share: read, fit with progress shown, write the folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower.cli.common import NOT_CONVERGED, Speaker
+from sipower.cli.progress import FitProgress
+from sipower.estimators import KLNMF
+from sipower.export import export
+from sipower.fingerprint import fingerprint
+from sipower.io import FORMATS, Table, open_h5ad, read
+from sipower.kernels import level
+from sipower.matrix import Matrix
+from sipower.provenance import provenance
+from sipower.report import write_report
+from sipower.run_folder import Run, save_run
+from sipower.solve import Interrupted
+from sipower.stored import DEFAULT_LIMIT, open_store
+from sipower.validation import as_matrix
+
+__all__ = ["facts_of", "finish", "fitted", "free", "load", "model_of", "named_after", "save"]
+
+MOST_ROUNDS = 500  # unless told
+
+
+def model_of(
+    solver: str,
+    tol: float,
+    max_time: float | None,
+    max_iter: int | None,
+    seed: int,
+    threads: int | None,
+    dtype: str | None,
+) -> KLNMF:
+    """The model that the options of a command describe."""
+    return KLNMF(
+        solver=solver,
+        tol=tol,
+        max_time=max_time,
+        max_iter=max_iter or MOST_ROUNDS,
+        random_state=seed,
+        n_jobs=threads,
+        dtype=dtype,
+    )
+
+
+def load(source: Path, speaker: Speaker, *, memory_limit: str | None = None, **how: Any) -> Table:
+    """Read a file, or open what stays on disk, and say what it holds."""
+    on_disk = (source / "store.json").exists() or memory_limit is not None
+    table = _on_disk(source, memory_limit, **how) if on_disk else read(source, **how)
+    rows, columns = table.counts.shape
+    speaker.say(f"{source}: {rows:,} samples x {columns:,} features")
+    for remark in table.remarks:
+        speaker.say(remark)
+    speaker.event("read", file=str(source), shape=[rows, columns], remarks=list(table.remarks))
+    return table
+
+
+def _on_disk(
+    source: Path, limit: str | None, *, transpose: bool, layout: str | None, layer: str | None
+) -> Table:
+    if transpose or layout is not None:
+        raise ValueError("What stays on disk is not turned: give --transpose to sipower convert.")
+    if (source / "store.json").exists():
+        if layer is not None:
+            raise ValueError(f"{source} is a store and has no layers: leave --layer out.")
+        counts = open_store(source, memory_limit=limit or DEFAULT_LIMIT)
+    elif source.suffix in (".h5ad", ".h5"):
+        counts = open_h5ad(source, layer, memory_limit=limit or DEFAULT_LIMIT)
+    else:
+        raise ValueError(
+            f"--memory-limit is for stores and .h5ad files: make a store of {source} first, with "
+            "sipower convert."
+        )
+    names = (None if n is None else tuple(map(str, n)) for n in (counts.row_names, counts.column_names))
+    return Table(counts, *names)  # type: ignore[arg-type] # as good as an array to every reader
+
+
+def fitted(
+    model: KLNMF, table: Table, speaker: Speaker, *, asked: bool, file: str | None
+) -> tuple[Run, int]:
+    """Fit with progress shown; a fit that is interrupted gives what it had, and the code 3.
+
+    `asked`: the limit on rounds is the user's own, so that reaching it is no failure.
+    """
+    V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
+    if not V.total > 0:
+        raise ValueError("All counts are zero: there is nothing to fit.")
+    facts = facts_of(model, V, file)
+    started, code = time.monotonic(), 0
+    with FitProgress(speaker, model.tol, model.max_time) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end
+        model.set_params(on_round=progress)
+        try:
+            W = model.fit_transform(V)
+        except Interrupted as interrupt:
+            W, code = interrupt.result.x.W, 3
+    model.set_params(on_round=None)
+    if model.status_ in ("max_rounds", "not_finite") and not asked and model.tol > 0:
+        code = NOT_CONVERGED
+    facts |= {
+        "status": model.status_,
+        "certified_gap": model.kkt_residual_,
+        "divergence": model.kl_divergence_,
+        "rounds": model.n_iter_,
+        "passes": model.trace_[-1].passes,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    return Run(W, model.components_, model.trace_, facts, table.samples, table.features), code
+
+
+def facts_of(model: KLNMF, V: Matrix, file: str | None) -> dict[str, Any]:
+    """What `run.json` tells of a fit before its end."""
+    told = ("on_round", "checkpoint", "checkpoint_every")
+    parameters = {k: v for k, v in model.get_params().items() if k not in told}
+    return {
+        "command": shlex.join(["sipower", *sys.argv[1:]]),
+        "parameters": parameters,
+        "input": {
+            "file": file,
+            "sha256": fingerprint(V),
+            "shape": list(V.shape),
+            "nonzeros": int(np.count_nonzero(V.array)) if V.dense else V.nnz,
+            "total": V.total,
+        },
+        "threads": V.threads,
+        "instruction_set": level(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **provenance(),
+    }
+
+
+def save(
+    run: Run, folder: Path, speaker: Speaker, more: list[str], drawn: Any, **outcomes: Any
+) -> None:
+    """Write the run folder; `drawn` is whether to write the report, or the shape of its images."""
+    save_run(run, folder)
+    for ending in more:
+        for file in export(run, folder, ending):
+            speaker.say(f"wrote {file}")
+    if drawn:
+        shape = drawn if isinstance(drawn, tuple) else None
+        write_report(run, folder / "report.html", image_shape=shape, **outcomes)
+
+
+def finish(run: Run, folder: Path, speaker: Speaker) -> None:
+    """Say how it ended."""
+    facts = run.facts
+    keys = ("status", "certified_gap", "divergence", "rounds", "passes", "seconds")
+    told = {key: facts[key] for key in keys}
+    speaker.event("done", folder=str(folder), **told)
+    speaker.say(
+        f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s: KL "
+        f"divergence {facts['divergence']:.6g}, certified gap {facts['certified_gap']:.1e} of all "
+        "counts"
+    )
+    speaker.say(f"wrote {folder}/ (factors.npz, run.json, trace.csv" +
+                (", report.html)" if (folder / "report.html").exists() else ")"))  # fmt: skip
+
+
+def named_after(source: Path, what: str) -> Path:
+    """A folder beside nothing else: counts.csv.gz becomes counts-k20."""
+    name = source.resolve().name
+    for ending in sorted(FORMATS, key=len, reverse=True):
+        name = name.removesuffix(ending)
+    return Path(f"{name.lstrip('.-') or 'counts'}-{what}")
+
+
+def free(folder: Path, force: bool) -> Path:
+    """A folder that can be written to and holds no run, or one that may be replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
+    if (folder / "run.json").exists() and not force:
+        raise ValueError(f"{folder} holds a run already: choose another with -o, or --force.")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} cannot be written to: choose another with -o.")
+    return folder

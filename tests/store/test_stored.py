@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The matrix on disk: the same bits as in memory, whatever the windows."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from sipower import KLNMF, as_matrix, nmf
+from sipower.fingerprint import fingerprint
+from sipower.io import ReadError, open_h5ad
+from sipower.problems.kl import KLBlock
+from sipower.store import write_store
+from sipower.stored import open_store
+
+V = sp.csr_array(oracles.counts(900, 400, density=0.5))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stores") / "counts.sipower"
+    names = [[f"{side}{i}" for i in range(size)] for side, size in zip("sf", V.shape, strict=True)]
+    write_store(V, path, samples=names[0], features=names[1])
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows_only(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stores") / "rows.sipower"
+    write_store(V, path, rows_only=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def h5ad(tmp_path_factory):
+    anndata = pytest.importorskip("anndata")
+    path = tmp_path_factory.mktemp("files") / "cells.h5ad"
+    anndata.AnnData(sp.csr_matrix(V.astype(np.float32))).write_h5ad(path, compression="gzip")
+    return path
+
+
+def fitted(data, solver, **more):
+    return KLNMF(4, solver=solver, random_state=3, tol=0, max_iter=6, **more).fit(data)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("limit", [500_000, "64MB"])
+@pytest.mark.parametrize("solver", nmf.SOLVERS)
+def test_every_solver_gives_the_bits_of_memory(store, solver, limit, dtype):
+    stored = open_store(store, memory_limit=limit, dtype=dtype)
+    assert (len(stored.windows_of_blocks) > 1) == (limit == 500_000)
+    here, there = fitted(V, solver, dtype=dtype), fitted(stored, solver, dtype=dtype)
+    assert here.components_.tobytes() == there.components_.tobytes()
+    assert here.kl_divergence_ == there.kl_divergence_
+    assert here.status_ == there.status_
+    assert here.transform(V).tobytes() == there.transform(stored).tobytes()
+
+
+@pytest.mark.parametrize("solver", ["auto", "mu", "sci-pi", "s-sci-pi", "profile"])
+def test_rows_alone_serve_the_rules_that_need_sums(rows_only, h5ad, solver):
+    stored = open_store(rows_only, memory_limit=500_000)
+    backed = open_h5ad(h5ad, dtype=np.float64, memory_limit=900_000)
+    expected = fitted(as_matrix(V, transposable=False), solver)
+    for data in (stored, backed):
+        assert len(data.windows_of_blocks) > 1
+        assert fitted(data, solver).components_.tobytes() == expected.components_.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["ccd", "newton", "scd"])
+def test_rules_that_need_columns_say_so(rows_only, solver):
+    with pytest.raises(ValueError, match="hold their rows only"):
+        fitted(open_store(rows_only), solver)
+
+
+def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
+    matrix, stored, backed = as_matrix(V), open_store(store), open_h5ad(h5ad)
+    assert stored.sha256 == backed.sha256 == fingerprint(matrix)
+    for data in (stored, backed):
+        assert data.mass.tobytes() == matrix.mass.tobytes()
+        assert data.total == matrix.total
+        np.testing.assert_array_equal(data.column_mass, matrix.T.mass)
+        np.testing.assert_array_equal(data.rows(5, 9).toarray(), V[5:9].toarray())
+    assert stored.T.T is stored
+    assert list(stored.column_names[:2]) == ["f0", "f1"]
+    assert list(stored.T.row_names[:2]) == ["f0", "f1"]
+    assert backed.dtype == np.float32
+
+
+def test_buffers_stay_within_the_limit_and_are_used_again(store):
+    stored = open_store(store, memory_limit=500_000)
+    W, H = (np.ones((n, 3)) for n in V.shape)
+    for _ in range(3):
+        KLBlock(stored, H).ratio_sums(W)
+        KLBlock(stored.T, W).ratio_sums(H)
+    assert sum(len(memory) for memory in stored.buffers._memory) <= 500_000
+    assert stored.buffers is stored.T.buffers
+
+
+def test_a_window_that_is_held_still_is_not_read_again(store, monkeypatch):
+    stored, reads = open_store(store), []
+    read = stored.source.read
+    monkeypatch.setattr(stored.source, "read", lambda *a: (reads.append(a[0]), read(*a)))
+    W, H = (np.ones((n, 3)) for n in V.shape)
+    for _ in range(3):
+        KLBlock(stored, H).ratio_sums(W)
+    assert reads == [0]
+
+
+def test_a_limit_that_no_block_fits_into_is_refused(store):
+    with pytest.raises(ValueError, match=r"memory_limit is 1000 bytes: .* needs at least \d+"):
+        open_store(store, memory_limit=1000)
+
+
+def test_stores_travel_to_other_processes(store):
+    stored = open_store(store, memory_limit=500_000, dtype=np.float32)
+    for data in (stored, stored.T):
+        copy = pickle.loads(pickle.dumps(data))
+        assert (copy.shape, copy.dtype, copy.total) == (data.shape, data.dtype, data.total)
+        assert copy.T.T.shape == copy.shape
+        assert copy.buffers.limit == 500_000
+
+
+def test_what_needs_all_data_in_memory_says_so(store):
+    with pytest.raises(ValueError, match="lie on disk"):
+        KLNMF(4, init="nndsvda", random_state=0).fit(open_store(store))
+
+
+def test_damage_on_disk_is_an_error_and_no_crash(tmp_path):
+    path = tmp_path / "damaged.sipower"
+    write_store(V, path)
+    file = path / "rows" / "indices.npy"
+    content = bytearray(file.read_bytes())
+    content[-4:] = b"\xff\xff\xff\x7f"
+    file.write_bytes(content)
+    stored = open_store(path)
+    with pytest.raises(ValueError, match="column index is out of range"):
+        fitted(stored, "mu")
+    file.write_bytes(content[:-400])
+    with pytest.raises(ValueError, match="has become shorter"):
+        fitted(stored, "mu")
+
+
+def test_an_h5ad_file_that_is_not_canonical_is_sent_to_convert(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    with_zero = sp.csr_matrix(V.astype(np.float32))
+    with_zero.data[7] = 0
+    for name, counts in (("zero", with_zero), ("columns", sp.csc_matrix(V.astype(np.float32)))):
+        path = tmp_path / f"{name}.h5ad"
+        anndata.AnnData(counts).write_h5ad(path)
+        with pytest.raises(ReadError, match="sipower convert"):
+            open_h5ad(path)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS binds on Linux only")
+def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
+    """24 million nonzeros, 120 MB in each orientation, with 60 MB to spare for them."""
+    path = tmp_path / "large.sipower"
+    rng = np.random.default_rng(0)
+
+    def blocks():
+        for _ in range(24):
+            columns = rng.integers(0, 30_000, (2_000, 500))
+            rows = np.repeat(np.arange(2_000), 500)
+            yield sp.csr_array((np.ones(10**6, np.uint8), (rows, columns.ravel())))
+
+    write_store((b[:, :30_000] for b in blocks()), path, memory_limit="200MB")
+    code = textwrap.dedent("""
+        import resource, sys
+        from sipower import KLNMF
+        from sipower.stored import open_store
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        limit = used + 230_000_000  # factors, threads and 60 MB of data
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        V = open_store(sys.argv[1], memory_limit="60MB", dtype="float32")
+        assert len(V.windows_of_blocks) > 3
+        model = KLNMF(5, random_state=0, max_iter=2, tol=0).fit(V)
+        print(model.trace_[0].objective > model.kl_divergence_)
+    """)
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
+    assert found.stdout.strip() == "True", found.stderr
