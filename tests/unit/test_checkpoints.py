@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fits that are killed, stopped or interrupted go on to the same bits."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from sipower import KLNMF, Interrupted, SSciPi, Stop, nmf, solve
+from sipower.checkpoint import Checkpoint
+from sipower.problems import PCA
+from sipower.solve import Status
+
+V = sp.csr_array(oracles.counts(120, 80, density=0.5))
+
+
+def model(path=None, **more):
+    settings = {"random_state": 1, "tol": 1e-6, "max_iter": 400, "checkpoint_every": 1e9}
+    return KLNMF(4, checkpoint=path, **(settings | more))
+
+
+def same(a, b):
+    assert a.components_.tobytes() == b.components_.tobytes()
+    assert (a.kl_divergence_, a.kkt_residual_, a.n_iter_, a.status_) == (
+        b.kl_divergence_, b.kkt_residual_, b.n_iter_, b.status_,
+    )  # fmt: skip
+    for one, other in zip(a.trace_, b.trace_, strict=True):
+        assert (one.round, one.passes, one.objective) == (
+            other.round,
+            other.passes,
+            other.objective,
+        )
+
+
+class Killed(BaseException):
+    """Ends a fit without any of its cleaning up, as a kill does."""
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", nmf.SOLVERS)
+def test_a_fit_that_dies_after_any_round_goes_on_to_the_same_bits(tmp_path, solver):
+    """Also where the exact rows have opened the gap again and a second loop runs."""
+    settings = {"solver": solver, "max_iter": 12, "tol": 1e-4, "checkpoint_every": 0}
+    if solver in ("auto", "ccd"):
+        settings |= {"max_iter": 400, "tol": 1e-7}
+    whole = model(None, **settings).fit(V)
+    for at in {1, 4, whole.n_iter_ - 1}:
+        path = tmp_path / f"{solver}-{at}.npz"
+
+        def dies(record, at=at):
+            if record.round == at:
+                raise Killed
+
+        with pytest.raises(Killed):
+            model(path, on_round=dies, **settings).fit(V)
+        same(whole, model(path, **settings).fit(V))
+
+
+def test_a_finished_fit_is_only_read_again(tmp_path):
+    first = model(tmp_path / "run.npz").fit(V)
+    rounds = []
+    again = model(tmp_path / "run.npz", on_round=rounds.append).fit(V)
+    same(first, again)
+    assert rounds == []
+
+
+def test_a_larger_limit_goes_on_as_if_it_had_been_the_first(tmp_path):
+    whole = model(None, max_iter=30, tol=0).fit(V)
+    for rounds in (7, 8, 30):
+        found = model(tmp_path / "run.npz", max_iter=rounds, tol=0).fit(V)
+    assert found.components_.tobytes() == whole.components_.tobytes()
+    assert found.n_iter_ == 30
+    scheduled = [r for r in found.trace_ if r.round not in (7, 8)]
+    assert [r.objective for r in scheduled] == [
+        r.objective for r in whole.trace_ if r.round not in (7, 8)
+    ]
+
+
+def test_seconds_add_up_and_limits_of_seconds_begin_anew(tmp_path):
+    first = model(tmp_path / "run.npz", tol=0, max_iter=5).fit(V)
+    second = model(tmp_path / "run.npz", tol=0, max_iter=9, max_time=60).fit(V)
+    assert second.trace_[-1].seconds > first.trace_[-2].seconds
+    assert all(
+        a.seconds <= b.seconds for a, b in zip(second.trace_, second.trace_[1:], strict=False)
+    )
+
+
+def test_ctrl_c_leaves_a_checkpoint_of_the_last_round(tmp_path):
+    def interrupt(record):
+        if record.round == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        model(tmp_path / "run.npz", on_round=interrupt, checkpoint_every=1e9).fit(V)
+    going_on = model(tmp_path / "run.npz").fit(V)
+    same(model().fit(V), going_on)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"n_components": 5}, "rank"),
+        ({"solver": "mu"}, "solver"),
+        ({"init": "nndsvda"}, "init"),
+        ({"random_state": 2}, "random_state"),
+        ({"dtype": np.float32}, "dtype"),
+        ({"tol": 1e-5}, "tol"),
+    ],
+)
+def test_checkpoints_of_other_parameters_are_refused(tmp_path, change, what):
+    model(tmp_path / "run.npz").fit(V)
+    before = (tmp_path / "run.npz").read_bytes()
+    with pytest.raises(ValueError, match=f"checkpoint of another {what} "):
+        model(tmp_path / "run.npz").set_params(**change).fit(V)
+    assert (tmp_path / "run.npz").read_bytes() == before
+
+
+def test_checkpoints_of_other_data_or_starts_are_refused(tmp_path):
+    model(tmp_path / "run.npz").fit(V)
+    other = V.copy()
+    other.data[[0, 1]] = other.data[[1, 0]] + np.array([1, -1])  # the same sum
+    other.data = np.maximum(other.data, 1)
+    with pytest.raises(ValueError, match="checkpoint of another data "):
+        model(tmp_path / "run.npz").fit(other)
+    W, H = np.ones((120, 4)), np.ones((4, 80))
+    model(tmp_path / "custom.npz", init="custom").fit(V, W=W + np.eye(120, 4), H=H)
+    with pytest.raises(ValueError, match="checkpoint of another init "):
+        model(tmp_path / "custom.npz", init="custom").fit(V, W=W, H=H + np.eye(4, 80))
+
+
+def test_a_torn_or_foreign_file_is_refused_wherever_it_is_torn(tmp_path):
+    path = tmp_path / "run.npz"
+    model(path).fit(V)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for size in rng.integers(0, len(content) - 1, 40):
+        path.write_bytes(content[:size])
+        with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
+            model(path).fit(V)
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
+        model(path).fit(V)
+
+
+@contextmanager
+def suppress_refusal():
+    try:
+        yield
+    except ValueError as refusal:
+        if "checkpoint" not in str(refusal):
+            raise
+
+
+def test_a_flipped_byte_is_never_taken_for_data(tmp_path):
+    path = tmp_path / "run.npz"
+    whole = model(path).fit(V)
+    content = path.read_bytes()
+    for at in np.random.default_rng(0).integers(0, len(content), 60):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        with suppress_refusal():  # unless the byte of the archive carries no data
+            same(whole, model(path).fit(V))
+
+
+def test_two_sessions_do_not_share_a_checkpoint(tmp_path):
+    inside, over = threading.Event(), threading.Event()
+
+    def wait(record):
+        inside.set()
+        over.wait(30)
+
+    first = threading.Thread(target=model(tmp_path / "run.npz", on_round=wait).fit, args=(V,))
+    first.start()
+    inside.wait(30)
+    try:
+        with pytest.raises(ValueError, match="Another session is at work"):
+            model(tmp_path / "run.npz").fit(V)
+    finally:
+        over.set()
+        first.join()
+
+
+def test_only_a_seed_can_go_on(tmp_path):
+    with pytest.raises(ValueError, match="needs a number as random_state"):
+        model(tmp_path / "run.npz", random_state=None).fit(V)
+
+
+def test_no_more_than_asked_is_at_risk(tmp_path, monkeypatch):
+    """A save comes before another round as long as the last would go beyond the limit."""
+    now, saved = [0.0], []
+    monkeypatch.setattr("sipower.trace.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Checkpoint, "save", lambda self, state, notes: saved.append(now[0]))
+
+    def ten_seconds(record):
+        now[0] += 10
+
+    solve(
+        PCA(np.random.default_rng(0).normal(size=(60, 5))), SSciPi(), stop=Stop(0, rounds=20),
+        on_round=ten_seconds, checkpoint=tmp_path / "run.npz", checkpoint_every=35,
+    )  # fmt: skip
+    assert max(np.diff([0.0, *saved])) <= 35
+    assert len(saved) <= 9
+
+
+def test_killed_at_random_moments_the_fit_ends_with_the_same_bits(tmp_path):
+    code = textwrap.dedent("""
+        import sys
+        import numpy as np
+        from sipower import KLNMF
+        rng = np.random.default_rng(0)
+        V = rng.poisson(rng.gamma(0.3, 1, (500, 6)) @ rng.gamma(0.3, 1, (6, 200)))
+        print("ready", flush=True)
+        model = KLNMF(6, random_state=0, tol=1e-9, max_iter=3000, n_jobs=1,
+                      checkpoint=sys.argv[1], checkpoint_every=0.02)
+        W = model.fit_transform(V)
+        np.savez(sys.argv[2], W=W, H=model.components_, rounds=model.n_iter_)
+    """)
+
+    def run(name, seconds=None):
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                code,
+                str(tmp_path / f"{name}.npz"),
+                str(tmp_path / f"{name}-factors.npz"),
+            ],
+            stdout=subprocess.PIPE,
+        )
+        process.stdout.readline()
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            return process.wait()
+        finally:
+            process.stdout.close()
+
+    assert run("whole") == 0
+    kills, rng = 0, np.random.default_rng(1)
+    while (code_of := run("killed", float(rng.uniform(0.1, 0.8)))) != 0 and kills < 60:
+        assert code_of == -signal.SIGKILL
+        kills += 1
+    assert code_of == 0
+    assert kills >= 1
+    with (
+        np.load(tmp_path / "whole-factors.npz") as whole,
+        np.load(tmp_path / "killed-factors.npz") as killed,
+    ):
+        for name in ("W", "H", "rounds"):
+            assert whole[name].tobytes() == killed[name].tobytes()
+    leftovers = [p.name for p in tmp_path.iterdir() if p.name.startswith(".")]
+    assert leftovers == []
+
+
+def test_status_of_a_resumed_run_is_that_of_the_whole(tmp_path):
+    problem = PCA(np.random.default_rng(0).normal(size=(60, 5)) * np.arange(1, 6))
+    whole = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500))
+    part = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=3), checkpoint=tmp_path / "s.npz")
+    assert part.status is Status.MAX_ROUNDS
+    found = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500), checkpoint=tmp_path / "s.npz")
+    assert (found.status, found.state.round) == (whole.status, whole.state.round)
+    assert found.x.tobytes() == whole.x.tobytes()
