@@ -89,6 +89,7 @@ class Settings:
     started: float  # on the monotonic clock; the limit of seconds counts from here
     on_round: Callable[[Record, Factors], object]
     checkpoint: Checkpoint | None = None
+    fresh: bool = False  # the start is but the random one of the seed: a solver may know a better
     trace: Literal["growing", "every"] = "growing"
 
     def taken(self) -> AbstractContextManager[None]:
@@ -115,7 +116,7 @@ def fit_profile(problem: Any, start: Factors, settings: Settings) -> Result[Any]
 
 def _fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     run = _Run(Factorization(V, start.W.shape[1]), settings)
-    result = run.go_on(start)
+    result = run.go_on(None if settings.fresh else start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         try:
             x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
@@ -173,7 +174,7 @@ class _Run:
             self.loops, self.rounds = known["loops"], known["rounds"]
             self.trace = [Record(*values) for values in known["trace"]]
 
-    def go_on(self, x: Factors) -> Result[Any]:
+    def go_on(self, x: Factors | None) -> Result[Any]:
         """Solve from x within what is left of the limits."""
         stop, spent = self.settings.stop, time.monotonic() - self.settings.started
         tol = stop.tol / 2**self.loops

@@ -203,6 +203,7 @@ class KLNMF(
             started,
             listener,
             checkpoint_of(self, V, start),
+            fresh=self.init == "random",
         )
         try:
             found = fit(V, start, settings)

@@ -35,7 +35,7 @@ def make_solver(name: str, *, near: bool = False) -> Any:
     if name == "auto":
         return Auto(near)
     if name == "profile":
-        return Profiled(near=near)
+        return Profiled()
     alternating = Alternating(RULES[name]())
     return alternating if alternating.rule.monotone else Guarded(alternating)
 

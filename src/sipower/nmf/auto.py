@@ -8,9 +8,9 @@ gains less of D per counted pass than a share of the average so far, or next to 
 Decisions use D and counted passes alone, never a clock: the same on every machine, for any number
 of threads.
 
-Tall data get their first H from one pass over batches of rows (`online`), which is further than a
-bout of power steps comes in the same time, by far; second-order steps follow at once. Where only
-the rows are held, all of it is `Profiled`.
+Tall data without a given start get their first H from a sample and one pass over batches of rows
+(`online`), which comes further than power steps in the same time; second-order steps follow. Where
+only the rows are held, all of it is `Profiled`.
 
 A bout that raised D is undone and the power step halved. On dense data the step starts at 6, not 1:
 b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
@@ -27,7 +27,7 @@ from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFStat
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.newton import Newton
-from sipower.nmf.online import ROUGH, averaged_pass, is_tall
+from sipower.nmf.online import ROUGH, averaged_pass, is_tall, sampled_start
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock
@@ -47,6 +47,7 @@ class AutoState(ExtrapolatedState):
 
     first_value: float = math.nan
     refined: bool = False  # the second phase has begun
+    online: bool = False  # the first round is one over batches
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,18 @@ class Auto:
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
         """State at x0 = (W, H), or at a random start; its objective is known."""
         if isinstance(problem.V.columns, Columns):
-            return Profiled(near=self.near).init(problem, x0, seed)
+            return Profiled().init(problem, x0, seed)
         start = Alternating(SciPiRule()).init(problem, x0, seed)
         step = DENSE_STEP if problem.V.dense else 1.0
         (W, H), value = start.x, problem.quick_value(start.x)
         state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
-        return replace(state, refined=self.near)
+        return replace(state, refined=self.near, online=x0 is None and is_tall(problem.V))
 
     def advance(self, problem: Factorization, state: Any) -> Any:
         """A pass over batches, a bout of power rounds or one extrapolated round."""
         if isinstance(state, ProfileState):
-            return Profiled(near=self.near).advance(problem, state)
-        if state.round == 0 and not state.refined and is_tall(problem.V):
+            return Profiled().advance(problem, state)
+        if state.online:
             return self._online(problem, state)
         if not state.refined:
             return self._bout(problem, state)
@@ -84,12 +85,13 @@ class Auto:
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _online(self, problem: Factorization, state: AutoState) -> AutoState:
-        H = averaged_pass(problem.V, state.H, state.seed)
+        H = sampled_start(problem.V, problem.rank, state.seed)
+        H = averaged_pass(problem.V, H, state.seed)
         H[problem.column_mass == 0] = 0
         W = KLBlock(problem.V, H).solution(ROUGH)[0].astype(problem.dtype)
         value = problem.quick_value(Factors(W, H))
         passes = state.passes + 2 * ROW_PASSES + problem.value_passes
-        state = replace(state, round=1, passes=passes)
+        state = replace(state, round=1, passes=passes, online=False)
         if not value <= state.value:
             return state  # bouts of power steps do it
         return replace(state, W=W, H=H, W_ahead=W, H_last=H, value=value, refined=True)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A first good H for tall data from batches of rows: online EM, then anchored epochs of it.
+"""A first good H for tall data from batches of rows: a sample, online EM, then anchored epochs.
+
+A few batches are factorised with half as many components again, which are then merged down to K
+(`merging`) and fitted a little more: components that a random start has put on the same pattern
+are merged, and none is missing elsewhere.
 
 With W(H) the exact rows, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ are the counts that each component is
 expected to have given to each feature, a sum over rows. A stationary H is proportional to N(H),
 component by component, and its scale is free since W takes it up. A batch S of b rows has the
 unbiased estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
 
-    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_t = (t + 2)^−½.
-
-The first batches are gone over several times, max(1, 8 − t): components that have not yet parted
-would otherwise stay together.
+    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_t = (t + 10)^−½.
 
 The estimate's variance keeps ρ_t small. An anchor H₀ whose N(H₀) is known takes it away (as in
 SVRG and Algorithm 1 of the paper): the batch only says how N changes,
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,15 +33,23 @@ import scipy.sparse as sp
 
 from sipower.kernels import FLOOR, Array, Draw
 from sipower.matrix import Matrix
+from sipower.nmf.alternating import Factorization
+from sipower.nmf.coordinate import CCD
+from sipower.nmf.extrapolated import Extrapolated
+from sipower.nmf.init import initial_factors
+from sipower.nmf.merging import merge
 from sipower.problems.kl import KLBlock
+from sipower.solve import Stop, solve
 
-__all__ = ["anchored_epoch", "averaged_pass", "is_tall"]
+__all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
 
 STREAM = 3  # of the random numbers
 CHUNK, BATCH = 128, 1024  # rows that stay together, and rows of a batch
 LEAST_BATCHES = 64  # fewer are no good start
 ANCHORED = 0.05  # ρ of anchored epochs
-EARLY = 8  # visits of the first batch; the next has one less
+SAMPLE = 8  # batches that are factorised first
+SURPLUS = 1.5  # components of that, times K
+SURPLUS_ROUNDS, ROUNDS = 8, 6  # of it, before and after merging
 ROUGH = 1e-2  # certified gap of the rows of a batch
 
 
@@ -48,14 +58,30 @@ def is_tall(V: Matrix) -> bool:
     return V.shape[0] >= LEAST_BATCHES * BATCH and V.shape[0] >= 4 * V.shape[1]
 
 
+def sampled_start(V: Matrix, rank: int, seed: int) -> Array:
+    """H of a factorisation of the first few batches."""
+    drawn = islice(batches(V, Draw(seed, STREAM)), SAMPLE)
+    sample = Matrix(_joined([part.array for _, part in drawn]), V.dtype, V.threads)
+    W, H = initial_factors(sample, math.ceil(SURPLUS * rank), seed)
+    W, H = merge(*_fitted(sample, W, H, SURPLUS_ROUNDS), rank)
+    return _fitted(sample, W, H.T, ROUNDS)[1].T
+
+
+def _fitted(V: Matrix, W: Array, H: Array, rounds: int) -> tuple[Array, Array]:
+    """W and Hᵀ after some rounds."""
+    problem = Factorization(V, W.shape[1])
+    solver = Extrapolated(CCD(2, "active"))
+    W, H = solve(problem, solver, (W, H), stop=Stop(ROUGH, rounds=rounds)).x
+    return W, H.T
+
+
 def averaged_pass(V: Matrix, H: Array, seed: int) -> Array:
     """H after one pass over batches of rows, their statistics averaged."""
     A = np.zeros(H.shape)
     for t, (_, part) in enumerate(batches(V, Draw(seed, STREAM))):
-        rho = 1 / math.sqrt(t + 2) if t > 0 else 1.0
-        for _ in range(max(1, EARLY - t)):
-            A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H)
-            H = _normalised(A, H)
+        rho = 1 / math.sqrt(t + SAMPLE + 2) if t > 0 else 1.0
+        A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H)
+        H = _normalised(A, H)
     return H
 
 
@@ -81,10 +107,14 @@ def batches(V: Matrix, draw: Draw) -> Iterator[tuple[Array, Matrix]]:
             (int(c) * CHUNK, min((int(c) + 1) * CHUNK, V.shape[0]))
             for c in order[at : at + BATCH // CHUNK]
         ]
-        parts = [V.rows(*span) for span in spans]
-        joined = np.vstack(parts) if V.dense else sp.csr_array(sp.vstack(parts, format="csr"))
         rows = np.concatenate([np.arange(*span) for span in spans])
-        yield rows, Matrix(joined, V.dtype, V.threads, transposable=False)
+        part = _joined([V.rows(*span) for span in spans])
+        yield rows, Matrix(part, V.dtype, V.threads, transposable=False)
+
+
+def _joined(parts: list[Any]) -> Any:
+    dense = isinstance(parts[0], np.ndarray)
+    return np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
 
 
 def _counts(part: Matrix, H: Array, W: Array | None = None) -> Array:

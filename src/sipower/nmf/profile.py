@@ -10,8 +10,8 @@ block of rows that is lost is computed again, to the same bits. One step of H is
     h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d at the mass,
 
 extrapolated like `Extrapolated`; where F rose, the multiplicative step h ∘ G follows, which cannot
-raise it. For tall data the first H comes from batches of rows (`online`): an averaged pass, then
-anchored epochs.
+raise it. For tall data without a given start the first H comes from batches of rows (`online`): a
+sample, an averaged pass, then anchored epochs.
 
 ======  =========================================  ========
 symbol  meaning                                    shape
@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 
 from sipower.kernels import FLOOR, Array
-from sipower.nmf.alternating import Factorization, Factors
+from sipower.nmf.alternating import Factors
 from sipower.nmf.extrapolated import CAP_GROW, FIRST, GROW, SHRINK, ahead
 from sipower.nmf.init import initial_factors
-from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall
+from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall, sampled_start
 from sipower.nmf.rows import multiplier
 
 __all__ = ["ProfileState", "Profiled"]
@@ -60,6 +60,7 @@ class ProfileState:
     momentum: float = FIRST
     most: float = 1.0
     plain: bool = False  # the next step is the multiplicative one, not extrapolated
+    epochs: int = -1  # anchored epochs after an averaged pass; negative: no batches at all
 
     @property
     def x(self) -> Factors:
@@ -74,38 +75,33 @@ class Profiled:
     Parameters
     ----------
     epochs
-        Anchored epochs after an averaged pass; None: one for tall data, no such start for others.
-    near
-        Whether the start is near a solution: then there is no pass over batches.
+        Anchored epochs after the averaged pass over tall data that have no start of their own.
     """
 
-    epochs: int | None = None
-    near: bool = False
+    epochs: int = 1
 
     def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
         """State at x0 = (W, H), of which H alone counts, or at a random start."""
+        epochs = self.epochs if x0 is None and is_tall(problem.V) else -1
         if x0 is None:
             x0 = initial_factors(problem.V, problem.rank, seed)
         W, H = (np.array(factor, problem.dtype, order="C") for factor in x0)
         H = _alive(H, problem.column_mass)
-        return ProfileState(W, H, np.zeros(H.shape), np.zeros(H.shape[1]), H, 1.0, seed)
+        nothing = np.zeros(H.shape), np.zeros(H.shape[1])
+        return ProfileState(W, H, *nothing, H, 1.0, seed, epochs=epochs)
 
     def advance(self, problem: Any, state: ProfileState) -> ProfileState:
         """The rows for a new H."""
-        epochs = self._epochs(problem)
         if state.round == 0:
             H = state.H
-            if epochs is not None:
+            if state.epochs >= 0:
+                H = sampled_start(problem.V, problem.rank, state.seed)
                 H = averaged_pass(problem.V, H, state.seed)
             return self._at(problem, state, _alive(H, problem.column_mass))
-        if epochs is not None and state.round <= epochs:
+        if state.round <= state.epochs:
             H = anchored_epoch(problem.V, state.x, state.g, state.seed, state.round)
             return self._at(problem, state, _alive(H, problem.column_mass))
         return self._step(problem, state)
-
-    def _epochs(self, problem: Any) -> int | None:
-        tall = isinstance(problem, Factorization) and is_tall(problem.V)
-        return (1 if self.epochs is None else self.epochs) if tall and not self.near else None
 
     def _at(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
         """The state at a new H, which is taken as it is."""

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands on data that stay on disk, and runs that are stopped and go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import oracles
+from sipower import KLNMF
+from sipower.cli import app
+from sipower.run_folder import load_run
+
+V = sp.csr_array(oracles.counts(300, 200, density=0.5))
+
+
+@pytest.fixture
+def counts(tmp_path, monkeypatch):
+    """A folder to work in, with counts.npz in it."""
+    monkeypatch.chdir(tmp_path)
+    sp.save_npz("counts.npz", sp.csr_matrix(V))
+    return tmp_path
+
+
+def call(*words, code=0):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == code, (done.output, done.stderr, done.exception)
+    return done
+
+
+FIT = ("fit", "counts.npz", "-k", 4, "-o", "run", "--no-report", "--tol", 1e-6)
+
+
+def test_a_store_is_fitted_as_the_file_is(counts):
+    call("convert", "counts.npz", "-o", "counts.sipower")
+    done = call("fit", "counts.sipower", "-k", 4, "-o", "stored", "--memory-limit", "400kB")
+    assert "300 samples x 200 features" in done.stdout
+    call("fit", "counts.npz", "-k", 4, "-o", "whole")
+    stored, whole = load_run("stored"), load_run("whole")
+    assert stored.H.tobytes() == whole.H.tobytes()
+    assert stored.W.tobytes() == whole.W.tobytes()
+    assert stored.facts["input"]["sha256"] == whole.facts["input"]["sha256"]
+    assert (counts / "stored" / "report.html").exists()
+    call("transform", "whole", "counts.sipower", "-o", "W.npz")
+    with np.load("W.npz") as found:
+        np.testing.assert_allclose(found["W"], whole.W, rtol=1e-4, atol=1e-8)
+
+
+def test_rows_of_an_h5ad_file_stay_on_disk(counts):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(sp.csr_matrix(V.astype(np.float32))).write_h5ad("cells.h5ad")
+    call("fit", "cells.h5ad", "-k", 3, "-o", "run", "--memory-limit", "1MB", "--no-report",
+         "--dtype", "float64")  # fmt: skip
+    run = load_run("run")
+    assert run.facts["status"] == "converged"
+    assert run.samples[:2] == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("counts.npz", "--memory-limit", "1MB"), "make a store of counts.npz first"),
+        (("store", "--transpose"), "give --transpose to sipower convert"),
+        (("store", "--layer", "x"), "has no layers"),
+        (("store", "--memory-limit", "much"), "The size 'much' is unknown"),
+        (("store", "--memory-limit", "1kB"), "needs at least"),
+        (("store", "--init", "nndsvd"), "lie on disk"),
+        (("counts.npz", "--checkpoint", "there.npz"), "go on from it with --resume"),
+        (("counts.npz", "--checkpoint", "there.npz", "--resume"), "is damaged"),
+    ],
+)
+def test_what_cannot_be_done_on_disk_is_one_sentence(counts, words, sentence):
+    call("convert", "counts.npz", "-o", "store")
+    (counts / "there.npz").write_bytes(b"no checkpoint")
+    assert sentence in call("fit", *words, "-k", 2, code=2).stderr
+
+
+def test_a_run_goes_on_with_a_larger_limit_and_then_forgets_its_checkpoint(counts):
+    call(*FIT, "--resume", "--max-iter", 3)
+    assert (counts / "run" / "checkpoint.npz").exists()
+    assert load_run("run").facts["rounds"] == 3
+    call(*FIT, "--resume")
+    assert not (counts / "run" / "checkpoint.npz").exists()
+    whole = KLNMF(4, tol=1e-6, random_state=0).fit(V)
+    run = load_run("run")
+    assert run.H.tobytes() == whole.components_.tobytes()
+    assert run.facts["rounds"] == whole.n_iter_
+    assert "holds a run already" in call(*FIT, "--resume", code=2).stderr
+
+
+def test_a_checkpoint_of_other_parameters_is_refused(counts):
+    call(*FIT, "--resume", "--max-iter", 3)
+    refused = call(*FIT, "--resume", "--seed", 8, code=2)
+    assert "is a checkpoint of another random_state (0, not 8)" in refused.stderr
+    assert load_run("run").facts["rounds"] == 3
+
+
+def test_a_killed_command_goes_on_to_the_same_bits(counts):
+    """And a worker that is told to end by Ctrl-C leaves a checkpoint, too."""
+    words = [sys.executable, "-m", "sipower", *map(str, FIT), "--resume", "--checkpoint-every",
+             "0.01", "--json", "--tol", "1e-10"]  # fmt: skip
+    for at, sign in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGKILL)):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            seen = 0
+            for line in process.stdout:
+                seen += json.loads(line)["event"] == "round"
+                if seen > at:
+                    break
+            time.sleep(0.05)
+            os.kill(process.pid, sign)
+            process.stdout.read()
+        assert process.returncode in (-sign, 3, 0, 4)
+    if not (counts / "run" / "checkpoint.npz").exists():  # it was sooner than the signals
+        assert load_run("run").facts["status"] == "converged"
+    else:
+        subprocess.run(words, check=False, capture_output=True)
+    whole = KLNMF(4, tol=1e-10, random_state=0)
+    whole.fit(V)
+    assert load_run("run").H.tobytes() == whole.components_.tobytes()
