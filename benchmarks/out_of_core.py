@@ -24,6 +24,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from sipower import KLNMF, as_matrix
+from sipower.problems.kl import KLBlock
+from sipower.store import write_store
+from sipower.stored import open_store
+
 FEATURES, PER_ROW, TOPICS, ROWS = 30_000, 2_000, 20, 2_000
 
 
@@ -49,8 +54,6 @@ def blocks(nonzeros: float, seed: int = 0) -> Iterator[sp.csr_array]:
 
 def made(folder: Path, nonzeros: float) -> Path:
     """The store of a size, written unless it is there."""
-    from sipower.store import write_store
-
     path = folder / f"counts-{nonzeros:.0f}.sipower"
     if not path.exists():
         started = time.monotonic()
@@ -63,9 +66,6 @@ def limited(path: Path, rounds: int) -> None:
     """Fit under the limit; for the child process."""
     limit = 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    from sipower import KLNMF
-    from sipower.stored import open_store
-
     V = open_store(path, dtype="float32", memory_limit="150MB")
     started = time.monotonic()
     model = KLNMF(20, random_state=0, tol=0, max_iter=rounds, max_time=1200).fit(V)
@@ -88,10 +88,6 @@ def limited(path: Path, rounds: int) -> None:
 
 def against_memory(path: Path) -> None:
     """Seconds of one pass over the rows and one over the columns, from disk and in memory."""
-    from sipower import as_matrix
-    from sipower.problems.kl import KLBlock
-    from sipower.stored import open_store
-
     stored = open_store(path, dtype="float32", memory_limit="64MB")
     whole = as_matrix(stored.rows(0, stored.shape[0]), dtype=np.float32)
     rng = np.random.default_rng(0)
@@ -109,8 +105,8 @@ def against_memory(path: Path) -> None:
                 seconds.setdefault((side, where), []).append(time.monotonic() - started)
     for side in ("rows", "columns"):
         disk, memory = (min(seconds[side, where]) for where in ("disk", "memory"))
-        print(f"{side}: {memory / disk:.0%} of the speed in memory "
-              f"({1e9 * disk / stored.nnz:.2f} and {1e9 * memory / stored.nnz:.2f} ns a nonzero)")  # fmt: skip
+        both = " and ".join(f"{1e9 * s / stored.nnz:.2f}" for s in (disk, memory))
+        print(f"{side}: {memory / disk:.0%} of the speed in memory ({both} ns a nonzero)")
 
 
 def main() -> None:
