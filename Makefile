@@ -34,6 +34,10 @@ bench: $(VENV)/.tools
 	$(BIN)/python benchmarks/footprint.py
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/pca.py
+	$(BIN)/python benchmarks/online.py
+	$(BIN)/python benchmarks/cluster.py
+	mkdir -p build/stores && $(BIN)/python benchmarks/out_of_core.py build/stores
+	$(BIN)/python benchmarks/scaling.py build/stores
 
 docs: $(VENV)/.tools         ## build/docs/index.html; a warning is an error
 	$(BIN)/python -m pip install --quiet --group docs

@@ -25,7 +25,7 @@ from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work
 from sipower.store import byte_size
 from sipower.store.layout import SIDES, Layout, Part, read_layout, read_names
 
-__all__ = ["DEFAULT_LIMIT", "StoredMatrix", "open_store"]
+__all__ = ["StoredMatrix", "open_store"]
 
 DEFAULT_LIMIT = "512MB"
 INDEX = np.dtype(np.int32)

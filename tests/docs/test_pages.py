@@ -18,13 +18,25 @@ PAGES = sorted(
                  *DOCS.glob("howto/*.md"))
     if "```python" in path.read_text(encoding="utf-8")
 )  # fmt: skip
-MODULES = ("problems", "nmf", "datasets", "io", "selection", "plot", "report", "tl")
+MODULES = (
+    "problems",
+    "nmf",
+    "datasets",
+    "io",
+    "selection",
+    "plot",
+    "report",
+    "store",
+    "stored",
+    "tl",
+    "dask",
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text(encoding="utf-8")
-    for package in ("anndata", "pandas", "plotly"):
+    for package in ("anndata", "pandas", "plotly", "distributed"):
         uses = {"pandas": "sipower.io", "plotly": "write_report"}.get(package, package)
         if uses in text:
             pytest.importorskip(package)
@@ -49,6 +61,7 @@ def listed() -> set[int]:
 
 def test_the_reference_lists_every_public_name() -> None:
     pytest.importorskip("matplotlib")
+    pytest.importorskip("distributed")
     known, text = listed(), "".join(page.read_text() for page in DOCS.glob("api/*.md"))
     modules = [sipower, *(importlib.import_module(f"sipower.{name}") for name in MODULES)]
     for module in modules:

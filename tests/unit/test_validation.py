@@ -133,7 +133,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("module", "advice"), [("dask.array", r"sipower\.dask"), ("anndata", r"\.X")])
+@pytest.mark.parametrize(
+    ("module", "advice"), [("dask.array", r"sipower\.dask"), ("anndata", r"\.X")]
+)
 def test_collections_of_other_libraries_are_told_what_to_do(module, advice):
     given = type("Collection", (), {"__module__": module, "obs": None})()
     with pytest.raises(TypeError, match=advice):

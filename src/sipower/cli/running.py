@@ -84,7 +84,9 @@ def _on_disk(
             f"--memory-limit is for stores and .h5ad files: make a store of {source} first, with "
             "sipower convert."
         )
-    names = (None if n is None else tuple(map(str, n)) for n in (counts.row_names, counts.column_names))
+    names = (
+        None if n is None else tuple(map(str, n)) for n in (counts.row_names, counts.column_names)
+    )
     return Table(counts, *names)  # type: ignore[arg-type] # as good as an array to every reader
 
 

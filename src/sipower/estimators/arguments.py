@@ -101,7 +101,7 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def checkpoint_of(model: Any, V: Matrix, start: Factors) -> Checkpoint | None:
+def checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
     """The checkpoint that a model asks for; everything that decides the bits belongs to its run.
 
     Limits on rounds and seconds do not: a run may go on with larger ones.

@@ -29,6 +29,7 @@ def consensus(
     replicates: int = 20,
     folder: str | PathLike[str] | None = None,
     on_fit: Callable[[int, int], object] | None = None,
+    client: Any = None,
 ) -> Consensus:
     """Fit from several starts, match the components, and return the replicate nearest to all.
 
@@ -45,6 +46,8 @@ def consensus(
         same bits.
     on_fit
         Called with the number of finished fits and of all fits.
+    client
+        A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
 
     Returns
     -------
@@ -66,22 +69,26 @@ def consensus(
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = fingerprint(data) if folder else ""
     store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})
-    replicas = Replicates(model, on_fit, replicates)
+    replicas = Replicates(model, on_fit, replicates, client)
+    placed = replicas.placed(data)
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
         piece = store.load(name, "W", "H", "numbers", "status")
         if piece is None:
-            one = replicas.made(random_state=seed + r)
-            W = replicas.fit(one, data)
-            numbers = np.array([one.kl_divergence_, one.kkt_residual_])
-            status = np.array(one.status_)
-            piece = {"W": W, "H": one.components_, "numbers": numbers, "status": status}
+            piece = replicas.answer(_piece, replicas.made(random_state=seed + r), placed)
             store.save(name, piece)
         replicas.finished(1)
         return piece
 
     return _medoid(replicas.run(replicate, replicates))
+
+
+def _piece(model: KLNMF, V: Any) -> dict[str, Any]:
+    """What is kept of one fit."""
+    W = model.fit_transform(V)
+    numbers = np.array([model.kl_divergence_, model.kkt_residual_])
+    return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}
 
 
 def _medoid(found: list[dict[str, Any]]) -> Consensus:

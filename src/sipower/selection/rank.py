@@ -26,9 +26,9 @@ from sipower.estimators import KLNMF
 from sipower.estimators.arguments import seed_of
 from sipower.fingerprint import fingerprint
 from sipower.kernels import count_threads
+from sipower.nmf.merging import merge
 from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
 from sipower.selection.matching import match
-from sipower.selection.merging import merge
 from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates
 from sipower.selection.store import Store
@@ -42,7 +42,7 @@ UNSTABLE = 0.8
 NEGLIGIBLE = 1e-4  # nats a count
 
 
-def rank_selection(
+def rank_selection(  # noqa: PLR0913 - the public entry point
     V: Any,
     ranks: Iterable[int],
     model: KLNMF | None = None,
@@ -50,6 +50,7 @@ def rank_selection(
     replicates: int = 5,
     folder: str | PathLike[str] | None = None,
     on_fit: Callable[[int, int], object] | None = None,
+    client: Any = None,
 ) -> RankSelection:
     """Find the smallest number of components that predicts unseen counts as well as any.
 
@@ -69,6 +70,8 @@ def rank_selection(
         Where finished fits are kept. The same call goes on from there after an interruption.
     on_fit
         Called with the number of finished fits and of all fits.
+    client
+        A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
 
     Returns
     -------
@@ -92,11 +95,13 @@ def rank_selection(
     seed = seed_of(model.random_state)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": fingerprint(data) if folder else "", "ranks": wanted}
-    replicas = Replicates(model, on_fit, len(wanted) * replicates)
+    replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
     path = _Path(wanted, seed, Store(folder, task | {"model": settings}), replicas)
-    split = thin if counts else halve
+    split, placed = thin if counts else halve, replicas.placed(data)
     with _quiet():
-        found = replicas.run(lambda r: path.go(split(data, seed + r), r), replicates)
+        found = replicas.run(
+            lambda r: path.go(replicas.kept(split, placed, seed + r), r), replicates
+        )
     groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
     seen = [piece["features"] for piece in found]
     stability = np.array([_stability([piece[f"H{k}"] for piece in found], seen) for k in wanted])
@@ -151,12 +156,11 @@ class _Path:
     ) -> None:
         self.ranks, self.seed, self.store, self.replicas = ranks, seed, store, replicas
 
-    def go(self, split: Holdout, replicate: int) -> dict[str, Any]:
-        """Errors of all ranks, and the components of each."""
+    def go(self, split: Any, replicate: int) -> dict[str, Any]:
+        """Errors of all ranks, and the components of each; the split may lie on a worker."""
         name = f"replicate-{replicate:03d}"
         piece = self.store.load(name, "W", "errors", "features") or {
             "errors": np.full((len(self.ranks), GROUPS), np.nan),
-            "features": split.features,
         }
         done = sum(f"H{k}" in piece for k in self.ranks)
         self.replicas.finished(done)
@@ -167,12 +171,17 @@ class _Path:
                 W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
                 start = {"W": W, "H": H}
                 model.set_params(init="custom")
-            piece["W"] = self.replicas.fit(model, split.train, **start)
-            piece[f"H{rank}"] = model.components_
-            piece["errors"][at] = split.errors(piece["W"], model.components_)
+            found = self.replicas.answer(_judged, model, split, start)
+            piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
             self.store.save(name, piece)
             self.replicas.finished(1)
         return piece
+
+
+def _judged(model: KLNMF, split: Holdout, start: dict[str, Any]) -> tuple[Any, ...]:
+    """W, H and errors of one fit, and the features it has seen."""
+    W = model.fit_transform(split.train, **start)
+    return W, model.components_, split.errors(W, model.components_), split.features
 
 
 def _stability(profiles: list[Any], seen: list[Any]) -> float:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent fits side by side in threads; the kernels release Python's lock."""
+"""Independent fits side by side: in threads, or on the workers of a Dask client.
+
+The kernels release Python's lock. On a client every fit is one task, while its thread here waits
+for it: what is finished is counted and stored in this process, so that both ways give the same bits
+and can go on from each other's folder.
+"""
 
 from __future__ import annotations
 
@@ -30,46 +35,74 @@ class Replicates:
         Called with the number of finished fits and of all fits.
     total
         All fits.
+    client
+        Of `distributed`, or None for threads.
     """
 
     def __init__(
-        self, model: KLNMF, on_fit: Callable[[int, int], object] | None, total: int
+        self, model: KLNMF, on_fit: Callable[[int, int], object] | None, total: int, client: Any
     ) -> None:
-        self.model, self.on_fit, self.total = model, on_fit, total
+        if client is not None and model.on_round is not None:
+            raise ValueError("on_round is not called on the workers of a client: leave it out.")
+        self.model, self.on_fit, self.total, self.client = model, on_fit, total, client
         self.done, self.lock, self.over = 0, Lock(), Event()
+        self.running: set[Any] = set()
 
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
         """[work(0), work(1), ...], as many at a time as there are threads.
 
-        An interruption ends the fits that are running after their present round.
+        An interruption ends the fits that are running after their present round; workers of a
+        client finish theirs for nobody.
         """
-        jobs = min(count_threads(self.model.n_jobs), pieces)
+        threads = count_threads(self.model.n_jobs)
+        if self.client is not None:
+            threads = max(sum(self.client.nthreads().values()), 1)
+        jobs = min(threads, pieces)
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(work, piece) for piece in range(pieces)]
             try:
                 return [future.result() for future in futures]
             except BaseException:
                 self.over.set()
+                if self.client is not None:
+                    self.client.cancel(list(self.running))
                 pool.shutdown(cancel_futures=True)
                 raise
 
     def made(self, **parameters: Any) -> KLNMF:
-        """A model for one thread that stops when the task is over."""
+        """A model for one thread; in this process it stops when the task is over."""
 
         def on_round(record: Record) -> bool:
             asked = self.model.on_round is not None and self.model.on_round(record)
             return bool(asked) or self.over.is_set()
 
         copy: KLNMF = clone(self.model)
-        copy.set_params(n_jobs=1, on_round=on_round, **parameters)
+        copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None, **parameters)
         return copy
 
-    def fit(self, model: KLNMF, V: Any, **start: Any) -> Any:
-        """W of a fit that has run to its end."""
-        W = model.fit_transform(V, **start)
+    def placed(self, data: Any) -> Any:
+        """Data for many fits, sent once to a worker that needs them."""
+        # By content, equal data could be released while they are in use.
+        return data if self.client is None else self.client.scatter(data, hash=False)
+
+    def kept(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """function(*arguments) for many fits, left where it is computed."""
+        if self.client is None:
+            return function(*arguments)
+        return self.client.submit(function, *arguments, pure=False)
+
+    def answer(self, function: Callable[..., T], *arguments: Any) -> T:
+        """function(*arguments), unless the task is over meanwhile."""
+        if self.client is None:
+            found = function(*arguments)
+        else:
+            future = self.kept(function, *arguments)
+            self.running.add(future)
+            found = future.result()
+            self.running.discard(future)
         if self.over.is_set():
             raise CancelledError
-        return W
+        return found
 
     def finished(self, fits: int) -> None:
         """Count fits that have just been finished or found finished."""

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""KL-NMF of data that lie in chunks on the workers of a Dask cluster."""
+
+try:
+    from distributed import Client as _Client  # noqa: F401 - whether it is there
+except ImportError:
+    raise ImportError(
+        "sipower.dask needs the packages dask and distributed: pip install 'sipower[dask]'."
+    ) from None
+
+from sipower.dask.klnmf import KLNMF
+from sipower.dask.parts import Files
+
+__all__ = ["KLNMF", "Files"]

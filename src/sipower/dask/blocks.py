@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows that workers hold, validated once, and tasks that go where they are.
+
+Blocks are grouped by the worker that holds them when a fit begins. What is asked of all of them is
+one task a group, whose small answer comes back in the order of the groups. A block that is lost
+with its worker is made again from its part, and a task that was lost runs again elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import uuid
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+from dask.delayed import delayed
+from distributed import wait
+from distributed.scheduler import KilledWorker
+from numpy.typing import DTypeLike, NDArray
+
+from sipower.dask.parts import Part, parts_of
+from sipower.fingerprint import fingerprint
+from sipower.kernels import Array
+from sipower.matrix import Matrix
+from sipower.validation import as_matrix
+
+__all__ = ["Block", "Blocks", "as_block"]
+
+PATIENCE = 60.0  # seconds that one waits for a worker to be there
+
+
+class Facts(NamedTuple):
+    """What the driver knows of a block."""
+
+    shape: tuple[int, int]
+    total: float = 0.0
+    dtype: Any = None
+    column_names: Array | None = None
+    problem: Exception | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows on a worker; no matrix if there are none, or if they were refused."""
+
+    facts: Facts
+    matrix: Matrix | None = None
+
+    def __sizeof__(self) -> int:
+        # So that Dask knows what it costs to hold or to move a block.
+        array: Any = vars(self.matrix).get("array") if self.matrix else None  # none on disk
+        if array is None or isinstance(array, np.ndarray):
+            return 0 if array is None else array.nbytes
+        return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)
+
+
+def as_block(data: Any, dtype: DTypeLike | None) -> Block:
+    """Validate a chunk or the rows of a file, on the worker that will hold them."""
+    shape: Any = (0, 0)
+    try:
+        data = data(dtype) if callable(data) else data
+        shape = np.shape(data)
+        if len(shape) == 2 and shape[0] == 0 < shape[1]:
+            return Block(Facts(shape))
+        matrix = as_matrix(data, dtype=dtype, n_jobs=1, transposable=False)
+    except (TypeError, ValueError) as problem:
+        return Block(Facts(shape, problem=problem))
+    return Block(Facts(shape, matrix.total, matrix.dtype, matrix.column_names), matrix)
+
+
+class Blocks:
+    """The data of a fit on the workers of a client.
+
+    Parameters
+    ----------
+    client
+        Of `distributed`.
+    X
+        Whatever `parts_of` takes.
+    dtype
+        Working type; None: float64 if one part needs it.
+    """
+
+    def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
+        self.client = client
+        self.parts = parts_of(X)
+        self.futures = self._made(dtype)
+        facts = answers(client, client.map(_facts, self.futures, pure=False))
+        self.parts = _located(self.parts, facts)
+        _check(self.parts, facts)
+        self.shape: tuple[int, int] = sum(f.shape[0] for f in facts), facts[0].shape[1]
+        self.total = float(sum(f.total for f in facts))
+        self.dtype: np.dtype[Any] = np.result_type(*(f.dtype for f in facts if f.dtype))
+        if not self.total <= float(np.finfo(self.dtype).max):
+            raise ValueError(f"The sum of the data is too large for {self.dtype}: rescale them.")
+        self._agree_on_type(facts)
+        self.groups = self._grouped(facts)
+
+    def _made(self, dtype: DTypeLike | None) -> list[Any]:
+        make, run = delayed(as_block, pure=False), uuid.uuid4().hex
+        tasks = [
+            make(part.data, dtype, dask_key_name=f"sipower-block-{number}-{run}")
+            for number, part in enumerate(self.parts)
+        ]
+        return list(self.client.compute(tasks))
+
+    def _agree_on_type(self, facts: list[Facts]) -> None:
+        """Float64 for all blocks if some need it."""
+        for number, fact in enumerate(facts):
+            if fact.dtype not in (None, self.dtype):
+                block = self.futures[number]
+                self.futures[number] = self.client.submit(_in_type, block, self.dtype, pure=False)
+
+    def _grouped(self, facts: list[Facts]) -> dict[str, list[Any]]:
+        """Blocks that have rows, by a worker that holds them, in the order of the blocks."""
+        wait_for(self.client, self.futures)
+        holders, anyone = self.client.who_has(self.futures), min(self.client.nthreads())
+        groups: dict[str, list[Any]] = {}
+        for future, fact in zip(self.futures, facts, strict=True):
+            if fact.shape[0]:
+                holder = min(holders[future.key], default=anyone)  # none: just lost
+                groups.setdefault(holder, []).append(future)
+        return groups
+
+    def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """function(*arguments, *blocks) of every group, computed where its blocks are.
+
+        The arguments travel inside the tasks: nothing has to be broadcast, kept or released.
+        """
+        run = uuid.uuid4().hex
+        # A large factor is no large graph, about which Dask would warn.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures = [
+                self.client.submit(
+                    function,
+                    *arguments,
+                    *blocks,
+                    key=f"sipower-{name}-{number}-{run}",
+                    workers=[holder],
+                    allow_other_workers=True,
+                    pure=False,
+                )
+                for number, (holder, blocks) in enumerate(self.groups.items())
+            ]
+        return answers(self.client, futures)
+
+    @cached_property
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the columns."""
+        return np.asarray(sum(self.ask("mass", _column_mass)))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the blocks: the same rows in other chunks are other data."""
+        digests = answers(self.client, self.client.map(_fingerprint, self.futures, pure=False))
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+# ---- on the workers --------------------------------------------------------------------------
+
+
+def _facts(block: Block) -> Facts:
+    return block.facts
+
+
+def _in_type(block: Block, dtype: Any) -> Block:
+    matrix = None if block.matrix is None else block.matrix.working_in(dtype, 1)
+    return Block(block.facts._replace(dtype=dtype), matrix)
+
+
+def _column_mass(*blocks: Block) -> Array:
+    return np.asarray(sum(block.matrix.column_mass for block in blocks if block.matrix))
+
+
+def _fingerprint(block: Block) -> str:
+    return "" if block.matrix is None else fingerprint(block.matrix)
+
+
+# ---- on the driver ---------------------------------------------------------------------------
+
+
+def answers(client: Any, futures: list[Any]) -> list[Any]:
+    """The results of tasks, which are taken back if they are not waited for to the end."""
+    try:
+        wait_for(client, futures)
+        return list(client.gather(futures))
+    except KilledWorker as problem:
+        raise RuntimeError(
+            f"Workers died again and again on the task {problem.task}: they may need more memory, "
+            "or smaller chunks; their logs tell more."
+        ) from None
+    except CancelledError:
+        raise RuntimeError(
+            "Dask has cancelled the tasks of the fit: the scheduler was closed or restarted, or "
+            "data that cannot be made again were lost with a worker."
+        ) from None
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def wait_for(client: Any, futures: list[Any]) -> None:
+    """Until all tasks are done, as long as somebody does them."""
+    while True:
+        try:
+            wait(futures, timeout=PATIENCE)
+        except TimeoutError:
+            check_workers(client)
+        else:
+            return
+
+
+def check_workers(client: Any) -> None:
+    """Refuse a cluster on which nothing can run; a worker that has died may come back."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise RuntimeError("The cluster has no workers: start some and fit again.") from None
+
+
+def _located(parts: list[Part], facts: list[Facts]) -> list[Part]:
+    """The parts with their shapes and places, which may not have been known before."""
+    found, before = [], 0
+    for part, fact in zip(parts, facts, strict=True):
+        first = before if math.isnan(part.place.first) else part.place.first
+        found.append(part._replace(shape=fact.shape, place=part.place._replace(first=first)))
+        before += fact.shape[0]
+    return found
+
+
+def _check(parts: list[Part], facts: list[Facts]) -> None:
+    """Refuse bad entries, and parts that do not fit together."""
+    for part, fact in zip(parts, facts, strict=True):
+        if fact.problem is not None:
+            raise ValueError(part.place.sentence(fact.problem))
+        if fact.shape[1] != facts[0].shape[1]:
+            raise ValueError(
+                f"{part.place.name} has {fact.shape[1]} features, {parts[0].place.name} has "
+                f"{facts[0].shape[1]}: all parts need the same ones."
+            )
+        names, wanted = fact.column_names, facts[0].column_names
+        if names is not None and wanted is not None and (names != wanted).any():
+            at = int(np.argmax(names != wanted))
+            raise ValueError(
+                f"{part.place.name} has other features than {parts[0].place.name}: feature {at} is "
+                f"{names[at]!s}, not {wanted[at]!s}."
+            )
+    if not any(fact.shape[0] for fact in facts):
+        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")

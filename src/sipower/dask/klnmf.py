@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`KLNMF` of data that lie in row chunks on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import dask.array as da
+import numpy as np
+from dask.delayed import delayed
+from dask.highlevelgraph import HighLevelGraph
+from distributed import default_client
+from distributed.worker import warn
+from numpy.typing import DTypeLike
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from sipower import estimators
+from sipower.dask.blocks import Block, Blocks, as_block, check_workers
+from sipower.dask.parts import Part, Place, parts_of
+from sipower.dask.rounds import Distributed
+from sipower.estimators.arguments import CONSTRAINTS, checkpoint_of, seed_of
+from sipower.estimators.callbacks import Listener
+from sipower.estimators.fitted import Fitted, row_tolerance, warn_unless_converged
+from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit_profile
+from sipower.kernels import Array
+from sipower.nmf import Factors
+from sipower.nmf.init import random_factor
+from sipower.solve import Interrupted, Record, Stop
+
+__all__ = ["KLNMF"]
+
+SHARED = (
+    "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
+    "checkpoint", "checkpoint_every",
+)  # fmt: skip
+
+
+class KLNMF(
+    Fitted,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Non-negative matrix factorisation for the Kullback-Leibler divergence on a Dask cluster.
+
+    The fit is that of ``sipower.KLNMF(solver="profile")``: in every round W is the certified
+    solution for H, row by row. W stays with its rows; only sums of the size of H travel, one task a
+    worker and round.
+
+    Parameters
+    ----------
+    n_components : int
+        Rank K.
+    client : distributed.Client or None
+        The cluster; None is the client that was started last.
+    tol, max_iter, max_time, random_state, dtype, verbose, on_round
+        As of `sipower.KLNMF`. The same seed gives the same numbers up to the rounding of the sums,
+        whose order follows the places of the chunks.
+    transform_tol : float
+        Certified gap of every row in `transform`; the rows of the fit have 1e-6.
+    checkpoint, checkpoint_every
+        As of `sipower.KLNMF`; the file is written where the client runs.
+
+    Attributes
+    ----------
+    components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
+        As of `sipower.KLNMF`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sipower.dask import KLNMF
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(400, 100, 3, length=200, seed=0).toarray()
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     model = KLNMF(3, random_state=0, tol=1e-2)
+    ...     W = model.fit_transform(da.from_array(V, chunks=(100, -1)))
+    ...     W.chunks, W.compute().shape, model.status_
+    (((100, 100, 100, 100), (3,)), (400, 3), 'converged')
+    """
+
+    solver, init = "profile", "random"  # for the checkpoint
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": CONSTRAINTS["n_components"][:1],
+        "client": "no_validation",
+        **{name: CONSTRAINTS[name] for name in SHARED},
+    }
+
+    def __init__(  # noqa: PLR0913 - those of sipower.KLNMF that make sense here
+        self,
+        n_components: int,
+        *,
+        client: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        max_time: float | None = None,
+        random_state: Any = None,
+        dtype: DTypeLike | None = None,
+        transform_tol: float = 1e-6,
+        verbose: int = 0,
+        on_round: Callable[[Record], object] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> None:
+        self.n_components = n_components
+        self.client = client
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.dtype = dtype
+        self.transform_tol = transform_tol
+        self.verbose = verbose
+        self.on_round = on_round
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}  # a connection cannot be stored
+
+    def __sklearn_clone__(self) -> KLNMF:
+        return type(self)(**self.get_params(deep=False))  # with the same client
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the components of X.
+
+        X is a Dask array of row chunks, dense or CSR, an AnnData object whose X is one, or a list
+        of files (`Files` with options), each opened by a worker.
+        """
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> da.Array:
+        """Learn the components of X and return its W, lazily: a chunk of rows for each of X.
+
+        As long as W is there, the workers keep the rows of X.
+        """
+        blocks = self._learn(X)
+        return self._rows(list(zip(blocks.parts, blocks.futures, strict=True)))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _learn(self, X: Any) -> Blocks:
+        started = time.monotonic()
+        blocks = Blocks(self._connected(), X, self.dtype)
+        seed, rank = seed_of(self.random_state), int(self.n_components)
+        self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+        self.n_features_in_ = blocks.shape[1]
+        H = random_factor(blocks, rank, seed, side=1).astype(blocks.dtype)
+        start = Factors(np.zeros((0, rank), blocks.dtype), H)
+        listener = Listener(self, X)
+        settings = Settings(
+            self.solver,
+            Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
+            seed,
+            self.transform_tol_,
+            started,
+            listener,
+            checkpoint_of(self, blocks, start),
+            trace="every",  # the sums of a round tell value and gap
+        )
+        try:
+            result = fit_profile(Distributed(blocks, rank), start, settings)
+        except Interrupted as interrupt:
+            self._keep(as_fit(interrupt.result), interrupt.result.state.d)
+            raise
+        found = as_fit(result)
+        self._keep(found, result.state.d)
+        warn_unless_converged(found, self.tol)
+        return blocks
+
+    def _connected(self) -> Any:
+        if self.client is None:
+            try:
+                client: Any = default_client()
+            except ValueError:
+                raise ValueError(
+                    "There is no Dask client: start one, for example with distributed.Client()."
+                ) from None
+        else:
+            client = self.client
+        if client.asynchronous:
+            raise TypeError("The client is asynchronous: a fit needs one that is not.")
+        check_workers(client)
+        return client
+
+    # ---- using -------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> da.Array:
+        """W of the convex row problems for the fitted components, lazily, chunk by chunk.
+
+        X is what `fit` takes. The bits are those of `sipower.KLNMF.transform`.
+        """
+        check_is_fitted(self)
+        parts = parts_of(X)
+        _check_features(parts[0].shape[1], self.n_features_in_)
+        make = delayed(as_block, pure=False)
+        return self._rows([(part, make(part.data, self.components_.dtype)) for part in parts])
+
+    def _rows(self, blocks: list[tuple[Part, Any]]) -> da.Array:
+        """W as a lazy array, of delayed blocks or of such that workers hold."""
+        solve = delayed(_solved, pure=False)
+        basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
+        chunks = [solve(block, part.place, basis, self.transform_tol_) for part, block in blocks]
+        # Not by da.concatenate, which drops chunks without rows.
+        name = f"sipower-rows-{uuid.uuid4().hex}"
+        layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
+        graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
+        sizes = tuple(part.shape[0] for part, _ in blocks)
+        return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
+
+    def to_local(self) -> estimators.KLNMF:
+        """The fitted model as one of `sipower.KLNMF`, for data in memory."""
+        check_is_fitted(self)
+        parameters = self.get_params(deep=False)
+        del parameters["client"]
+        local = estimators.KLNMF(solver=self.solver, **parameters)
+        for name in vars(self).keys() - self.get_params().keys():
+            setattr(local, name, getattr(self, name))
+        return local
+
+
+def _solved(block: Block, place: Place, H: Array, tol: float) -> Array:
+    """W of one block, on its worker; Dask runs several blocks side by side."""
+    if block.facts.problem is not None:
+        raise ValueError(place.sentence(block.facts.problem))
+    _check_features(block.facts.shape[1], len(H))
+    if block.matrix is None:
+        return np.zeros((0, H.shape[1]), H.dtype)
+    unknown = ~H.any(axis=1)
+    if unknown.any() and (lost := int((block.matrix.column_mass[unknown] > 0).sum())):
+        # The warning of `exact_rows` stays in the worker's log, this one reaches the client.
+        warn(f"{place.name} has counts of {lost} feature(s) that no component has: left out.")
+    return exact_rows(block.matrix, H, tol)
+
+
+def _check_features(found: float, wanted: int) -> None:
+    if not math.isnan(found) and found != wanted:
+        raise ValueError(
+            f"X has {found} features, but KLNMF is expecting {wanted} features as input."
+        )

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a user has, cut into parts of whole rows: chunks of a lazy array, or files."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sipower.io import read
+from sipower.matrix import Matrix
+from sipower.stored import DEFAULT_LIMIT, open_store
+from sipower.validation import EntryError, as_matrix
+
+__all__ = ["Files", "Part", "Place", "parts_of"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of the same features, each opened by the worker that will hold its rows.
+
+    Parameters
+    ----------
+    paths
+        Whatever `sipower.io.read` reads, and stores of `sipower convert`; every worker must see
+        them under these paths.
+    transpose, layout, layer
+        As of `sipower.io.read`.
+    memory_limit
+        Of each store that a worker opens.
+
+    Examples
+    --------
+    >>> from sipower.dask import Files
+    >>> X = Files(["monday.h5", "tuesday.h5"], transpose=True)  # for KLNMF(...).fit(X)
+    """
+
+    paths: Sequence[str | PathLike[str]]
+    transpose: bool = False
+    layout: str | None = None
+    layer: str | None = None
+    memory_limit: int | str = DEFAULT_LIMIT
+
+    def parts(self) -> list[Part]:
+        """A part for every file: what a worker has to call with the working type."""
+        if not self.paths:
+            raise ValueError("There are no files: the list is empty.")
+        options, paths = replace(self, paths=()), [Path(path).absolute() for path in self.paths]
+        return [Part(partial(_rows, path, options), Place(str(path))) for path in paths]
+
+
+def _rows(path: Path, options: Files, dtype: DTypeLike | None) -> Matrix:
+    transpose = options.transpose
+    if (path / "store.json").is_file():
+        store = open_store(path, dtype=dtype, n_jobs=1, memory_limit=options.memory_limit)
+        return store.T if transpose else store
+    table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)
+    matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, transposable=False)
+    matrix.column_names = None if table.features is None else np.array(table.features)
+    return matrix
+
+
+class Place(NamedTuple):
+    """Where rows come from, for sentences: a name, and the rows of all data before them."""
+
+    name: str
+    first: float = 0  # NaN: not known; of a file 0, its rows are counted in itself
+
+    def sentence(self, problem: Exception) -> str:
+        """What is wrong with the rows, and where."""
+        if isinstance(problem, EntryError) and not math.isnan(self.first):
+            problem = problem.moved(int(self.first))
+        text = str(problem)
+        return text if self.name in text else f"{self.name}: {text}"
+
+
+class Part(NamedTuple):
+    """Rows that stay together: a delayed chunk, or what reads a file."""
+
+    data: Any
+    place: Place
+    shape: tuple[float, float] = (math.nan, math.nan)  # as far as it is known
+
+
+def parts_of(X: Any) -> list[Part]:
+    """The parts of a Dask array, of an AnnData object that has one, or of files."""
+    if isinstance(X, list | tuple) and X and all(isinstance(x, str | PathLike) for x in X):
+        X = Files(X)
+    if isinstance(X, Files):
+        return X.parts()
+    if type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm"):
+        X = X.X
+    if not isinstance(X, da.Array):
+        raise TypeError(
+            f"X is a {type(X).__name__}, expected a Dask array of row chunks, an AnnData object "
+            "whose X is one, or a list of files: data in memory are for sipower.KLNMF."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected 2: samples by features.")
+    if X.numblocks[1] != 1:
+        raise ValueError(
+            f"The columns of X lie in {X.numblocks[1]} chunks: bring them together with "
+            "X.rechunk({1: -1})."
+        )
+    rows, (columns,) = X.chunks
+    before = itertools.accumulate(rows, initial=0)
+    chunks = zip(X.to_delayed().ravel(), rows, before, strict=False)
+    return [
+        Part(chunk, Place(f"Chunk {number}", first), (size, columns))
+        for number, (chunk, size, first) in enumerate(chunks)
+    ]

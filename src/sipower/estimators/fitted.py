@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fitted model of KL-NMF knows and does, wherever the rows of its data lie."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower.estimators.fitting import Fit
+from sipower.kernels import Array
+from sipower.solve import Status
+
+__all__ = ["Fitted", "row_tolerance", "warn_unless_converged"]
+
+LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
+
+
+class Fitted:
+    """The fitted attributes, and what needs nothing but them."""
+
+    def _keep(self, found: Fit, weights: Array | None = None) -> None:
+        """Keep a fit and the column sums of W, which it may not have itself."""
+        self._keep_components(found.H.T)
+        self._keep_statistics(found.W.sum(axis=0) if weights is None else weights)
+        self.n_iter_ = found.rounds
+        self.kl_divergence_ = found.divergence
+        self.reconstruction_err_ = float(np.sqrt(2 * max(found.divergence, 0.0)))
+        self.kkt_residual_ = found.gap
+        self.status_ = str(found.status)
+        self.trace_ = found.trace
+
+    def _keep_statistics(self, weights: Array) -> None:
+        """What `partial_fit` goes on from: as if the components came from rows of these sums."""
+        self.n_steps_ = 0
+        self._denominator = np.asarray(weights, np.float64)[:, None]
+        self._numerator = self.components_ * self._denominator
+
+    def _keep_components(self, components: Array) -> None:
+        self.components_ = np.ascontiguousarray(components)
+        self.n_components_, self._n_features_out = (len(components),) * 2
+
+
+def row_tolerance(transform_tol: float, tol: float) -> float:
+    """Certified gap of the rows; a larger one would open the gap that the loop has closed."""
+    return min(transform_tol, max(tol / 4, LEAST_ROW_TOL)) if tol > 0 else transform_tol
+
+
+def warn_unless_converged(found: Fit, tol: float) -> None:
+    """Say, where `fit_transform` was called, that a fit has used up its rounds."""
+    if found.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
+        warnings.warn(
+            f"Not converged after {found.rounds} rounds: the certified gap is {found.gap:.2e}, "
+            f"tol is {tol:.2e}. Increase max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fit on workers is the local fit, wherever the rows lie and whatever happens to a worker."""
+
+import os
+import pickle
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import sipower
+from sipower import Stop, as_matrix, solve
+from sipower.datasets import poisson_topics
+from sipower.nmf import Factorization, Factors, Profiled
+from sipower.nmf.init import initial_factors
+from sipower.store import write_store
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("distributed.client")
+
+from sipower.dask import KLNMF, Files  # noqa: E402 - optional
+from sipower.dask.blocks import Blocks  # noqa: E402
+
+RANK = 4
+V = poisson_topics(240, 60, RANK, length=80, seed=0).toarray().astype(float)
+V[100:110] = 0  # rows without a count
+EVEN, UNEVEN = (120, 120), (7, 100, 0, 103, 30)
+
+
+def lazy(data=V, rows=UNEVEN, sparse=True):
+    array = da.from_array(data, chunks=(rows, -1))
+    return array.map_blocks(sp.csr_array) if sparse else array
+
+
+def model(**parameters):
+    return KLNMF(RANK, **{"random_state": 0, "tol": 0, "max_iter": 12, **parameters})
+
+
+def local(data=V, *, tol=0.0, rounds=12, sparse=True):
+    matrix = as_matrix(sp.csr_array(data) if sparse else data)
+    problem, start = Factorization(matrix, RANK), Factors(*initial_factors(matrix, RANK, 0))
+    return solve(problem, Profiled(), start, stop=Stop(tol, rounds), trace="every")
+
+
+def curve(trace):
+    """Objectives of the rounds; before the first one a local W is random."""
+    return np.array([record.objective for record in trace if record.round > 0])
+
+
+@pytest.fixture(scope="module")
+def plain(client):
+    """An undisturbed fit."""
+    return model().fit(lazy())
+
+
+# ---- the same as a local fit -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
+@pytest.mark.parametrize("tol", [0.0, 2e-2])
+def test_every_round_has_the_local_objective_and_gap(client, sparse, tol):
+    found = model(tol=tol, max_iter=60 if tol else 12).fit(lazy(sparse=sparse))
+    wanted = local(tol=tol, rounds=60 if tol else 12, sparse=sparse)
+    assert found.status_ == str(wanted.status) == ("converged" if tol else "max_rounds")
+    assert found.n_iter_ == wanted.state.round
+    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
+    gaps = [[record.gap for record in trace[1:]] for trace in (found.trace_, wanted.trace)]
+    np.testing.assert_allclose(*gaps, rtol=1e-6)
+    np.testing.assert_allclose(found.components_.T, wanted.x.H, rtol=1e-7, atol=1e-12)
+    assert found.kl_divergence_ == pytest.approx(wanted.value, rel=1e-9)
+    assert found.reconstruction_err_ == pytest.approx(np.sqrt(2 * wanted.value), rel=1e-9)
+
+
+@pytest.mark.parametrize("rows", [(240,), EVEN, (50, 50, 50, 50, 40)])
+def test_chunks_change_nothing_but_rounding(client, plain, rows):
+    found = model().fit(lazy(rows=rows))
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    np.testing.assert_allclose(found.components_, plain.components_, rtol=1e-7, atol=1e-12)
+
+
+def test_float32(client):
+    found = model(max_iter=4).fit(lazy(V.astype(np.float32)))
+    assert found.components_.dtype == np.float32
+    wanted = local(V.astype(np.float32), rounds=4)
+    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-4)
+    mixed = da.concatenate([lazy(V[:80].astype(np.float32), (80,)), lazy(V[80:], (160,))])
+    found, wanted = model(max_iter=4).fit(mixed), local(rounds=4)
+    assert found.components_.dtype == np.float64
+    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
+
+
+def test_unknown_sizes_and_read_only_chunks(client, plain):
+    def guarded(chunk):
+        chunk.flags.writeable = False
+        return chunk
+
+    array = lazy(sparse=False).map_blocks(guarded, dtype=float)
+    unknown = array[array.sum(axis=1) >= 0]  # chunks of unknown sizes, one of them empty
+    assert np.isnan(unknown.shape[0])
+    found = model()
+    W = found.fit_transform(unknown)
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    assert W.chunks == (UNEVEN, (RANK,))  # known by now
+    again = found.transform(unknown)
+    assert np.isnan(again.shape[0])
+    np.testing.assert_array_equal(again.compute(), W.compute())
+
+
+def test_files_and_stores_are_opened_by_the_workers(client, plain, tmp_path):
+    sp.save_npz(tmp_path / "a.npz", sp.csr_array(V[:100]))
+    np.save(tmp_path / "b.npy", V[100:150])
+    write_store(sp.csr_array(V[150:]), tmp_path / "c")
+    paths = [tmp_path / "a.npz", str(tmp_path / "b.npy"), tmp_path / "c"]
+    found = model()
+    W = found.fit_transform(paths)
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    assert W.chunks[0] == (100, 50, 90)
+    np.testing.assert_array_equal(found.transform(paths).compute(), W.compute())
+    np.save(tmp_path / "turned.npy", V.T)
+    turned = model().fit(Files([tmp_path / "turned.npy"], transpose=True))
+    np.testing.assert_allclose(curve(turned.trace_), curve(plain.trace_), rtol=1e-9)
+
+
+def test_lazy_anndata(client, plain):
+    anndata = pytest.importorskip("anndata")
+    found = model().fit(anndata.AnnData(lazy()))
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+
+
+def test_data_without_counts(client):
+    found = model(tol=1e-3).fit(lazy(np.zeros_like(V)))
+    assert found.kl_divergence_ == 0
+    assert not found.components_.any()
+
+
+# ---- W -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
+def test_transform_has_the_bits_of_the_local_one(client, sparse):
+    found, X = model(), lazy(sparse=sparse)
+    W = found.fit_transform(X)
+    assert isinstance(W, da.Array)
+    wanted = found.to_local().transform(sp.csr_array(V) if sparse else V)
+    np.testing.assert_array_equal(W.compute(), wanted)
+    np.testing.assert_array_equal(found.transform(X).compute(scheduler="sync"), wanted)
+
+
+def test_to_local_pickle_and_clone(client, plain):
+    one = plain.to_local()
+    assert type(one) is sipower.KLNMF
+    assert one.solver == "profile"
+    np.testing.assert_array_equal(one.components_, plain.components_)
+    one.partial_fit(V[:50])  # goes on from the sums of W
+    held = model(client=client)
+    assert clone(held).client is client
+    assert pickle.loads(pickle.dumps(held.fit(lazy()))).client is None
+    names = plain.get_feature_names_out()
+    assert names.tolist() == [f"klnmf{k}" for k in range(RANK)]
+
+
+def test_counts_of_unknown_features_are_told(client, plain):
+    assert not plain.components_[:, V.sum(axis=0) == 0].any()
+    known = np.ones((5, 60))
+    known[:, V.sum(axis=0) == 0] = 0
+    assert plain.transform(da.from_array(known)).compute().shape == (5, RANK)
+    told, lost = [], da.from_array(np.ones((5, 60)))
+    client.subscribe_topic("warn", lambda event: told.append(str(event)))
+    with warnings.catch_warnings(record=True):
+        plain.transform(lost).compute()
+        deadline = time.monotonic() + 10  # it comes by another connection than W
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert "Chunk 0 has counts of" in told[0]
+
+
+# ---- disturbances ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "files"])
+def test_a_killed_worker_changes_nothing(client, plain, tmp_path, kind):
+    X = lazy()
+    if kind == "files":
+        halves = {"a.npz": V[:120], "b.npz": V[120:]}
+        for name, part in halves.items():
+            sp.save_npz(tmp_path / name, sp.csr_array(part))
+        X = [tmp_path / name for name in halves]
+    pids = client.run(os.getpid)
+
+    def kill(record):
+        if record.round in (5, 8):  # every worker that the fit began with
+            os.kill(pids.popitem()[1], signal.SIGKILL)
+
+    found = model(on_round=kill).fit(X)
+    assert not pids
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-8)
+
+
+def test_an_interrupted_fit_keeps_its_last_round(client, plain, monkeypatch):
+    cancelled = []
+    monkeypatch.setattr(client, "cancel", cancelled.extend)
+
+    def interrupt(record):
+        if record.round == 3:
+            from sipower.dask import blocks  # noqa: PLC0415 - patched in mid-fit
+
+            def stop(*_, **__):
+                raise KeyboardInterrupt
+
+            monkeypatch.setattr(blocks, "wait", stop)
+
+    found = model(on_round=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(lazy())
+    assert cancelled
+    assert (found.status_, found.n_iter_) == ("interrupted", 3)
+    assert found.kl_divergence_ == pytest.approx(plain.trace_[3].objective, rel=1e-9)
+
+
+def test_a_callback_stops_a_fit(client, capsys):
+    found = model(on_round=lambda record: record.round == 2, verbose=1).fit(lazy())
+    assert (found.status_, found.n_iter_) == ("stopped", 2)
+    assert capsys.readouterr().out.count("gap") == 2
+
+
+def test_a_fit_goes_on_from_its_checkpoint(client, plain, tmp_path):
+    file = tmp_path / "fit.npz"
+    model(max_iter=5, checkpoint=file, checkpoint_every=0).fit(lazy())
+    found = model(checkpoint=file).fit(lazy())
+    assert found.n_iter_ == 12
+    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    with pytest.raises(ValueError, match="checkpoint of another data"):
+        model(checkpoint=file).fit(lazy(V + 1))
+
+
+# ---- what travels ------------------------------------------------------------------------------
+
+
+def test_no_round_is_computed_twice(client, monkeypatch):
+    asked = []
+    ask = Blocks.ask
+
+    def counted(self, name, *arguments):
+        asked.append((name, len(self.groups)))
+        return ask(self, name, *arguments)
+
+    monkeypatch.setattr(Blocks, "ask", counted)
+    found = model(max_iter=40).fit(lazy())
+    rounds = [groups for name, groups in asked if name == "round"]
+    assert len(rounds) == found.n_iter_ == 40
+    assert set(rounds) <= {1, 2}  # one task a worker
+    objectives = curve(found.trace_)
+    assert (np.diff(objectives) == 0).any()  # a step was undone, and its point not asked for again
+
+
+def count_bytes(client):
+    """Count what every process writes to its connections; returns how to read the sum."""
+
+    def install():
+        from distributed.comm import tcp  # noqa: PLC0415 - in other processes
+
+        if not hasattr(tcp, "written"):
+            tcp.written, write = 0, tcp.TCP.write
+
+            async def counted(self, *arguments, **options):
+                size = await write(self, *arguments, **options)
+                tcp.written += size
+                return size
+
+            tcp.TCP.write = counted
+        return tcp.written
+
+    return lambda: install() + sum(client.run(install).values())
+
+
+def test_bytes_of_a_round_are_those_of_the_formula(client):
+    """8 m K a group and direction, once from or to the client and once from or to the worker."""
+    m, rank, rounds = 2000, 20, 10
+    data = sp.random_array((400, m), density=0.02, rng=np.random.default_rng(0))
+    X = lazy(np.ceil(data.toarray()), (200, 200))
+    written, totals = count_bytes(client), []
+    for count in (2, 2 + rounds):
+        before = written()
+        KLNMF(rank, random_state=0, tol=0, max_iter=count).fit(X)
+        totals.append(written() - before)
+    groups = 2
+    formula = 8 * m * rank * (groups + groups)
+    a_round = (totals[1] - totals[0]) / rounds
+    assert formula < a_round < 2 * formula + 50_000

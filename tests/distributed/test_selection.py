@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replicates on a client: the same bits as in threads, and folders that either can go on from."""
+
+import numpy as np
+import pytest
+
+from sipower import KLNMF, consensus, rank_selection
+from sipower.datasets import poisson_topics
+
+V = poisson_topics(120, 60, 3, length=100, seed=0)
+
+
+def test_consensus_has_the_local_bits(client, tmp_path):
+    model, counted = KLNMF(3, random_state=0), []
+    wanted = consensus(V, model, replicates=3)
+    found = consensus(
+        V, model, replicates=3, client=client, folder=tmp_path, on_fit=lambda *n: counted.append(n)
+    )
+    np.testing.assert_array_equal(found.W, wanted.W)
+    np.testing.assert_array_equal(found.divergences, wanted.divergences)
+    assert counted == [(1, 3), (2, 3), (3, 3)]
+    again = consensus(V, model, replicates=3, folder=tmp_path)  # reads what the client has found
+    np.testing.assert_array_equal(again.W, wanted.W)
+
+
+@pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
+def test_rank_selection_has_the_local_bits_and_goes_on(client, tmp_path, scale):
+    task = V * scale, range(2, 5), KLNMF(tol=1e-2, random_state=0)
+    wanted = rank_selection(*task, replicates=2)
+
+    def interrupt(done, _):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rank_selection(*task, replicates=2, folder=tmp_path, client=client, on_fit=interrupt)
+    found = rank_selection(*task, replicates=2, folder=tmp_path, client=client)
+    np.testing.assert_array_equal(found.deviance, wanted.deviance)
+    np.testing.assert_array_equal(found.stability, wanted.stability)
+    assert found.best == wanted.best
+
+
+def test_callbacks_of_rounds_stay_at_home(client):
+    with pytest.raises(ValueError, match="on_round is not called on the workers"):
+        consensus(V, KLNMF(3, on_round=print), client=client)
