@@ -158,8 +158,10 @@ class StoredMatrix(Matrix):
         return sp.csr_array((values, indices, indptr), shape=(end - begin, self.shape[1]))
 
     def take(self, items: Array) -> Any:
-        """Chosen rows as CSR."""
-        return sp.csr_array(sp.vstack([self.rows(int(i), int(i) + 1) for i in items]))
+        """Chosen rows as CSR; those that follow one another are read together."""
+        runs = np.split(items, np.flatnonzero(np.diff(items) != 1) + 1)
+        parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs]
+        return sp.csr_array(sp.vstack(parts, format="csr"))
 
 
 class Held(NamedTuple):

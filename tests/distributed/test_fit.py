@@ -17,6 +17,7 @@ from sipower import Stop, as_matrix, solve
 from sipower.datasets import poisson_topics
 from sipower.nmf import Factorization, Factors, Profiled
 from sipower.nmf.init import initial_factors
+from sipower.nmf.online import sampled_start
 from sipower.store import write_store
 
 da = pytest.importorskip("dask.array")
@@ -37,7 +38,8 @@ def lazy(data=V, rows=UNEVEN, sparse=True):
 
 
 def model(**parameters):
-    return KLNMF(RANK, **{"random_state": 0, "tol": 0, "max_iter": 12, **parameters})
+    settings = {"init": "random", "random_state": 0, "tol": 0, "max_iter": 12}
+    return KLNMF(RANK, **settings | parameters)
 
 
 def local(data=V, *, tol=0.0, rounds=12, sparse=True):
@@ -291,3 +293,23 @@ def test_bytes_of_a_round_are_those_of_the_formula(client):
     formula = 8 * m * rank * (groups + groups)
     a_round = (totals[1] - totals[0]) / rounds
     assert formula < a_round < 2 * formula + 50_000
+
+
+# ---- a start from a sample ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [EVEN, UNEVEN])
+@pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
+def test_rows_of_any_blocks_come_to_the_driver_in_the_order_asked_for(client, rows, sparse):
+    drawn = np.random.default_rng(0).permutation(len(V))[:123]
+    found = Blocks(client, lazy(rows=rows, sparse=sparse), None).take(drawn)
+    np.testing.assert_array_equal(found.toarray() if sparse else found, V[drawn])
+
+
+def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
+    found = model(init="sample", random_state=3, max_iter=5).fit(lazy())
+    matrix = as_matrix(sp.csr_array(V))
+    start = Factors(np.zeros((len(V), RANK)), sampled_start(matrix, RANK, 3))
+    wanted = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
+    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
+    assert curve(found.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]

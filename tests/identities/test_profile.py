@@ -139,7 +139,7 @@ def test_a_start_that_is_given_is_kept():
 
 
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(online, "BATCH", 256)
+    monkeypatch.setattr(online, "BATCH", 128)
     matrices = [as_matrix(sp.csr_array(V), n_jobs=threads) for threads in (1, 2)]
     first, second = (online.averaged_pass(matrix, basis(), 4) for matrix in matrices)
     assert first.tobytes() == second.tobytes()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The matrix on disk: the same bits as in memory, whatever the windows."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -182,6 +183,7 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
         print(model.trace_[0].objective > model.kl_divergence_)
     """)
     found = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False,
+        env=os.environ | {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},  # no reserves
+    )  # fmt: skip
     assert found.stdout.strip() == "True", found.stderr

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import dask
 import numpy as np
+import scipy.sparse as sp
 from dask.delayed import delayed
 from distributed import wait
 from distributed.scheduler import KilledWorker
@@ -26,7 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sipower.dask.parts import Part, parts_of
 from sipower.fingerprint import fingerprint
-from sipower.kernels import Array
+from sipower.kernels import Array, count_threads
 from sipower.matrix import Matrix
 from sipower.validation import as_matrix
 
@@ -150,6 +151,26 @@ class Blocks:
             ]
         return answers(self.client, futures)
 
+    def take(self, items: Array) -> Any:
+        """Chosen rows, brought to the driver: an array, or CSR."""
+        ends = np.cumsum([part.shape[0] for part in self.parts])
+        held = np.searchsorted(ends, items, side="right")
+        order = np.argsort(held, kind="stable")
+        tasks = [
+            self.client.submit(_taken, self.futures[block], mine - ends[block], pure=False)
+            for block in np.unique(held)
+            if len(mine := items[held == block])
+        ]
+        parts = answers(self.client, tasks)
+        dense = isinstance(parts[0], np.ndarray)
+        joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
+        return joined[np.argsort(order)]
+
+    @property
+    def threads(self) -> int:
+        """Threads of the driver."""
+        return count_threads(None)
+
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
         """Sums of the columns."""
@@ -172,6 +193,11 @@ def _facts(block: Block) -> Facts:
 def _in_type(block: Block, dtype: Any) -> Block:
     matrix = None if block.matrix is None else block.matrix.working_in(dtype, 1)
     return Block(block.facts._replace(dtype=dtype), matrix)
+
+
+def _taken(block: Block, from_end: Array) -> Any:
+    matrix: Any = block.matrix
+    return matrix.take(from_end + matrix.shape[0])
 
 
 def _column_mass(*blocks: Block) -> Array:

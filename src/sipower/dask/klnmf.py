@@ -7,6 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
@@ -36,6 +38,7 @@ from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit_profile
 from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
+from sipower.nmf.online import sampled_start
 from sipower.solve import Interrupted, Record, Stop
 
 __all__ = ["KLNMF"]
@@ -64,6 +67,9 @@ class KLNMF(
         Rank K.
     client : distributed.Client or None
         The cluster; None is the client that was started last.
+    init : {"sample", "random"}
+        Start of H: a factorisation of 8,192 rows, which are brought to the client, with surplus
+        components merged down; or uniform numbers, those of `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
         As of `sipower.KLNMF`. The same seed gives the same numbers up to the rounding of the sums,
         whose order follows the places of the chunks.
@@ -91,11 +97,12 @@ class KLNMF(
     (((100, 100, 100, 100), (3,)), (400, 3), 'converged')
     """
 
-    solver, init = "profile", "random"  # for the checkpoint
+    solver = "profile"  # for the checkpoint
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": CONSTRAINTS["n_components"][:1],
         "client": "no_validation",
+        "init": [StrOptions({"sample", "random"})],
         **{name: CONSTRAINTS[name] for name in SHARED},
     }
 
@@ -104,6 +111,7 @@ class KLNMF(
         n_components: int,
         *,
         client: Any = None,
+        init: str = "sample",
         tol: float = 1e-3,
         max_iter: int = 500,
         max_time: float | None = None,
@@ -117,6 +125,7 @@ class KLNMF(
     ) -> None:
         self.n_components = n_components
         self.client = client
+        self.init = init
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -160,7 +169,8 @@ class KLNMF(
         seed, rank = seed_of(self.random_state), int(self.n_components)
         self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
         self.n_features_in_ = blocks.shape[1]
-        H = random_factor(blocks, rank, seed, side=1).astype(blocks.dtype)
+        make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
+        H = make(blocks, rank, seed).astype(blocks.dtype)
         start = Factors(np.zeros((0, rank), blocks.dtype), H)
         listener = Listener(self, X)
         settings = Settings(
@@ -227,7 +237,7 @@ class KLNMF(
         """The fitted model as one of `sipower.KLNMF`, for data in memory."""
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
-        del parameters["client"]
+        del parameters["client"], parameters["init"]
         local = estimators.KLNMF(solver=self.solver, **parameters)
         for name in vars(self).keys() - self.get_params().keys():
             setattr(local, name, getattr(self, name))

@@ -27,7 +27,7 @@ from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFStat
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.newton import Newton
-from sipower.nmf.online import ROUGH, averaged_pass, is_tall, sampled_start
+from sipower.nmf.online import averaged_pass, is_tall, sampled_start
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock
@@ -38,6 +38,7 @@ BOUT = 4  # power rounds between two looks at D
 TIRED = 0.5  # of the average gain per pass: a bout with less is the last one
 NOTHING = 0.01  # of D: the same
 DENSE_STEP, LEAST_STEP = 6.0, 0.5  # of power steps on dense data; under the other they are given up
+ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cost
 
 
@@ -88,7 +89,7 @@ class Auto:
         H = sampled_start(problem.V, problem.rank, state.seed)
         H = averaged_pass(problem.V, H, state.seed)
         H[problem.column_mass == 0] = 0
-        W = KLBlock(problem.V, H).solution(ROUGH)[0].astype(problem.dtype)
+        W = KLBlock(problem.V, H).solution(ROW_TOL, exact=False)[0]
         value = problem.quick_value(Factors(W, H))
         passes = state.passes + 2 * ROW_PASSES + problem.value_passes
         state = replace(state, round=1, passes=passes, online=False)

@@ -10,7 +10,7 @@ expected to have given to each feature, a sum over rows. A stationary H is propo
 component by component, and its scale is free since W takes it up. A batch S of b rows has the
 unbiased estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
 
-    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_t = (t + 10)^−½.
+    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_t = (t + 4)^−½.
 
 The estimate's variance keeps ρ_t small. An anchor H₀ whose N(H₀) is known takes it away (as in
 SVRG and Algorithm 1 of the paper): the batch only says how N changes,
@@ -29,14 +29,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from sipower.kernels import FLOOR, Array, Draw
 from sipower.matrix import Matrix
 from sipower.nmf.alternating import Factorization
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated
-from sipower.nmf.init import initial_factors
+from sipower.nmf.init import initial_factors, random_factor
 from sipower.nmf.merging import merge
 from sipower.problems.kl import KLBlock
 from sipower.solve import Stop, solve
@@ -44,13 +43,13 @@ from sipower.solve import Stop, solve
 __all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
 
 STREAM = 3  # of the random numbers
-CHUNK, BATCH = 128, 1024  # rows that stay together, and rows of a batch
-LEAST_BATCHES = 64  # fewer are no good start
+CHUNK, BATCH = 128, 4096  # rows that stay together, and rows of a batch
+LEAST_BATCHES = 16  # fewer are no good start
 ANCHORED = 0.05  # ρ of anchored epochs
-SAMPLE = 8  # batches that are factorised first
+SAMPLE = 2  # batches that are factorised first
 SURPLUS = 1.5  # components of that, times K
-SURPLUS_ROUNDS, ROUNDS = 8, 6  # of it, before and after merging
-ROUGH = 1e-2  # certified gap of the rows of a batch
+SURPLUS_ROUNDS, ROUNDS = 4, 3  # of it, before and after merging
+ROUGH = 0.1  # certified gap of the rows of a batch: less than their chance
 
 
 def is_tall(V: Matrix) -> bool:
@@ -58,10 +57,12 @@ def is_tall(V: Matrix) -> bool:
     return V.shape[0] >= LEAST_BATCHES * BATCH and V.shape[0] >= 4 * V.shape[1]
 
 
-def sampled_start(V: Matrix, rank: int, seed: int) -> Array:
-    """H of a factorisation of the first few batches."""
-    drawn = islice(batches(V, Draw(seed, STREAM)), SAMPLE)
-    sample = Matrix(_joined([part.array for _, part in drawn]), V.dtype, V.threads)
+def sampled_start(V: Any, rank: int, seed: int) -> Array:
+    """H of a factorisation of the first few batches of V, wherever its rows are."""
+    drawn = islice(_drawn(V.shape[0], Draw(seed, STREAM)), SAMPLE)
+    sample = Matrix(V.take(np.concatenate(list(drawn))), V.dtype, V.threads)
+    if not sample.total > 0:
+        return random_factor(V, rank, seed, 1).astype(V.dtype)
     W, H = initial_factors(sample, math.ceil(SURPLUS * rank), seed)
     W, H = merge(*_fitted(sample, W, H, SURPLUS_ROUNDS), rank)
     return _fitted(sample, W, H.T, ROUNDS)[1].T
@@ -71,7 +72,7 @@ def _fitted(V: Matrix, W: Array, H: Array, rounds: int) -> tuple[Array, Array]:
     """W and Hᵀ after some rounds."""
     problem = Factorization(V, W.shape[1])
     solver = Extrapolated(CCD(2, "active"))
-    W, H = solve(problem, solver, (W, H), stop=Stop(ROUGH, rounds=rounds)).x
+    W, H = solve(problem, solver, (W, H), stop=Stop(0, rounds=rounds)).x
     return W, H.T
 
 
@@ -100,29 +101,23 @@ def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> A
 
 def batches(V: Matrix, draw: Draw) -> Iterator[tuple[Array, Matrix]]:
     """All rows, in batches of chunks drawn at random: near rows may be alike."""
-    chunks = -(-V.shape[0] // CHUNK)
-    order = draw.batch(chunks, chunks)
+    for rows in _drawn(V.shape[0], draw):
+        yield rows, Matrix(V.take(rows), V.dtype, V.threads, transposable=False)
+
+
+def _drawn(n: int, draw: Draw) -> Iterator[Array]:
+    chunks = -(-n // CHUNK)
+    order = CHUNK * draw.batch(chunks, chunks).astype(np.int64)
     for at in range(0, chunks, BATCH // CHUNK):
-        spans = [
-            (int(c) * CHUNK, min((int(c) + 1) * CHUNK, V.shape[0]))
-            for c in order[at : at + BATCH // CHUNK]
-        ]
-        rows = np.concatenate([np.arange(*span) for span in spans])
-        part = _joined([V.rows(*span) for span in spans])
-        yield rows, Matrix(part, V.dtype, V.threads, transposable=False)
-
-
-def _joined(parts: list[Any]) -> Any:
-    dense = isinstance(parts[0], np.ndarray)
-    return np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
+        rows = (order[at : at + BATCH // CHUNK, None] + np.arange(CHUNK)).ravel()
+        yield rows[rows < n]
 
 
 def _counts(part: Matrix, H: Array, W: Array | None = None) -> Array:
     """N over the rows of a batch, which are solved where W is not known."""
     if W is None:
-        W = KLBlock(part, H).solution(ROUGH)[0]
-    block = KLBlock(part.columns, W.astype(part.dtype))
-    return H * block.ratio_sums(H)
+        W = KLBlock(part, H).solution(ROUGH, exact=False)[0]
+    return H * KLBlock(part.columns, W).ratio_sums(H)
 
 
 def _normalised(A: Array, H: Array) -> Array:

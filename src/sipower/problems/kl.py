@@ -124,15 +124,17 @@ class KLBlock(Problem):
         out = np.zeros(self.shape[0])
         return off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
 
-    def solution(self, tol: float, most: int = 500) -> tuple[Float, Float]:
+    def solution(self, tol: float, most: int = 500, *, exact: bool = True) -> tuple[Array, Float]:
         """The optimal h of every item from a cold start, max_k G_k − 1 ≤ tol, and what it reached.
 
-        An item's answer depends on its own row of V and the basis alone, to the last bit.
+        An item's answer depends on its own row of V and the basis alone, to the last bit. In
+        float64, or sooner in the working type and to its rounding.
         """
         if isinstance(self.V, Columns):
             raise ValueError("The data hold their rows only: their columns cannot be solved.")
-        block, cold = self.in_float64(), np.zeros(self.shape)
-        h, gaps = np.zeros(self.shape), np.zeros(self.shape[0])
+        block = self.in_float64() if exact else self
+        cold, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
+        gaps = np.zeros(self.shape[0])
         self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, tol, most, gaps)
         return h, gaps
 
