@@ -93,6 +93,17 @@ def main() -> None:
                 f"of {earlier} ms); {sent / 1e6:.2f} MB over both connections on the way, client, "
                 f"scheduler, worker and back: {sent / formula:.2f} times the formula of one"
             )
+    scaled()
+
+
+def scaled() -> None:
+    """Seconds of a round against workers of one thread each, for 3 million nonzeros."""
+    V = sp.csr_array(sp.vstack([data(5_000, 200)] * 4, format="csr"))
+    for workers in (1, 2):
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+        with cluster, Client(cluster) as client:
+            seconds, _ = cluster_round(client, V, 20)
+            print(f"{workers} worker(s), {V.nnz:,} nonzeros, K = 20: {seconds:.2f} s a round")
 
 
 if __name__ == "__main__":

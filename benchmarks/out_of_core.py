@@ -38,7 +38,7 @@ def blocks(nonzeros: float, seed: int = 0) -> Iterator[sp.csr_array]:
     weights = rng.gamma(0.3, 1.0, (TOPICS, FEATURES)) * rng.gamma(0.5, 1.0, FEATURES)
     upto = np.cumsum(weights, axis=1)
     upto /= upto[:, -1:]
-    for _ in range(round(nonzeros / PER_ROW / ROWS)):
+    for _ in range(max(1, round(nonzeros / PER_ROW / ROWS))):
         mixes = rng.dirichlet(np.full(TOPICS, 0.2), ROWS)
         of_topics = rng.multinomial(round(1.2 * PER_ROW), mixes)
         rows, columns = [], []

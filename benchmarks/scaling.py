@@ -23,7 +23,7 @@ from sipower.nmf.rows import profile
 from sipower.problems.kl import KLBlock
 from sipower.stored import open_store
 
-SIZES, RANKS = (2e6, 8e6, 32e6), (5, 10, 20, 50, 100)
+SIZES, RANKS = (4e6, 12e6, 40e6), (5, 10, 20, 50, 100)
 
 
 def actions(V: Matrix, rank: int) -> dict[str, object]:

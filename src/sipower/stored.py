@@ -8,12 +8,11 @@ those of the same data in memory: so are the bits of every result.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,12 +22,12 @@ from sipower import kernels
 from sipower.kernels import Array
 from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work
 from sipower.store import byte_size
+from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, Part, read_layout, read_names
 
 __all__ = ["StoredMatrix", "open_store"]
 
 DEFAULT_LIMIT = "512MB"
-INDEX = np.dtype(np.int32)
 
 
 class Source(Protocol):
@@ -162,50 +161,6 @@ class StoredMatrix(Matrix):
         runs = np.split(items, np.flatnonzero(np.diff(items) != 1) + 1)
         parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs]
         return sp.csr_array(sp.vstack(parts, format="csr"))
-
-
-class Held(NamedTuple):
-    """A window and the buffer that it lies in."""
-
-    key: Any
-    place: int
-    window: Window
-
-
-class Buffers:
-    """Two pieces of memory, together as large as the limit."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.lock = threading.Lock()
-        self.held: list[Held | None] = [None, None]
-        self._memory: list[NDArray[np.uint8] | None] = [None, None]
-        self._last = 1
-
-    def terms(self, value_type: np.dtype[Any]) -> int:
-        """Terms that one buffer has room for."""
-        return (self.limit // 2 - 8) // (INDEX.itemsize + value_type.itemsize)
-
-    def free(self, busy: int) -> int:
-        """The buffer that is not worked on; of two, that which was filled longer ago."""
-        self._last = 1 - (self._last if busy < 0 else busy)
-        self.held[self._last] = None
-        return self._last
-
-    def arrays(self, place: int, terms: int, value_type: np.dtype[Any]) -> tuple[Array, Array]:
-        """Room for indices and values."""
-        middle = (INDEX.itemsize * terms + 7) // 8 * 8
-        size = middle + terms * value_type.itemsize
-        memory = self._memory[place]
-        if memory is None or len(memory) < size:
-            self._memory[place] = memory = None  # given back before more is asked for
-            self._memory[place] = memory = np.empty(size, np.uint8)
-        return memory[: INDEX.itemsize * terms].view(INDEX), memory[middle:size].view(value_type)
-
-    def keep(self, held: Held) -> Held:
-        """Remember what a buffer holds."""
-        self.held[held.place] = held
-        return held
 
 
 # ---- stores ----------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ from sipower.nmf.online import sampled_start
 from sipower.store import write_store
 
 da = pytest.importorskip("dask.array")
-pytest.importorskip("distributed.client")
+wait = pytest.importorskip("distributed").wait
 
 from sipower.dask import KLNMF, Files  # noqa: E402 - optional
-from sipower.dask.blocks import Blocks  # noqa: E402
+from sipower.dask.blocks import Blocks, spread  # noqa: E402
 
 RANK = 4
 V = poisson_topics(240, 60, RANK, length=80, seed=0).toarray().astype(float)
@@ -313,3 +313,23 @@ def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
     wanted = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
     np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
     assert curve(found.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]
+
+
+def test_work_is_spread_over_the_threads_and_few_blocks_move():
+    places = spread([10] * 8, ["a"] * 8, {"a": 1, "b": 1})
+    assert sorted(places) == ["a"] * 4 + ["b"] * 4
+    assert spread([10] * 9, ["a"] * 9, {"a": 2, "b": 1}).count("a") == 6
+    even = ["a", "b", "a", "b"]
+    assert spread([10, 11, 12, 11], even, {"a": 1, "b": 1}) == even
+    assert spread([100, 1, 1], ["a", "a", "a"], {"a": 1, "b": 1}) == ["a", "a", "a"]
+    assert spread([0, 0], ["a", "gone"], {"a": 1}) == ["a", "gone"]
+
+
+def test_blocks_that_all_lie_on_one_worker_are_spread(client):
+    one = min(client.nthreads())
+    held = client.persist(lazy(rows=(60, 60, 60, 60)), workers=[one])
+    wait(held)
+    blocks = Blocks(client, held, None)
+    assert sorted(len(group) for group in blocks.groups.values()) == [2, 2]
+    found = model().fit(held)
+    np.testing.assert_allclose(curve(found.trace_), curve(local().trace), rtol=1e-9)

@@ -40,6 +40,7 @@ class Facts(NamedTuple):
     """What the driver knows of a block."""
 
     shape: tuple[int, int]
+    nnz: int = 0
     total: float = 0.0
     dtype: Any = None
     column_names: Array | None = None
@@ -72,7 +73,8 @@ def as_block(data: Any, dtype: DTypeLike | None) -> Block:
         matrix = as_matrix(data, dtype=dtype, n_jobs=1, transposable=False)
     except (TypeError, ValueError) as problem:
         return Block(Facts(shape, problem=problem))
-    return Block(Facts(shape, matrix.total, matrix.dtype, matrix.column_names), matrix)
+    facts = Facts(shape, matrix.nnz, matrix.total, matrix.dtype, matrix.column_names)
+    return Block(facts, matrix)
 
 
 class Blocks:
@@ -121,12 +123,21 @@ class Blocks:
     def _grouped(self, facts: list[Facts]) -> dict[str, list[Any]]:
         """Blocks that have rows, by a worker that holds them, in the order of the blocks."""
         wait_for(self.client, self.futures)
-        holders, anyone = self.client.who_has(self.futures), min(self.client.nthreads())
+        holders, threads = self.client.who_has(self.futures), self.client.nthreads()
+        anyone = min(threads)  # for a block that was just lost
+        places = [min(holders[future.key], default=anyone) for future in self.futures]
+        work = [fact.nnz + fact.shape[0] for fact in facts]
+        for number, place in enumerate(spread(work, places, threads)):
+            if place != places[number]:
+                self.futures[number] = self.client.submit(
+                    _moved, self.futures[number], workers=[place], allow_other_workers=True,
+                    pure=False,
+                )  # fmt: skip
+                places[number] = place
         groups: dict[str, list[Any]] = {}
-        for future, fact in zip(self.futures, facts, strict=True):
+        for future, fact, place in zip(self.futures, facts, places, strict=True):
             if fact.shape[0]:
-                holder = min(holders[future.key], default=anyone)  # none: just lost
-                groups.setdefault(holder, []).append(future)
+                groups.setdefault(place, []).append(future)
         return groups
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -183,11 +194,41 @@ class Blocks:
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
+def spread(work: list[int], places: list[str], threads: dict[str, int]) -> list[str]:
+    """Places of blocks with work spread evenly over the threads; few blocks are moved.
+
+    A block moves to the worker with least to do as long as that makes the longest round shorter by
+    a tenth.
+    """
+    places = list(places)
+    load = dict.fromkeys(threads | dict.fromkeys(places, 1), 0.0)
+    share = [[size / threads.get(place, 1) for place in load] for size in work]
+    of = {place: at for at, place in enumerate(load)}
+    for number, place in enumerate(places):
+        load[place] += share[number][of[place]]
+    while True:
+        longest, idle = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
+        moves = [
+            (max(load[longest] - share[n][of[longest]], load[idle] + share[n][of[idle]]), n)
+            for n, place in enumerate(places) if place == longest and work[n]
+        ]  # fmt: skip
+        best, number = min(moves, default=(math.inf, -1))
+        if not best < 0.9 * load[longest]:
+            return places
+        load[longest] -= share[number][of[longest]]
+        load[idle] += share[number][of[idle]]
+        places[number] = idle
+
+
 # ---- on the workers --------------------------------------------------------------------------
 
 
 def _facts(block: Block) -> Facts:
     return block.facts
+
+
+def _moved(block: Block) -> Block:
+    return block
 
 
 def _in_type(block: Block, dtype: Any) -> Block:

@@ -19,7 +19,8 @@ from sipower.io.table import ReadError
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.buckets import ranges
-from sipower.stored import DEFAULT_LIMIT, Buffers, StoredMatrix
+from sipower.store.buffers import Buffers
+from sipower.stored import DEFAULT_LIMIT, StoredMatrix
 from sipower.validation import as_matrix
 
 __all__ = ["open_h5ad"]
