@@ -8,7 +8,6 @@ there is a whole one. It names the run that it belongs to: another one is refuse
 from __future__ import annotations
 
 import dataclasses
-import glob
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sipower.files import locked, replacing
+from sipower.files import locked, remove_unfinished, replacing
 
 __all__ = ["Checkpoint", "load_state", "save_state"]
 
@@ -89,10 +88,10 @@ class Checkpoint:
     @contextmanager
     def taken(self) -> Iterator[None]:
         """Keep other sessions away, and remove what a killed one was writing."""
-        path = Path(self.path)
-        with locked(path):
-            for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*"):
-                unfinished.unlink()
+        if not Path(self.path).name or Path(self.path).is_dir():
+            raise ValueError(f"The checkpoint {str(self.path)!r} is a folder, expected a file.")
+        with locked(Path(self.path)):
+            remove_unfinished(self.path)
             yield
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -102,7 +101,7 @@ class Checkpoint:
             with Path(self.path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(arrays.pop("header").tobytes())
-            version, run = header["format"], header["run"]
+            version, run = header["format"], dict(header["run"])
             complete = version != FORMAT or {"state", "memory", "notes", "scalars"} <= set(header)
         except Exception as error:  # whatever a damaged archive makes its readers raise
             raise self._damaged() from error
@@ -116,11 +115,12 @@ class Checkpoint:
         return header, arrays
 
     def _damaged(self) -> ValueError:
-        return ValueError(f"{self.path} is not a checkpoint or is damaged: remove it.")
+        return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
     def _other(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
-            f"{self.path} is a checkpoint of another {what}{detail}: choose another file."
+            f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
+            "remove this one."
         )
 
 

@@ -3,27 +3,30 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["locked", "replacing"]
+__all__ = ["locked", "remove_unfinished", "replacing"]
+
+ENDING = ".sipower-tmp"
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing that takes the place of `path` once it is on the disk."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = Path(path).resolve()  # what a link points to is replaced, not the link
+    handle, temporary = tempfile.mkstemp(ENDING, f".{target.name}.", target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             with suppress(AttributeError):  # a file for others too, as any other; not on Windows
@@ -43,13 +46,32 @@ def _umask() -> int:
     return mask
 
 
+def remove_unfinished(path: str | PathLike[str]) -> None:
+    """Remove what a killed session has left of its writing to a file; nobody may be writing now."""
+    target = Path(path).resolve()
+    for unfinished in target.parent.glob(f".{glob.escape(target.name)}.*{ENDING}"):
+        unfinished.unlink()
+
+
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Keep other sessions away from a file, where the system has locks."""
-    with file.with_suffix(".lock").open("w") as lock:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"Another session is at work on {file}: wait for it.") from None
-        yield
+    if not file.parent.is_dir():
+        raise ValueError(f"The folder {file.parent} does not exist: make it first.")
+    path = file.with_name(f".{file.name}.sipower-lock")
+    with path.open("a") as lock:
+        try:
+            _take(lock)
+            if not path.exists() or path.stat().st_ino != os.fstat(lock.fileno()).st_ino:
+                raise BlockingIOError  # the session that had it has just removed it
+        except OSError:
+            raise ValueError(f"Another session is at work on {file}: wait for it.") from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _take(lock: IO[str]) -> None:
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

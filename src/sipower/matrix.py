@@ -94,6 +94,11 @@ class Matrix:
         self.mass: NDArray[np.float64] = self.data.row_sums()
         self.total = float(self.mass.sum())
 
+    @property
+    def layout(self) -> str:
+        """What decides the bits of results beside the numbers themselves."""
+        return f"{'dense' if self.dense else 'sparse'}{'' if self.transposable else ', rows alone'}"
+
     def __reduce__(self) -> tuple[Any, ...]:
         names = {"row_names": self.row_names, "column_names": self.column_names}
         return _remade, (self.array, self.dtype, self.threads, self.transposable), names

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -200,8 +201,19 @@ class _Book:
         now = self.notes.clock.wall()
         at_risk, self.seen = 2 * now - self.seen - self.saved, now
         if at_once or at_risk >= self.checkpoint.every:
-            self.checkpoint.save(state, self.notes.as_notes())
+            self._save(state, self.checkpoint)
             self.saved = self.seen = self.notes.clock.wall()
+
+    def _save(self, state: State, checkpoint: Checkpoint) -> None:
+        try:
+            checkpoint.save(state, self.notes.as_notes())
+        except OSError as problem:  # a full disk is no reason to lose the run as well
+            warnings.warn(
+                f"The checkpoint {checkpoint.path} could not be written "
+                f"({problem.strerror or problem}): what it held before is still there.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def _status(

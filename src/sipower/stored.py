@@ -8,7 +8,6 @@ those of the same data in memory: so are the bits of every result.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
@@ -23,7 +22,8 @@ from sipower.kernels import Array
 from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work
 from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
-from sipower.store.layout import SIDES, Layout, Part, read_layout, read_names
+from sipower.store.layout import SIDES, Layout, read_layout, read_names
+from sipower.store.reading import OpenPart
 
 __all__ = ["StoredMatrix", "open_store"]
 
@@ -141,7 +141,12 @@ class StoredMatrix(Matrix):
         first, last = int(self.indptr[begin]), int(self.indptr[end])
         indices, values = self.buffers.arrays(place, last - first, self.source.value_type)
         self.source.read(first, indices, values)
-        data = kernels.Csr(self.indptr, indices, values, self.shape[1], (begin, end))
+        try:
+            data = kernels.Csr(self.indptr, indices, values, self.shape[1], (begin, end))
+        except ValueError as problem:
+            raise ValueError(
+                f"{self.source} is damaged: {problem}; convert the data again."
+            ) from None
         return self.buffers.keep(Held(key, place, Window(data, blocks)))
 
     # ---- parts -------------------------------------------------------------------------------
@@ -171,8 +176,11 @@ class StoreSource:
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
-        self.indices, self.values = (layout.part(side, name) for name in ("indices", "values"))
-        self.value_type = self.values.dtype
+        # Open for good: a store that is replaced meanwhile is not mixed with this one.
+        self.indices, self.values = (
+            OpenPart(layout.part(side, name)) for name in ("indices", "values")
+        )
+        self.value_type = self.values.part.dtype
         self.indptr = _whole(layout, side, "indptr")
         rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
         if not rising or self.indptr[-1] != layout.nonzeros:
@@ -180,37 +188,28 @@ class StoreSource:
                 f"The store {layout.path} is damaged: {side}/indptr.npy; convert again."
             )
 
+    def __str__(self) -> str:
+        return f"The store {self.layout.path}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreSource, (self.layout, self.side)
+
     def read(self, first: int, indices: Array, values: Array) -> None:
         """Fill both arrays with the terms from `first` on."""
-        for part, array in ((self.indices, indices), (self.values, values)):
-            read_part(part, first, array)
+        self.indices.read(first, indices)
+        self.values.read(first, values)
 
     def reopen(self, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
         """The matrix of this side again."""
         opened = open_store(self.layout.path, dtype=dtype, n_jobs=threads, memory_limit=limit)
-        if self.side == "rows":
-            return opened
-        turned: Any = opened.T
-        turned._transposed = opened
+        turned: Any = opened if self.side == "rows" else opened.T
         return turned  # type: ignore[no-any-return]
-
-
-def read_part(part: Part, first: int, array: Array) -> None:
-    """Fill an array with the numbers of a file from the given one on."""
-    view = array.view(np.uint8).data
-    with part.file.open("rb", buffering=0) as file:
-        file.seek(part.offset + first * part.dtype.itemsize)
-        while len(view):
-            count = file.readinto(view)
-            if not count:
-                raise ValueError(f"{part.file} has become shorter: convert the data again.")
-            view = view[count:]
 
 
 def _whole(layout: Layout, side: str, name: str) -> Array:
     part = layout.part(side, name)
     array = np.empty(part.length, part.dtype)
-    read_part(part, 0, array)
+    OpenPart(part).read(0, array)
     return array
 
 
@@ -262,6 +261,9 @@ def open_store(
     _check_range(layout, working)
     buffers, threads = Buffers(limit), kernels.count_threads(n_jobs)
     masses = [_whole(layout, side, "mass") for side in SIDES]
+    for side, mass in zip(SIDES, masses, strict=True):
+        if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= 1e-9 * layout.total):
+            raise ValueError(f"The store {path} is damaged: {side}/mass.npy; convert again.")
     samples, features = read_names(layout)
     sides = []
     for number, side in enumerate(layout.orientations):
@@ -274,7 +276,7 @@ def open_store(
     rows = sides[0]
     if len(sides) == 2:
         rows.transposable = sides[1].transposable = True
-        rows._transposed, sides[1]._transposed = sides[1], weakref.ref(rows)
+        rows._transposed, sides[1]._transposed = sides[1], rows
     return rows
 
 

@@ -92,7 +92,10 @@ def test_a_run_goes_on_with_a_larger_limit_and_then_forgets_its_checkpoint(count
     run = load_run("run")
     assert run.H.tobytes() == whole.components_.tobytes()
     assert run.facts["rounds"] == whole.n_iter_
-    assert "holds a run already" in call(*FIT, "--resume", code=2).stderr
+    before = (counts / "run" / "factors.npz").stat().st_mtime_ns
+    assert "converged after" in call(*FIT, "--resume").stdout  # nothing is left to do
+    assert (counts / "run" / "factors.npz").stat().st_mtime_ns == before
+    assert "holds a run already" in call(*FIT, "--resume", "--seed", 9, code=2).stderr
 
 
 def test_a_checkpoint_of_other_parameters_is_refused(counts):
@@ -124,3 +127,14 @@ def test_a_killed_command_goes_on_to_the_same_bits(counts):
     whole = KLNMF(4, tol=1e-10, random_state=0)
     whole.fit(V)
     assert load_run("run").H.tobytes() == whole.components_.tobytes()
+
+
+def test_force_forgets_the_checkpoint_of_the_older_run(counts):
+    call(*FIT, "--resume", "--max-iter", 3)
+    call(*FIT, "--force", "--seed", 4, "--max-iter", 2)
+    assert not (counts / "run" / "checkpoint.npz").exists()
+
+
+def test_a_store_is_not_converted_again(counts):
+    call("convert", "counts.npz", "-o", "store")
+    assert "is a store already" in call("convert", "store", "-o", "again", code=2).stderr

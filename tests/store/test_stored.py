@@ -117,6 +117,11 @@ def test_a_limit_that_no_block_fits_into_is_refused(store):
         open_store(store, memory_limit=1000)
 
 
+def test_files_travel_to_other_processes(h5ad):
+    copy = pickle.loads(pickle.dumps(open_h5ad(h5ad, memory_limit=900_000)))
+    assert (copy.shape, copy.total) == (V.shape, V.sum())
+
+
 def test_stores_travel_to_other_processes(store):
     stored = open_store(store, memory_limit=500_000, dtype=np.float32)
     for data in (stored, stored.T):
@@ -187,3 +192,40 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
         env=os.environ | {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},  # no reserves
     )  # fmt: skip
     assert found.stdout.strip() == "True", found.stderr
+
+
+# ---- what a reviewer broke -------------------------------------------------------------------
+
+
+def test_a_store_that_is_replaced_while_it_is_open_is_not_mixed_with_the_new_one(tmp_path):
+    path = tmp_path / "counts.sipower"
+    write_store(V, path)
+    stored = open_store(path, memory_limit=500_000)
+    write_store(V[::-1], path, force=True)
+    assert fitted(stored, "mu").components_.tobytes() == fitted(V, "mu").components_.tobytes()
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+@pytest.mark.parametrize("value", [np.nan, -3.0, 1e9])
+def test_sums_that_cannot_be_are_damage(tmp_path, side, value):
+    path = tmp_path / "counts.sipower"
+    write_store(V, path)
+    mass = np.load(path / side / "mass.npy")
+    mass[3] = value
+    np.save(path / side / "mass.npy", mass)
+    with pytest.raises(ValueError, match=f"damaged: {side}/mass.npy"):
+        open_store(path)
+
+
+def test_score_and_the_transpose_of_a_store(store):
+    model = fitted(V, "mu")
+    assert model.score(open_store(store)) == model.score(V)
+    turned, expected = fitted(open_store(store).T, "mu"), fitted(sp.csr_array(V.T), "mu")
+    assert turned.components_.tobytes() == expected.components_.tobytes()
+
+
+def test_counts_that_no_component_explains_are_named(store):
+    model = fitted(V, "mu")
+    model.components_[:, 7] = 0
+    with pytest.raises(ValueError, match="No component has feature 7"):
+        model.transform(open_store(store))

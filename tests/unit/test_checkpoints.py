@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from sipower import KLNMF, Interrupted, SSciPi, Stop, nmf, solve
+from sipower import KLNMF, Interrupted, SSciPi, Stop, as_matrix, consensus, nmf, solve
 from sipower.checkpoint import Checkpoint
 from sipower.problems import PCA
 from sipower.solve import Status
@@ -281,3 +281,71 @@ def test_status_of_a_resumed_run_is_that_of_the_whole(tmp_path):
     found = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500), checkpoint=tmp_path / "s.npz")
     assert (found.status, found.state.round) == (whole.status, whole.state.round)
     assert found.x.tobytes() == whole.x.tobytes()
+
+
+# ---- what a reviewer broke -------------------------------------------------------------------
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    others = [
+        tmp_path / name for name in ("run.lock", ".run.local", ".run.npz.local", "run.npz.lock")
+    ]
+    for path in others:
+        path.write_text("mine")
+    (tmp_path / ".run.npz.folder").mkdir()
+    for name in ("run.npz", "run", "run.k3", "fit.lock"):
+        model(tmp_path / name).fit(V)
+        assert model(tmp_path / name).fit(V).status_ == "converged"
+    assert all(path.read_text() == "mine" for path in others)
+    made = {"run.npz", "run", "run.k3", "fit.lock", ".run.npz.folder"}
+    assert {p.name for p in tmp_path.iterdir()} == made | {p.name for p in others}
+
+
+def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch):
+    @contextmanager
+    def full(path):
+        raise OSError(28, "No space left on device")
+        yield
+
+    monkeypatch.setattr("sipower.checkpoint.replacing", full)
+    with pytest.warns(RuntimeWarning, match=r"run.npz could not be written \(No space left"):
+        found = model(tmp_path / "run.npz").fit(V)
+    same(model().fit(V), found)
+
+
+@pytest.mark.parametrize("transposable", [True, False])
+def test_other_layouts_of_the_same_data_are_another_run(tmp_path, transposable):
+    model(tmp_path / "run.npz", max_iter=3, tol=0).fit(V)
+    other = V.toarray() if transposable else as_matrix(V, transposable=False)
+    with pytest.raises(ValueError, match="checkpoint of another layout"):
+        model(tmp_path / "run.npz", tol=0).fit(other)
+
+
+@pytest.mark.parametrize(("path", "sentence"), [
+    ("missing/run.npz", "folder .*missing does not exist"), ("", "is a folder, expected a file"),
+    (".", "is a folder, expected a file"),
+])  # fmt: skip
+def test_paths_that_cannot_be(tmp_path, monkeypatch, path, sentence):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=sentence):
+        model(path).fit(V)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
+    model(tmp_path / "link.npz").fit(V)
+    assert (tmp_path / "link.npz").is_symlink()
+    assert (tmp_path / "real.npz").is_file()
+
+
+def test_a_header_of_another_kind_is_damage(tmp_path):
+    header = np.frombuffer(b'{"format": 2, "run": [], "scalars": 3}', np.uint8)
+    np.savez(tmp_path / "run.npz", header=header)
+    with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
+        model(tmp_path / "run.npz").fit(V)
+
+
+def test_replicates_have_no_use_for_a_checkpoint(tmp_path):
+    found = consensus(V, model(tmp_path / "run.npz", tol=1e-2), replicates=2)
+    assert found.H.shape == (4, 80)
+    assert not (tmp_path / "run.npz").exists()

@@ -13,7 +13,16 @@ import typer
 from sipower.cli import options
 from sipower.cli.alignment import aligned
 from sipower.cli.common import Speaker, app, formats, need, reported
-from sipower.cli.running import finish, fitted, free, load, model_of, named_after, save
+from sipower.cli.running import (
+    finish,
+    fitted,
+    free,
+    is_finished,
+    load,
+    model_of,
+    named_after,
+    save,
+)
 from sipower.datasets import docstrings
 from sipower.describe import describe, largest, readable
 from sipower.estimators import KLNMF
@@ -66,15 +75,21 @@ def fit(
     with reported("nothing was fitted yet, nothing is saved") as outcome:
         folder = out or named_after(source, f"k{components}")
         saved = _checkpoint(checkpoint, folder, resume)
-        free(folder, force or (resume and saved is not None and saved.exists()))
+        if force and not resume:  # nothing of the older run is left
+            (folder / "checkpoint.npz").unlink(missing_ok=True)
+        model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
+        model.set_params(n_components=components, init=init)
+        going_on = saved is not None and saved.exists()
+        if resume and not going_on and is_finished(folder, model, source):
+            finish(load_run(folder), folder, speaker)
+            return
+        free(folder, force or going_on)
         shape, chosen = _image_shape(image_shape), formats(also)
         if make_report:
             need("plotly")
         how = {"transpose": transpose, "layout": layout, "layer": layer}
         table = load(source, speaker, memory_limit=memory_limit, **how)
         _check_pixels(shape, table)
-        model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
-        model.set_params(n_components=components, init=init)
         model.set_params(checkpoint=saved, checkpoint_every=checkpoint_every)
         run, code = fitted(model, table, speaker, asked=max_iter is not None, file=str(source))
         forget_run(folder)
@@ -91,6 +106,8 @@ def fit(
 def _checkpoint(given: Path | None, folder: Path, resume: bool) -> Path | None:
     """Where the state of the fit is kept; one that is there already is only touched if asked."""
     path = given or (folder / "checkpoint.npz" if resume else None)
+    if given is not None and not given.parent.is_dir():
+        raise ValueError(f"--checkpoint {given}: the folder {given.parent} does not exist.")
     if path is not None and path.exists() and not resume:
         raise ValueError(f"{path} exists already: go on from it with --resume, or remove it.")
     return path

@@ -25,12 +25,22 @@ from sipower.kernels import level
 from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
-from sipower.run_folder import Run, save_run
+from sipower.run_folder import Run, load_run, save_run
 from sipower.solve import Interrupted
 from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import as_matrix
 
-__all__ = ["facts_of", "finish", "fitted", "free", "load", "model_of", "named_after", "save"]
+__all__ = [
+    "facts_of",
+    "finish",
+    "fitted",
+    "free",
+    "is_finished",
+    "load",
+    "model_of",
+    "named_after",
+    "save",
+]
 
 MOST_ROUNDS = 500  # unless told
 
@@ -125,11 +135,9 @@ def fitted(
 
 def facts_of(model: KLNMF, V: Matrix, file: str | None) -> dict[str, Any]:
     """What `run.json` tells of a fit before its end."""
-    told = ("on_round", "checkpoint", "checkpoint_every")
-    parameters = {k: v for k, v in model.get_params().items() if k not in told}
     return {
         "command": shlex.join(["sipower", *sys.argv[1:]]),
-        "parameters": parameters,
+        "parameters": parameters_of(model),
         "input": {
             "file": file,
             "sha256": fingerprint(V),
@@ -142,6 +150,21 @@ def facts_of(model: KLNMF, V: Matrix, file: str | None) -> dict[str, Any]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         **provenance(),
     }
+
+
+def parameters_of(model: KLNMF) -> dict[str, Any]:
+    """What decides a fit, as `run.json` tells it."""
+    told = ("on_round", "checkpoint", "checkpoint_every")
+    return {k: v for k, v in model.get_params().items() if k not in told}
+
+
+def is_finished(folder: Path, model: KLNMF, source: Path) -> bool:
+    """Whether a folder holds the converged run of this very file and model."""
+    if not (folder / "run.json").exists():
+        return False
+    facts = load_run(folder).facts
+    same = facts.get("parameters") == parameters_of(model)
+    return same and facts["status"] == "converged" and facts["input"]["file"] == str(source)
 
 
 def save(

@@ -177,6 +177,8 @@ class Blocks:
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
         return joined[np.argsort(order)]
 
+    layout = "blocks"
+
     @property
     def threads(self) -> int:
         """Threads of the driver."""

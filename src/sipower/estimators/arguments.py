@@ -114,6 +114,7 @@ def checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
         )
     run = {
         "data": fingerprint(V),
+        "layout": V.layout,
         "rank": start.W.shape[1],
         "solver": model.solver,
         "init": _fingerprint(start) if model.init == "custom" else model.init,

@@ -20,6 +20,7 @@ from sipower.matrix import Matrix
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.problems.kl import KLBlock
 from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
+from sipower.stored import StoredMatrix
 from sipower.validation import as_matrix
 
 __all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit", "fit_profile"]
@@ -66,6 +67,12 @@ def _without_unexplained(V: Matrix, H: Array) -> Matrix:
         return V
     if not V.column_mass[missing].sum() > 0:
         return V
+    if isinstance(V, StoredMatrix):
+        first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
+        raise ValueError(
+            f"No component has feature {first}, of which the data on disk have counts: make a "
+            "store without it, or read the data into memory."
+        )
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
     warnings.warn(

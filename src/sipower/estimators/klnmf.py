@@ -47,7 +47,7 @@ class KLNMF(
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
+    r"""Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
 
     min D(V ‖ W H) = Σ_ij [ V_ij log(V_ij/(WH)_ij) − V_ij + (WH)_ij ] over W, H ≥ 0.
 
@@ -55,7 +55,8 @@ class KLNMF(
     ----------
     n_components : int or "auto"
         Rank K; "auto" takes it from a custom start, else the number of features.
-    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton"}
+    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton", \
+"profile"}
         "auto" goes from power steps to extrapolated second-order steps; the others are update
         rules. All but the monotone ones are guarded: no round raises the divergence.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
@@ -299,7 +300,8 @@ class KLNMF(
         if not known.any():
             return 0.0
         V = self._matrix(X, reset=False)
-        V = as_matrix(V.array[:, np.flatnonzero(known)], dtype=V.dtype, n_jobs=self.n_jobs)
+        if V.dense or V.column_mass[~known].any():
+            V = as_matrix(V.array[:, np.flatnonzero(known)], dtype=V.dtype, n_jobs=self.n_jobs)
         block = KLBlock(V, np.ascontiguousarray(self.components_.T[known], V.dtype))
         return -block.divergence(W) / V.total if V.total > 0 else 0.0
 

@@ -46,6 +46,12 @@ class BackedSource:
         given = self.counts.data.dtype
         self.value_type = given if given in READ_AS_THEY_ARE else np.dtype(np.float64)
 
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BackedSource, (self.path, self.layer)
+
     def read(self, first: int, indices: Array, values: Array) -> None:
         """Fill both arrays with the terms from `first` on."""
         if len(indices) == 0:

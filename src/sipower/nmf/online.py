@@ -10,7 +10,7 @@ expected to have given to each feature, a sum over rows. A stationary H is propo
 component by component, and its scale is free since W takes it up. A batch S of b rows has the
 unbiased estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
 
-    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_t = (t + 4)^−½.
+    A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_0 = 1, ρ_t = (t + 4)^−½.
 
 The estimate's variance keeps ρ_t small. An anchor H₀ whose N(H₀) is known takes it away (as in
 SVRG and Algorithm 1 of the paper): the batch only says how N changes,

@@ -118,7 +118,8 @@ def estimated_seconds(
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
-    trial, started = clone(model).set_params(n_components=wanted[-1], **limits), time.perf_counter()
+    trial, started = clone(model), time.perf_counter()
+    trial.set_params(n_components=wanted[-1], checkpoint=None, **limits)
     with _quiet():
         trial.fit(data)
     seconds, in_rounds = time.perf_counter() - started, trial.trace_[-1].seconds

@@ -77,7 +77,8 @@ class Replicates:
             return bool(asked) or self.over.is_set()
 
         copy: KLNMF = clone(self.model)
-        copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None, **parameters)
+        copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
+        copy.set_params(checkpoint=None, **parameters)  # finished fits are what is kept
         return copy
 
     def placed(self, data: Any) -> Any:

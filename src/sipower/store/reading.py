@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files of a store that stay open and are read in parts."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+
+from sipower.kernels import Array
+from sipower.store.layout import Part
+
+__all__ = ["OpenPart"]
+
+
+class OpenPart:
+    """A file of numbers that stays open; several threads and processes may read it."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.lock = part, threading.Lock()
+        self.file = part.file.open("rb", buffering=0)
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
+
+    def read(self, first: int, array: Array) -> None:
+        """Fill an array with the numbers from the given one on."""
+        view, at = array.view(np.uint8).data, self.part.offset + first * self.part.dtype.itemsize
+        while len(view):
+            count = self._read(view, at)
+            if not count:
+                raise ValueError(f"{self.part.file} has become shorter: convert the data again.")
+            view, at = view[count:], at + count
+
+    def _read(self, view: memoryview, at: int) -> int:
+        if hasattr(os, "preadv"):  # leaves the position alone, which forked processes share
+            return os.preadv(self.file.fileno(), [view], at)
+        with self.lock:
+            self.file.seek(at)
+            return self.file.readinto(view) or 0
