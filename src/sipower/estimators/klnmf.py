@@ -299,10 +299,11 @@ class KLNMF(
         known = self.components_.any(axis=0)
         if not known.any():
             return 0.0
-        V = self._matrix(X, reset=False)
+        V, H = self._matrix(X, reset=False), self.components_.T
         if V.dense or V.column_mass[~known].any():
             V = as_matrix(V.array[:, np.flatnonzero(known)], dtype=V.dtype, n_jobs=self.n_jobs)
-        block = KLBlock(V, np.ascontiguousarray(self.components_.T[known], V.dtype))
+            H = H[known]
+        block = KLBlock(V, np.ascontiguousarray(H, V.dtype))
         return -block.divergence(W) / V.total if V.total > 0 else 0.0
 
     # ---- arguments ---------------------------------------------------------------------------
