@@ -103,7 +103,7 @@ def test_an_anchored_epoch_stays_at_a_solution_and_an_averaged_pass_does_not(mon
     """The variance of the anchored estimate vanishes there; that of a plain batch does not."""
     monkeypatch.setattr(online, "CHUNK", 5)
     monkeypatch.setattr(online, "BATCH", 20)
-    monkeypatch.setattr(online, "ROUGH", 1e-9)
+    monkeypatch.setattr(online, "FINE", 1e-9)
     matrix = as_matrix(sp.csr_array(V))
     H = solve(Factorization(matrix, 4), Auto(), stop=Stop(1e-9, rounds=800)).x.H
     H = H / H.sum(axis=0)

@@ -45,7 +45,7 @@ __all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
 STREAM = 3  # of the random numbers
 CHUNK, BATCH = 128, 4096  # rows that stay together, and rows of a batch
 LEAST_BATCHES = 16  # fewer are no good start
-ANCHORED = 0.05  # ρ of anchored epochs
+ANCHORED, FINE = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
 SAMPLE = 2  # batches that are factorised first
 SURPLUS = 1.5  # components of that, times K
 SURPLUS_ROUNDS, ROUNDS = 4, 3  # of it, before and after merging
@@ -81,7 +81,8 @@ def averaged_pass(V: Matrix, H: Array, seed: int) -> Array:
     A = np.zeros(H.shape)
     for t, (_, part) in enumerate(batches(V, Draw(seed, STREAM))):
         rho = 1 / math.sqrt(t + SAMPLE + 2) if t > 0 else 1.0
-        A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H)
+        W = KLBlock(part, H).solution(ROUGH, exact=False)[0]
+        A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H, W)
         H = _normalised(A, H)
     return H
 
@@ -92,7 +93,8 @@ def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> A
     whole = H0 * g
     A, H = whole, _normalised(whole, H0)
     for rows, part in batches(V, Draw(seed, STREAM, round=epoch)):
-        change = _counts(part, H) - _counts(part, H0, W[rows])
+        now = KLBlock(part, H).solution(FINE)[0].astype(part.dtype)
+        change = _counts(part, H, now) - _counts(part, H0, W[rows])
         estimate = whole + (V.shape[0] / part.shape[0]) * change
         A = np.maximum((1 - ANCHORED) * A + ANCHORED * estimate, 0)
         H = _normalised(A, H)
@@ -113,10 +115,8 @@ def _drawn(n: int, draw: Draw) -> Iterator[Array]:
         yield rows[rows < n]
 
 
-def _counts(part: Matrix, H: Array, W: Array | None = None) -> Array:
-    """N over the rows of a batch, which are solved where W is not known."""
-    if W is None:
-        W = KLBlock(part, H).solution(ROUGH, exact=False)[0]
+def _counts(part: Matrix, H: Array, W: Array) -> Array:
+    """N over the rows of a batch."""
     return H * KLBlock(part.columns, W).ratio_sums(H)
 
 
