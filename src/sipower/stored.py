@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from os import PathLike
 from typing import Any, Protocol
 
@@ -153,19 +154,19 @@ class StoredMatrix(Matrix):
 
     def rows(self, begin: int, end: int) -> Any:
         """Rows as CSR, read on their own."""
-        first, last = int(self.indptr[begin]), int(self.indptr[end])
-        indices, values = np.empty(last - first, INDEX), np.empty(last - first, self.dtype)
-        as_stored = np.empty(last - first, self.source.value_type)
-        self.source.read(first, indices, as_stored)
-        values[:] = as_stored
-        indptr = self.indptr[begin : end + 1] - first
-        return sp.csr_array((values, indices, indptr), shape=(end - begin, self.shape[1]))
+        return self.take(np.arange(begin, end))
 
     def take(self, items: Array) -> Any:
         """Chosen rows as CSR; those that follow one another are read together."""
-        runs = np.split(items, np.flatnonzero(np.diff(items) != 1) + 1)
-        parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs]
-        return sp.csr_array(sp.vstack(parts, format="csr"))
+        indptr = np.append(0, np.cumsum(self.indptr[items + 1] - self.indptr[items]))
+        indices = np.empty(indptr[-1], INDEX)
+        values = np.empty(indptr[-1], self.source.value_type)
+        starts = np.flatnonzero(np.diff(items, prepend=-2) != 1)
+        for begin, end in pairwise(np.append(starts, len(items))):
+            run = slice(indptr[begin], indptr[end])
+            self.source.read(int(self.indptr[items[begin]]), indices[run], values[run])
+        values = values.astype(self.dtype, copy=False)
+        return sp.csr_array((values, indices, indptr), shape=(len(items), self.shape[1]))
 
 
 # ---- stores ----------------------------------------------------------------------------------

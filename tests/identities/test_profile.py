@@ -99,6 +99,16 @@ def test_batches_hold_every_row_once_and_add_up_to_the_whole(layout, monkeypatch
     np.testing.assert_allclose(total, H * (over(V, whole @ H.T).T @ whole), rtol=1e-7)
 
 
+def test_long_rows_come_in_smaller_batches(monkeypatch):
+    monkeypatch.setattr(online, "CHUNK", 4)
+    matrix = as_matrix(sp.csr_array(V))
+    for most in (500, 2000, 10**9):
+        monkeypatch.setattr(online, "MOST_TERMS", most)
+        sizes = [part.shape[0] for _, part in online.batches(matrix, Draw(0, online.STREAM))]
+        assert sum(sizes) == 300
+        assert max(sizes) * matrix.nnz / 300 <= max(most, 4 * matrix.nnz / 300)
+
+
 def test_an_anchored_epoch_stays_at_a_solution_and_an_averaged_pass_does_not(monkeypatch):
     """The variance of the anchored estimate vanishes there; that of a plain batch does not."""
     monkeypatch.setattr(online, "CHUNK", 5)

@@ -98,6 +98,7 @@ class Blocks:
         self.parts = _located(self.parts, facts)
         _check(self.parts, facts)
         self.shape: tuple[int, int] = sum(f.shape[0] for f in facts), facts[0].shape[1]
+        self.nnz = sum(f.nnz for f in facts)
         self.total = float(sum(f.total for f in facts))
         self.dtype: np.dtype[Any] = np.result_type(*(f.dtype for f in facts if f.dtype))
         if not self.total <= float(np.finfo(self.dtype).max):

@@ -43,7 +43,8 @@ from sipower.solve import Stop, solve
 __all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
 
 STREAM = 3  # of the random numbers
-CHUNK, BATCH = 128, 4096  # rows that stay together, and rows of a batch
+CHUNK, BATCH = 128, 4096  # rows that stay together, and most rows of a batch
+MOST_TERMS = 2**20  # of a batch, on average: long rows tell more, and must fit into memory
 LEAST_BATCHES = 16  # fewer are no good start
 ANCHORED, FINE = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
 SAMPLE = 2  # batches that are factorised first
@@ -59,7 +60,7 @@ def is_tall(V: Matrix) -> bool:
 
 def sampled_start(V: Any, rank: int, seed: int) -> Array:
     """H of a factorisation of the first few batches of V, wherever its rows are."""
-    drawn = islice(_drawn(V.shape[0], Draw(seed, STREAM)), SAMPLE)
+    drawn = islice(_drawn(V, Draw(seed, STREAM)), SAMPLE)
     sample = Matrix(V.take(np.concatenate(list(drawn))), V.dtype, V.threads)
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
@@ -103,15 +104,16 @@ def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> A
 
 def batches(V: Matrix, draw: Draw) -> Iterator[tuple[Array, Matrix]]:
     """All rows, in batches of chunks drawn at random: near rows may be alike."""
-    for rows in _drawn(V.shape[0], draw):
+    for rows in _drawn(V, draw):
         yield rows, Matrix(V.take(rows), V.dtype, V.threads, transposable=False)
 
 
-def _drawn(n: int, draw: Draw) -> Iterator[Array]:
-    chunks = -(-n // CHUNK)
-    order = CHUNK * draw.batch(chunks, chunks).astype(np.int64)
-    for at in range(0, chunks, BATCH // CHUNK):
-        rows = (order[at : at + BATCH // CHUNK, None] + np.arange(CHUNK)).ravel()
+def _drawn(V: Any, draw: Draw) -> Iterator[Array]:
+    n = V.shape[0]
+    chunks, most = -(-n // CHUNK), min(BATCH, MOST_TERMS * n // max(V.nnz, 1))
+    order, together = CHUNK * draw.batch(chunks, chunks).astype(np.int64), max(most // CHUNK, 1)
+    for at in range(0, chunks, together):
+        rows = (order[at : at + together, None] + np.arange(CHUNK)).ravel()
         yield rows[rows < n]
 
 
