@@ -57,8 +57,11 @@ def as_matrix(
     if isinstance(V, Matrix):
         working = V.dtype if dtype is None else _working_type(V.dtype, dtype)
         threads = V.threads if n_jobs is None else count_threads(n_jobs)
-        same = (working, threads) == (V.dtype, V.threads)
-        return V if same else V.working_in(working, threads)
+        if (working, threads) == (V.dtype, V.threads):
+            return V
+        if working.itemsize < V.dtype.itemsize and "array" in vars(V):  # a store knows its range
+            _check_range(V, working)
+        return V.working_in(working, threads)
     row_names, column_names = _names(V)
     array = _to_array(V)
     _check_kind(array)
@@ -69,6 +72,16 @@ def as_matrix(
         raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
     matrix.row_names, matrix.column_names = row_names, column_names
     return matrix
+
+
+def _check_range(V: Matrix, working: np.dtype[Any]) -> None:
+    """Refuse what a narrower working type does not hold."""
+    if V.dense:
+        _check_entries(V.array, lambda flat: np.unravel_index(flat, V.shape), working)
+    else:
+        _check_entries(V.array.data, lambda flat: _entry(V.array, flat), working)
+    if not V.total <= float(np.finfo(working).max):
+        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
 
 
 def _names(V: Any) -> tuple[Array | None, Array | None]:

@@ -186,3 +186,12 @@ def test_blocks_cover_all_rows_and_are_cut_by_work():
     work = np.diff(matrix.indptr[matrix.bounds])
     assert 8 <= len(work) <= 64
     assert work.max() < 1.5 * work.mean()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("value", [1e300, 1e-300])
+def test_a_matrix_is_not_narrowed_to_what_cannot_hold_it(layout, value):
+    wide = as_matrix(layout(np.array([[1.0, 2.0], [3.0, value]])))
+    with pytest.raises(ValueError, match=r"Entry \(1, 1\) .* for float32"):
+        as_matrix(wide, dtype=np.float32)
+    assert as_matrix(wide, dtype=np.float64) is wide

@@ -97,9 +97,11 @@ class Profiled:
             if state.epochs >= 0:
                 H = sampled_start(problem.V, problem.rank, state.seed)
                 H = averaged_pass(problem.V, H, state.seed)
+                state = replace(state, passes=state.passes + ROW_PASSES)
             return self._at(problem, state, _alive(H, problem.column_mass))
         if state.round <= state.epochs:
             H = anchored_epoch(problem.V, state.x, state.g, state.seed, state.round)
+            state = replace(state, passes=state.passes + ROW_PASSES)
             return self._at(problem, state, _alive(H, problem.column_mass))
         return self._step(problem, state)
 
