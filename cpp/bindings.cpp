@@ -32,6 +32,18 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+// Where an array begins. A view of raw bytes may begin between two numbers, which no kernel may read.
+template <class A> auto* begin_of(const A& array) {
+    require(reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0, "an array is not aligned");
+    return array.data();
+}
+
+// Rounds that a call may take for one item: it cannot be interrupted.
+constexpr int64_t MOST_ROUNDS = 1 << 20;
+void require_rounds(int64_t count) {
+    require(0 <= count && count <= MOST_ROUNDS, "a call takes 0 to 2^20 sweeps, steps or rounds");
+}
+
 // ---- instruction-set level -------------------------------------------------------------------
 
 bool runs_v3() {
@@ -115,13 +127,15 @@ struct CsrData {
         const int64_t first = window ? std::get<0>(*window) : 0, last = window ? std::get<1>(*window) : items;
         require(0 <= first && first <= last && last <= items, "the window is out of range");
         require(static_cast<int64_t>(v.shape(0)) == held, "indices and values differ in length");
-        view = {p.data(), i.data(), {v.data(), type_of(v.dtype())}, items, others, first, last};
+        view = {begin_of(p), begin_of(i), {begin_of(v), type_of(v.dtype())}, items, others, first, last};
         nb::gil_scoped_release release;
-        require(p.data()[0] == 0 && view.start(last) == held, "indptr does not span the values");
+        require(view.indptr[0] == 0, "indptr does not begin with 0");
+        require(view.indptr[first] >= 0, "indptr decreases");
         for (int64_t j = first; j < last; ++j) {
-            require(view.terms(j) >= 0, "indptr decreases");
+            require(view.indptr[j] <= view.indptr[j + 1], "indptr decreases");
             require(view.terms(j) < INT32_MAX, "an item has more than 2^31 terms");
         }
+        require(view.start(last) == held, "indptr does not span the values");
         int32_t lowest = 0, highest = -1;
         for (int64_t t = 0; t < held; ++t) {
             lowest = std::min(lowest, i.data()[t]);
@@ -145,7 +159,7 @@ struct DenseData {
 
     explicit DenseData(nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> v) : values(v) {
         require(static_cast<int64_t>(v.shape(1)) < INT32_MAX, "an item has more than 2^31 terms");
-        view = {{v.data(), type_of(v.dtype())}, static_cast<int64_t>(v.shape(0)), static_cast<int64_t>(v.shape(1))};
+        view = {{begin_of(v), type_of(v.dtype())}, static_cast<int64_t>(v.shape(0)), static_cast<int64_t>(v.shape(1))};
     }
 
     nb::object row_sums() const {
@@ -178,16 +192,17 @@ template <class T> struct BasisData {
         const int64_t n = static_cast<int64_t>(a.shape(0));
         require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the rank must lie between 1 and 65536");
         const int k = static_cast<int>(a.shape(1)), width = padded_width<T>(k);
-        require(!given || static_cast<int>(given->shape(0)) == k, "there is not one column sum per component");
+        require(!given || given->shape(0) == a.shape(1), "there is not one column sum per component");
+        const T* from = begin_of(a);
         nb::gil_scoped_release release;
         rows = zeros(static_cast<size_t>(n) * width);
         d.assign(static_cast<size_t>(width), 0.0);
         inverse = d;
         for (int64_t i = 0; i < n; ++i) {
-            std::memcpy(rows.get() + i * width, a.data() + i * k, static_cast<size_t>(k) * sizeof(T));
-            for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(a.data()[i * k + c]);
+            std::memcpy(rows.get() + i * width, from + i * k, static_cast<size_t>(k) * sizeof(T));
+            for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(from[i * k + c]);
         }
-        if (given) std::copy(given->data(), given->data() + k, d.begin());
+        if (given) std::copy_n(begin_of(*given), k, d.begin());
         int alive = 0;
         for (int c = 0; c < k; ++c)
             if (d[static_cast<size_t>(c)] > 0) {
@@ -198,7 +213,7 @@ template <class T> struct BasisData {
             tiles = zeros(static_cast<size_t>((n + TILE - 1) / TILE * TILE) * k);
             for (int64_t i = 0; i < n; ++i)
                 for (int c = 0; c < k; ++c)
-                    tiles.get()[(i / TILE * k + c) * TILE + i % TILE] = a.data()[i * k + c];
+                    tiles.get()[(i / TILE * k + c) * TILE + i % TILE] = from[i * k + c];
         }
         view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), alive};
     }
@@ -219,7 +234,7 @@ void gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t be
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(g.shape(0) == h.shape(0) && g.shape(1) == h.shape(1), "the result has not the shape of the factor");
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().gradient(V.view, B.view, h.data(), begin, end, g.data());
+    kernels<T, typename Data::View>().gradient(V.view, B.view, begin_of(h), begin, end, begin_of(g));
 }
 
 template <class T, class Data>
@@ -228,7 +243,7 @@ void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
     require(static_cast<int64_t>(g.shape(0)) == V.view.others && g.shape(1) == h.shape(1),
             "the result has not the shape (others, rank)");
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().sums(V.view, B.view, h.data(), begin, end, g.data());
+    kernels<T, typename Data::View>().sums(V.view, B.view, begin_of(h), begin, end, begin_of(g));
 }
 
 template <class T, class Data>
@@ -236,7 +251,7 @@ void divergence(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t 
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(out.shape(0) == h.shape(0), "the result has not one entry per item");
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().divergence(V.view, B.view, h.data(), begin, end, out.data());
+    kernels<T, typename Data::View>().divergence(V.view, B.view, begin_of(h), begin, end, begin_of(out));
 }
 
 template <class T, class Data>
@@ -245,7 +260,7 @@ Items<T> items(const Data& V, const BasisData<T>& B, const Array<const T>& h, co
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(c.shape(0) == h.shape(0), "there is not one mass per item");
     require(out.shape(0) == h.shape(0) && out.shape(1) == h.shape(1), "the result has not the shape of the factor");
-    return {h.data(), c.data(), out.data(), begin, end};
+    return {begin_of(h), begin_of(c), begin_of(out), begin, end};
 }
 
 template <class T, class Data>
@@ -269,9 +284,9 @@ void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
           Vector<const double> c) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "there is not one mass and one result per item");
-    const Items<T> which{h.data(), c.data(), nullptr, begin, end};
+    const Items<T> which{begin_of(h), begin_of(c), nullptr, begin, end};
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().gaps(V.view, B.view, which, out.data());
+    kernels<T, typename Data::View>().gaps(V.view, B.view, which, begin_of(out));
 }
 
 Place place_of(const std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>& p) {
@@ -284,6 +299,7 @@ template <class T, class Data>
 void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                 Vector<const double> c, int64_t sweeps, const std::string& order, Pair key, Quad place) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
+    require_rounds(sweeps);
     require(order == "cyclic" || order == "active" || order == "random", "the order is not cyclic, active or random");
     const Order visits = order == "random" ? Order::random : order == "active" ? Order::active : Order::cyclic;
     const Key philox_key{std::get<0>(key), std::get<1>(key)};
@@ -296,6 +312,8 @@ template <class T, class Data>
 void newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
             Vector<const double> c, int64_t steps) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
+    require_rounds(steps);
+    require(B.view.k <= LARGEST_MODEL, "Newton's method takes at most 2048 components");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().newton(V.view, B.view, which, steps);
 }
@@ -313,8 +331,9 @@ void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t
                  Vector<const double> c, double tol, int64_t most, Vector<double> gap) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require(gap.shape(0) == h.shape(0), "there is not one gap per item");
+    require_rounds(most);
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().solve(V.view, B.view, which, tol, most, gap.data());
+    kernels<T, typename Data::View>().solve(V.view, B.view, which, tol, most, begin_of(gap));
 }
 
 struct EpochPlan {
@@ -336,8 +355,9 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
 // ---- draws, the same numbers as inside the epoch ----------------------------------------------
 
 nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) {
-    require(1 <= s && n >= 1 && n < INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
-    std::vector<int32_t> order(static_cast<size_t>(n)), swaps(static_cast<size_t>(s)), out(static_cast<size_t>(s));
+    require(1 <= s && n >= 1 && n <= INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
+    std::vector<int32_t> order(static_cast<size_t>(replace ? 0 : n));
+    std::vector<int32_t> swaps(static_cast<size_t>(s)), out(static_cast<size_t>(s));
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
     Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
     if (replace) draw_repeated(random, n, s, out.data());
@@ -445,20 +465,28 @@ NB_MODULE(_kernels, m) {
         .def("__init__", [](EpochPlan* self, double step, double full_step, double batch, int64_t length, double threshold, int64_t shortest,
                             const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,
                             Array<const int64_t> elements) {
+            require_rounds(length);
             require(length >= 1, "an epoch has at least one inner step");
+            require(batch > 0 && batch <= 1, "a batch is a share of the terms");
             require(scheme == "vectors" || scheme == "stratified" || scheme == "weighted" || scheme == "elements",
                     "the scheme must be vectors, elements, stratified or weighted");
-            require(scheme != "elements" || static_cast<int64_t>(elements.shape(0)) == length, "elements has not one row per inner step");
-            new (self) EpochPlan{};
-            self->elements = elements;
-            self->view = {step, full_step, batch, length, threshold, shortest,
-                          scheme == "weighted" ? Scheme::weighted : scheme == "elements" ? Scheme::elements : Scheme::stratified,
-                          replace, {std::get<0>(key), std::get<1>(key)}, round, side,
-                          elements.data(), scheme == "elements" ? static_cast<int64_t>(elements.shape(1)) : 0};
-            for (int64_t t = 0; t < length * self->view.elements_count; ++t) {
-                require(elements.data()[t] >= 0, "a drawn element is out of range");
-                self->largest_element = std::max(self->largest_element, elements.data()[t]);
-            }
+            const bool drawn = scheme == "elements";
+            require(!drawn || static_cast<int64_t>(elements.shape(0)) == length, "elements has not one row per inner step");
+            const int64_t count = drawn ? static_cast<int64_t>(elements.shape(1)) : 0;
+            const int64_t* const first = begin_of(elements);
+            int64_t largest = -1;
+            for (int64_t t = 0; t < length; ++t)
+                for (int64_t i = 0; i < count; ++i) {
+                    const int64_t* at = first + t * count + i;
+                    require(*at >= 0, "a drawn element is out of range");
+                    require(i == 0 || at[-1] <= *at, "the drawn elements of a step are not sorted");
+                    largest = std::max(largest, *at);
+                }
+            const Scheme how = drawn ? Scheme::elements : scheme == "weighted" ? Scheme::weighted : Scheme::stratified;
+            // An item without terms has nothing to draw from, so one term is the least.
+            const Epoch view{step, full_step, batch, length, threshold, std::max<int64_t>(shortest, 1), how, replace,
+                             {std::get<0>(key), std::get<1>(key)}, round, side, first, count};
+            new (self) EpochPlan{view, elements, largest};
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
            nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));

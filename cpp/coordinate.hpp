@@ -25,6 +25,7 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
         scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh();
         visit(j, item);
+        item.keep_alive(items.c[j]);
         for (int k = 0; k < B.k; ++k)
             items.out[j * B.k + k] = B.d[k] > 0 ? static_cast<T>(item.h[k]) : items.h[j * B.k + k];
     }
@@ -90,8 +91,8 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
 // gap receives what was certified.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double tol, int64_t most, double* gap) {
-    constexpr int power_steps = 4, first_newton = 6, largest_model = 2048;
-    const bool newton = B.k <= largest_model;  // beyond it the Hessian would not fit anywhere
+    constexpr int power_steps = 4, first_newton = 6;
+    const bool newton = B.k <= LARGEST_MODEL;
     Model model(newton ? B.k : 1);
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random unused({0, 0}, {0, 0, 0, 0});

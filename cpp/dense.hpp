@@ -261,7 +261,7 @@ public:
         if (e_.replace) draw_repeated(random, B_.n, s, index.get());
         else draw_distinct(random, B_.n, s, order_.get(), swaps_.get(), index.get());
         for (int64_t i = 0; i < s; ++i) {
-            const T* from = B_.rows + static_cast<int64_t>(index[i]) * B_.width;
+            const T* from = B_.row(index[i]);
             T* tile = tiles_.get() + i / TILE * TILE * B_.k;
             std::memcpy(rows_.get() + i * B_.width, from, static_cast<size_t>(B_.width) * sizeof(T));
             for (int a = 0; a < B_.k; ++a) tile[a * TILE + i % TILE] = from[a];

@@ -29,7 +29,7 @@ public:
             T one;
             v_[t] = *read_values(V.values, from + t, 1, &one);
         }
-        take_rows(V.indices + from);
+        take_rows(V.columns(from, n_));
     }
 
     // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
@@ -153,6 +153,17 @@ public:
             if (h[k] > 0 || g[k] > B_.d[k]) free_[free_count_++] = k;
     }
 
+    // Where rounding has left next to nothing of some z, a count may meet no component any more and
+    // its divergence would be infinite: then every living component keeps FLOOR of the mass, as after
+    // a power step.
+    void keep_alive(double c) {
+        if (!some_z_vanishes() || refresh()) return;
+        for (int k = 0; k < B_.k; ++k) {
+            const double least = FLOOR * c * B_.inverse[k];
+            if (h[k] < least) h[k] = least;
+        }
+    }
+
     // h <- scaled to d.h = c, z and w anew with it
     void fit_mass(double c) {
         double mass = 0;
@@ -253,6 +264,17 @@ private:
     static double nothing() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
     static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
 
+    // Whether some z is next to nothing beside its count.
+    bool some_z_vanishes() const {
+        const Vec<T> share = spread(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
+        Vec<T> vanishing = {};
+        for (int64_t t = 0; t < n_; t += L) {
+            const Vec<T> missing = load(v_.get() + t) * share - load(z_.get() + t);
+            vanishing = missing > vanishing ? missing : vanishing;
+        }
+        return largest(vanishing) > 0;
+    }
+
     void gather_positive(int64_t others) {
         n_ = 0;
         for (int64_t i = 0; i < others; ++i) {
@@ -269,7 +291,7 @@ private:
         for (int64_t t = 0; t < n_; t += L) {
             const T* from[L];
             for (int l = 0; l < L; ++l)
-                from[l] = t + l < n_ ? B_.rows + static_cast<int64_t>(rows[t + l]) * B_.width : nullptr;
+                from[l] = t + l < n_ ? B_.row(rows[t + l]) : nullptr;
             T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
             for (int k = 0; k < B_.k; k += L) {
                 Vec<T> square[L];

@@ -9,10 +9,38 @@
 // Kernels are serial over the items [begin, end) and touch no state of their own.
 #pragma once
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 #include "philox.hpp"
 
 namespace sipower {
+
+namespace {  // one copy per translation unit, so per instruction-set level
+
+// How many elements something has. In a bounds-checked build (tools/sanitize.py) an index beyond
+// them ends the process where it is used; in any other this is nothing.
+#if defined(SIPOWER_CHECKED)
+class Extent {
+public:
+    explicit Extent(int64_t size) : size_(size) {}
+    void expect(int64_t index) const {
+        if (0 <= index && index < size_) return;
+        std::fprintf(stderr, "an index of %lld elements is %lld\n", static_cast<long long>(size_), static_cast<long long>(index));
+        std::abort();
+    }
+
+private:
+    int64_t size_;
+};
+#else
+struct Extent {
+    explicit Extent(int64_t) {}
+    void expect(int64_t) const {}
+};
+#endif
+
+}  // namespace
 
 enum class Type { uint8, uint16, float32, float64 };
 
@@ -31,6 +59,14 @@ struct Csr {
     // Where the terms of an item begin in what is held.
     int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
     int64_t terms(int64_t item) const { return indptr[item + 1] - indptr[item]; }
+    // The columns of n terms from `at` on, of those held.
+    const int32_t* columns(int64_t at, int64_t n) const {
+        for (int64_t t = at; t < at + n; ++t) {
+            Extent(start(last)).expect(t);
+            Extent(others).expect(indices[t]);
+        }
+        return indices + at;
+    }
 };
 
 struct Dense {
@@ -42,6 +78,8 @@ struct Dense {
 constexpr int TILE = 96;
 // A sum in the working type has at most this many terms before it is added to a float64 one.
 constexpr int LONGEST_SUM = 1024;
+// Beyond so many components no Hessian is formed: it would not fit anywhere.
+constexpr int LARGEST_MODEL = 2048;
 
 // The basis in the kernels' own layout: rows padded with zeros to `width`; for dense data also
 // transposed tile by tile, (tiles, K, TILE).
@@ -53,6 +91,11 @@ template <class T> struct Basis {
     const double* d;        // column sums, padded with zeros
     const double* inverse;  // 1 / d, zero where d is
     int alive;              // components with d > 0
+
+    const T* row(int64_t i) const {
+        Extent(n).expect(i);
+        return rows + i * width;
+    }
 };
 
 template <class T> struct Items {
@@ -97,7 +140,7 @@ static inline int64_t batch_size(double share, int64_t n) {
     const double wanted = share * static_cast<double>(n);
     int64_t s = static_cast<int64_t>(wanted);
     if (static_cast<double>(s) < wanted) ++s;
-    return s < 1 ? 1 : s > n ? n : s;
+    return s > n ? n : s < 1 && n > 0 ? 1 : s;
 }
 
 // What is offered for data of one kind (Csr or Dense) in one working type.

@@ -144,9 +144,9 @@ public:
                 T buffer[CHUNK], z[CHUNK], q[CHUNK];
                 const T* v = read_values(V_.values, p, n, buffer);
                 fetch_ahead(p + n);
-                gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+                gather_.dot(B_.rows, B_.width, V_.columns(p, n), n, u_.get(), z);
                 quotients(v, z, n, q);
-                gather_.add(B_.rows, B_.width, V_.indices + p, n, q, part_.get());
+                gather_.add(B_.rows, B_.width, V_.columns(p, n), n, q, part_.get());
                 if (kept) std::memcpy(kept + (p - V_.start(item)), q, static_cast<size_t>(n) * sizeof(T));
             }
             for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
@@ -162,7 +162,7 @@ public:
             const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
             T buffer[CHUNK], z[CHUNK];
             const T* v = read_values(V_.values, p, n, buffer);
-            gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+            gather_.dot(B_.rows, B_.width, V_.columns(p, n), n, u_.get(), z);
             sum += relative_entropy<T>(v, z, n);
             for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
         }
@@ -178,7 +178,7 @@ public:
             const int n = static_cast<int>(left < CHUNK ? left : CHUNK);
             T buffer[CHUNK], z[CHUNK], q[CHUNK];
             const T* v = read_values(V_.values, p, n, buffer);
-            gather_.dot(B_.rows, B_.width, V_.indices + p, n, u_.get(), z);
+            gather_.dot(B_.rows, B_.width, V_.columns(p, n), n, u_.get(), z);
             quotients(v, z, n, q);
             for (int t = 0; t < n; ++t) {
                 double* row = g + static_cast<int64_t>(V_.indices[p + t]) * B_.k;
@@ -199,7 +199,7 @@ public:
             T one, v[CHUNK], z[CHUNK], q[CHUNK], r[CHUNK];
             for (int t = 0; t < n; ++t) {
                 const int64_t p = at[from + t];
-                index[t] = V_.indices[base + p];
+                index[t] = *V_.columns(base + p, 1);
                 v[t] = *read_values(V_.values, base + p, 1, &one) * static_cast<T>(factor[from + t]);
                 r[t] = q0[p] * static_cast<T>(factor[from + t]);
             }
@@ -220,7 +220,7 @@ private:
         constexpr int line = 64 / sizeof(T);
         const int64_t left = V_.start(V_.last) - p, n = left < CHUNK ? left : CHUNK;
         for (int64_t t = 0; t < n; ++t) {
-            const T* row = B_.rows + static_cast<int64_t>(V_.indices[p + t]) * B_.width;
+            const T* row = B_.row(V_.indices[p + t]);
             for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
         }
     }

@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import joblib
@@ -64,6 +65,7 @@ __all__ = [
     "newton",
     "power",
     "projected",
+    "readable",
     "run_blocks",
     "solve_items",
     "sum_blocks",
@@ -86,6 +88,11 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
     """
     kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
     return kind(factor, dense, column_sums)
+
+
+def readable(array: Array, dtype: Any = None) -> Array:
+    """The array C-ordered and aligned; one that came over a network may be neither."""
+    return np.require(array, dtype, ["C", "A"])
 
 
 # ---- threads ---------------------------------------------------------------------------------
@@ -116,14 +123,20 @@ class _Crew:
     def forget(self) -> None:
         self.pool, self.lock = None, threading.Lock()
 
-    def submit(self, task: Callable[[], None]) -> Future[None] | None:
+    def submit(self, task: Callable[[], None]) -> bool:
+        """Have a thread do a task; without an answer of True it may do it late or never."""
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
             try:
-                return self.pool.submit(task)
-            except RuntimeError:  # the interpreter is shutting down: the caller works alone
-                return None
+                self.pool.submit(task)
+                return True
+            except RuntimeError:  # no more threads, or none at the end: the caller works alone
+                return False
+            except BaseException:  # Ctrl-C: it may have started a thread that it does not know
+                self.pool.shutdown(wait=False)
+                self.pool = None
+                raise
 
 
 _crew = _Crew()
@@ -142,35 +155,59 @@ def run_blocks(
     `failed` is set as soon as a block fails, for tasks that wait for one another.
     """
     if threads > 1 and count > 1:
-        _run_in_threads(count, task, min(threads, count), failed or threading.Event())
+        _Blocks(count, task, failed or threading.Event()).run(min(threads, count))
         return
     for block in range(count):
         task(block)
 
 
-def _run_in_threads(
-    count: int, task: Callable[[int], None], threads: int, failed: threading.Event
-) -> None:
-    numbers = itertools.count()  # next() on it is atomic
+class _Blocks:
+    """Blocks that are given to whoever works on them: the caller and helpers from the crew."""
 
-    def work() -> None:
+    def __init__(self, count: int, task: Callable[[int], None], failed: threading.Event) -> None:
+        self.count, self.task, self.failed = count, task, failed
+        self.numbers = itertools.count()  # next() on it is atomic
+        self.called: list[threading.Lock] = []  # one for each helper, held until its end
+        self.begun: list[threading.Lock] = []
+        self.problems: list[BaseException] = []
+
+    def run(self, threads: int) -> None:
         try:
-            while not failed.is_set() and (block := next(numbers)) < count:
-                task(block)
-        except BaseException:
-            failed.set()
+            for _ in range(threads - 1):
+                self._call_helper()
+            self._work()
+        except BaseException:  # Ctrl-C: running blocks end, no new ones start
+            self.failed.set()
+            self.called.clear()  # who has not begun finds nothing to do
             raise
+        finally:
+            for over in (*self.called, *self.begun):
+                with over:
+                    pass
+        try:
+            for problem in self.problems:
+                raise problem
+        finally:
+            self.problems.clear()  # else it and what it holds would live on in a circle
 
-    helpers = [h for h in (_crew.submit(work) for _ in range(threads - 1)) if h is not None]
-    try:
-        work()
-        for helper in helpers:
-            helper.result()
-    except BaseException:  # Ctrl-C among them: running blocks end, no new ones start
-        failed.set()
-        for helper in helpers:
-            helper.exception()
-        raise
+    def _call_helper(self) -> None:
+        over = threading.Lock()
+        over.acquire()
+        if _crew.submit(partial(self._help, over)):
+            self.called.append(over)
+
+    def _help(self, over: threading.Lock) -> None:
+        self.begun.append(over)
+        self._work()
+        over.release()
+
+    def _work(self) -> None:
+        try:
+            while not self.failed.is_set() and (block := next(self.numbers)) < self.count:
+                self.task(block)
+        except BaseException as problem:
+            self.failed.set()
+            self.problems.append(problem)
 
 
 def sum_blocks(
@@ -178,25 +215,25 @@ def sum_blocks(
 ) -> None:
     """Add to `total` what partial(block, zeros) writes into its zeros, in the order of blocks."""
     spare = threading.local()
-    turn = threading.Condition()
     failed = threading.Event()
-    done = 0
+    # A block is added once the one before has opened its gate. Plain locks: Ctrl-C within a
+    # Condition could leave it locked.
+    gates = [threading.Lock() for _ in range(count + 1)]
+    for gate in gates[1:]:
+        gate.acquire()
 
     def task(block: int) -> None:
-        nonlocal done
         if not hasattr(spare, "part"):
             spare.part = np.empty_like(total)
         spare.part[...] = 0
         partial(block, spare.part)
-        with turn:
-            # Lower blocks were taken earlier and are being worked on, so the wait ends; the
-            # timeout is for a block that failed meanwhile.
-            while not turn.wait_for(lambda: done == block, timeout=0.05):
-                if failed.is_set():
-                    return
-            np.add(total, spare.part, out=total)
-            done += 1
-            turn.notify_all()
+        # Lower blocks were taken earlier and are being worked on, so the wait ends; the timeout is
+        # for a block that failed meanwhile.
+        while not gates[block].acquire(timeout=0.05):
+            if failed.is_set():
+                return
+        np.add(total, spare.part, out=total)
+        gates[block + 1].release()
 
     run_blocks(count, task, threads, failed)
 

@@ -80,13 +80,15 @@ class Matrix:
         self._sparse: Matrix | None = None
         if isinstance(data, np.ndarray):
             self.dense, self.nnz = True, data.size
-            self.data: Any = kernels.Dense(data)
+            self.data: Any = kernels.Dense(kernels.readable(data))
             terms = np.full(self.shape[0], self.shape[1])
         else:
             self.dense, self.nnz = False, int(data.nnz)
-            self.indptr = data.indptr.astype(np.int64, copy=False)
-            indices = data.indices.astype(np.int32, copy=False)
-            self.data = kernels.Csr(self.indptr, indices, data.data, self.shape[1])
+            self.indptr = kernels.readable(data.indptr, np.int64)
+            indices = kernels.readable(data.indices, np.int32)
+            self.data = kernels.Csr(
+                self.indptr, indices, kernels.readable(data.data), self.shape[1]
+            )
             terms = np.diff(self.indptr)
         # Dense items share the panels of the basis that are in cache.
         most = min(max(16, len(terms) // SHARING), MOST_BLOCKS) if self.dense else None
@@ -105,8 +107,8 @@ class Matrix:
 
     def working_in(self, dtype: np.dtype[Any], threads: int) -> Matrix:
         """The same data for another working type or number of threads."""
-        kinds = (dtype, np.uint8, np.uint16) if self.dense else (dtype,)
-        array = self.array if self.array.dtype in kinds else read_only(self.array.astype(dtype))
+        kept = self.array.dtype in (dtype, np.uint8, np.uint16)
+        array = self.array if kept else read_only(self.array.astype(dtype))
         other = Matrix(array, dtype, threads, transposable=self.transposable)
         other.row_names, other.column_names = self.row_names, self.column_names
         return other
@@ -279,9 +281,9 @@ def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
 
 def cut_by_work(work: Array, most: int | None = None) -> list[int]:
     """Bounds of at most so many blocks of about equal work."""
-    upto = np.concatenate([[0], np.cumsum(work, dtype=np.float64)])
-    most = max(MOST_BLOCKS, int(upto[-1]) // LARGEST_BLOCK) if most is None else most
-    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), most, max(len(work), 1)))
+    upto = np.append(0, np.cumsum(work))
+    most = max(MOST_BLOCKS, upto[-1] // LARGEST_BLOCK) if most is None else most
+    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), most, len(work)))
     cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
     return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]
 

@@ -65,7 +65,7 @@ class KLBlock(Problem):
         self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None
     ) -> None:
         self.V: Matrix | Columns = V if isinstance(V, Columns) else as_matrix(V)
-        self.B = np.ascontiguousarray(B, dtype=self.V.dtype if dtype is None else dtype)
+        self.B = kernels.readable(B, self.V.dtype if dtype is None else dtype)
         if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
             raise ValueError(
                 f"The basis has shape {self.B.shape}, expected ({self.V.shape[1]}, rank)."
@@ -97,7 +97,7 @@ class KLBlock(Problem):
 
     def ratio_sums(self, h: Array) -> Float:
         """g_j = Σ_i b_i v_ij / (b_i·h_j), over the items, or by sums if V holds its rows only."""
-        h = np.ascontiguousarray(h, self.B.dtype)
+        h = kernels.readable(h, self.B.dtype)
         if isinstance(self.V, Columns):
             other_side = kernels.basis(h, dense=self.V.dense)
             return self.V.rows.sums(kernels.sums, other_side, self.B)
@@ -116,13 +116,13 @@ class KLBlock(Problem):
         Scaling the item to its mass gains exactly kl_div(c, d·h); from there, by concavity, no more
         than c (max_k G_k − 1) can be gained.
         """
-        block, h = self.in_float64(), np.ascontiguousarray(h, np.float64)
-        off_mass = kl_div(self.c, h @ self.d)
+        block, h = self.in_float64(), kernels.readable(h, np.float64)
+        off_mass = np.maximum(kl_div(self.c, h @ self.d), 0)  # less is rounding
         if isinstance(self.V, Columns):
             largest = np.maximum(block.multiplier(h).max(axis=1), 1)
             return np.asarray(off_mass + self.c * (largest - 1))
         out = np.zeros(self.shape[0])
-        return off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c)
+        return np.asarray(off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c))
 
     def solution(self, tol: float, most: int = 500, *, exact: bool = True) -> tuple[Array, Float]:
         """The optimal h of every item from a cold start, max_k G_k − 1 ≤ tol, and what it reached.
@@ -141,11 +141,12 @@ class KLBlock(Problem):
     def divergence(self, h: Array, *, exact: bool = True) -> float:
         """D(V ‖ h Bᵀ), in float64, or sooner in the working type and to its rounding."""
         block = self.in_float64() if exact else self
-        h = np.ascontiguousarray(h, block.B.dtype)
+        h = kernels.readable(h, block.B.dtype)
         if isinstance(self.V, Columns):  # D is the same from either side
             return KLBlock(self.V.rows, h, dtype=h.dtype).divergence(block.B)
         out = np.empty(self.shape[0])
-        return float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
+        total = float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
+        return max(total, 0.0)  # less is rounding
 
     def in_float64(self) -> KLBlock:
         """The same block for evaluation: the data as they are, the arithmetic in float64."""

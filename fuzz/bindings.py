@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Call everything in the compiled module with arguments that are nearly right.
+
+Of every call one of three things must come: it was sound and gives finite results, or what was
+damaged is refused with an exception, or it is accepted. None of them may write outside the items it
+was asked for, change an input, end the process or hang; a refused call writes nothing at all.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import resource
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import driver
+import numpy as np
+from arguments import SANITIZED, Array, Yard, damaged
+
+from sipower import _kernels
+
+REFUSED = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
+RANKS = [1, 2, 3, 4, 5, 8, 9, 20, 33, 65, 100]
+CLASSES = [
+    _kernels.Csr,
+    _kernels.Dense,
+    _kernels.BasisFloat32,
+    _kernels.BasisFloat64,
+    _kernels.EpochPlan,
+]
+KERNELS = ["gradient", "sums", "divergence", "gaps", "mu", "power", "coordinate", "newton"]
+KERNELS += ["projected", "solve_items", "epoch"]
+MEMORY = 3 << 30
+
+
+class Case:
+    """One input: its sizes, its arrays, and how many arguments may still be damaged."""
+
+    def __init__(self, source: random.Random) -> None:
+        self.source, self.yard = source, Yard()
+        self.rng = np.random.default_rng(source.getrandbits(64))
+        self.damages = source.choice([0, 0, 1, 1, 1, 1, 2, 3])
+        self.sound = True
+        self.objects: list[Any] = [kind.__new__(kind) for kind in CLASSES]
+        self.items, self.others = source.choice([0, 1, 3, 6, 17]), source.choice([0, 1, 5, 40, 200])
+        self.rank, self.dtype = source.choice(RANKS), source.choice([np.float32, np.float64])
+        self.begin, self.end = self.some_range(0, self.items)
+
+    def some_range(self, least: int, most: int) -> tuple[int, int]:
+        """Return the whole range, or a part of it."""
+        if self.source.random() < 0.5:
+            return least, most
+        first, last = sorted(self.source.randint(least, most) for _ in range(2))
+        return first, last
+
+    def call(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """Call with one argument damaged, or none."""
+        if self.damages and self.source.random() < 0.5:
+            self.damages -= 1
+            self.sound = False
+            name = self.source.choice(list(arguments))
+            if type(arguments[name]) in CLASSES:
+                arguments[name] = self.source.choice([*self.objects, None])
+            else:
+                arguments[name] = damaged(arguments[name], self.source, self.yard)
+        self.arguments = arguments
+        return function(**arguments)
+
+    def make(self, kind: Callable[..., Any], **arguments: Any) -> Any:
+        """Make an object of the module, now and then twice."""
+        made = self.call(kind, **arguments)
+        self.objects.append(made)
+        if self.source.random() < 0.01:
+            self.sound = False
+            made.__init__(**arguments)
+        return made
+
+    # ---- valid arguments ---------------------------------------------------------------------
+
+    def numbers(self, *shape: int, zeros: float = 0.1) -> Array:
+        """Non-negative numbers of the working type with some zeros."""
+        values = self.rng.random(shape) * (self.rng.random(shape) >= zeros)
+        return self.yard.put(values.astype(self.dtype))
+
+    def counts(self, *shape: int) -> Array:
+        """Counts with many zeros, in one of the types that data may have."""
+        kind = self.source.choice([np.uint8, np.uint16, np.float32, np.float64])
+        return self.rng.poisson(self.source.choice([0.1, 1, 30]), shape).astype(kind)
+
+    def data(self, *, dense: bool) -> Any:
+        """Data of either layout; their masses and which items they hold are kept."""
+        V = self.counts(self.items, self.others)
+        self.mass = self.yard.put(V.sum(axis=1, dtype=np.float64))
+        self.terms = np.count_nonzero(V)
+        if dense:
+            return self.make(_kernels.Dense, values=self.yard.put(V))
+        rows, columns = np.nonzero(V)
+        indptr = np.searchsorted(rows, np.arange(self.items + 1)).astype(np.int64)
+        window = self.some_range(0, self.items)
+        self.begin, self.end = self.some_range(*window)
+        held = slice(indptr[window[0]], indptr[window[1]])
+        return self.make(
+            _kernels.Csr,
+            indptr=self.yard.put(indptr),
+            indices=self.yard.put(columns[held].astype(np.int32)),
+            values=self.yard.put(V[rows, columns][held]),
+            others=self.others,
+            window=window if window != (0, self.items) else None,
+        )
+
+    def basis(self, *, dense: bool) -> Any:
+        """The other factor; a component may be dead."""
+        B = self.numbers(self.others, self.rank, zeros=0)
+        B += self.dtype(0.01)
+        if self.source.random() < 0.3:
+            B[:, self.source.randrange(self.rank)] = 0
+        self.yard.note()
+        sums = self.yard.put(B.sum(axis=0, dtype=np.float64))
+        kind = _kernels.BasisFloat32 if self.dtype is np.float32 else _kernels.BasisFloat64
+        given = sums if self.source.random() < 0.3 else None
+        return self.make(kind, array=B, dense=dense, column_sums=given)
+
+    def key(self) -> tuple[int, int]:
+        """Return a key of random numbers."""
+        return self.source.getrandbits(64), self.source.getrandbits(64)
+
+    def place(self) -> tuple[int, int, int, int]:
+        """Return a place of random numbers."""
+        return self.source.getrandbits(20), self.source.randrange(2), 0, self.source.randrange(9)
+
+    def plan(self) -> Any:
+        """Return the plan of an epoch."""
+        scheme = self.source.choice(["vectors", "stratified", "weighted", "elements"])
+        length, count = self.source.randint(1, 5), self.source.randint(0, 9)
+        shape = length, count if self.terms else 0
+        elements = np.sort(self.rng.integers(0, max(self.terms, 1), shape))
+        return self.make(
+            _kernels.EpochPlan,
+            step=self.source.choice([0.1, 1.0, 1.5]),
+            full_step=1.0,
+            batch=self.source.choice([0.01, 0.3, 1.0]),
+            length=length,
+            threshold=0.01,
+            shortest=self.source.choice([0, 1, 3, 50]),
+            scheme=scheme,
+            replace=self.source.random() < 0.5,
+            key=self.key(),
+            at_round=self.source.randrange(9),
+            side=self.source.randrange(2),
+            elements=self.yard.put(elements),
+        )
+
+
+# ---- what is called --------------------------------------------------------------------------
+
+
+def call_kernel(case: Case, name: str) -> None:
+    """Make data, basis and factor, run a kernel on a range of items, look at all memory."""
+    dense = case.source.random() < 0.5
+    V, basis = case.data(dense=dense), case.basis(dense=dense or case.source.random() < 0.2)
+    per_item, factor = (case.items,), (case.items, case.rank)
+    shape = {"sums": (case.others, case.rank), "divergence": per_item, "gaps": per_item}
+    kind = np.float64 if name in ("gradient", "sums", "divergence", "gaps") else case.dtype
+    arguments: dict[str, Any] = {
+        "V": V,
+        "basis": basis,
+        "h": case.numbers(*factor),
+        "begin": case.begin,
+        "end": case.end,
+        "out": case.yard.put(np.zeros(shape.get(name, factor), kind)),
+    }
+    if name not in ("gradient", "sums", "divergence"):
+        arguments["mass"] = case.mass
+    arguments |= EXTRA.get(name, lambda case: {})(case)
+    case.yard.note()
+    case.call(getattr(_kernels, name), **arguments)
+    begin, end = (operator.index(case.arguments[bound]) for bound in ("begin", "end"))
+    for result in {"out", "gap"} & case.arguments.keys():
+        written = case.arguments[result]
+        part = written if name == "sums" else written[begin:end]
+        case.yard.allow(part)
+        if case.sound:
+            assert np.isfinite(part).all(), f"{name} gives {part}"
+            assert name == "divergence" or (part >= 0).all(), f"{name} gives {part}"
+
+
+EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
+    "power": lambda case: {"step": case.source.choice([0.5, 1.0, 1.9])},
+    "coordinate": lambda case: {
+        "sweeps": case.source.randint(0, 4),
+        "order": case.source.choice(["cyclic", "active", "random"]),
+        "key": case.key(),
+        "place": case.place(),
+    },
+    "newton": lambda case: {"steps": case.source.randint(0, 4)},
+    "solve_items": lambda case: {
+        "tol": 1e-6,
+        "most": case.source.randint(0, 20),
+        "gap": case.yard.put(np.zeros(case.items)),
+    },
+    "epoch": lambda case: {"plan": case.plan()},
+}
+
+
+def call_row_sums(case: Case) -> None:
+    """Sum the rows of data."""
+    V = case.data(dense=case.source.random() < 0.5)
+    sums = V.row_sums()
+    assert not case.sound or np.isin(sums, case.mass).all()
+
+
+def call_column_sums(case: Case) -> None:
+    """Sum the columns of a basis."""
+    sums = case.basis(dense=False).column_sums
+    assert not case.sound or (np.isfinite(sums).all() and len(sums) == case.rank)
+
+
+def call_sample(case: Case, name: str) -> None:
+    """Draw the batches of all items."""
+    V = case.data(dense=False)
+    values, columns, counts = case.call(
+        getattr(_kernels, name),
+        V=V,
+        key=case.key(),
+        place=case.place(),
+        share=case.source.choice([0.01, 0.5, 1.0]),
+        weighted=case.source.random() < 0.5,
+        replace=case.source.random() < 0.5,
+    )
+    assert len(values) == len(columns) == counts.sum()
+    assert not case.sound or (np.isfinite(values).all() and (columns < case.others).all())
+
+
+def call_draw_batch(case: Case) -> None:
+    """Draw s of n."""
+    n = case.source.choice([1, 2, 10, 1000])
+    s = case.source.randint(1, n)
+    arguments = {"key": case.key(), "place": case.place(), "n": n, "s": s}
+    drawn = case.call(_kernels.draw_batch, **arguments, replace=case.source.random() < 0.5)
+    n, s, replace = (case.arguments[name] for name in ("n", "s", "replace"))
+    assert len(drawn) == s
+    assert drawn.min() >= 0
+    assert drawn.max() < n
+    assert replace or len(np.unique(drawn)) == s
+
+
+def call_draw_uniform(case: Case) -> None:
+    """Draw n numbers of (0, 1)."""
+    n = case.source.choice([0, 1, 100])
+    drawn = case.call(_kernels.draw_uniform, key=case.key(), place=case.place(), n=n)
+    assert len(drawn) == case.arguments["n"]
+    assert ((drawn > 0) & (drawn < 1)).all()
+
+
+CALLS: dict[str, Callable[[Case], None]] = {
+    **{name: partial(call_kernel, name=name) for name in KERNELS},
+    **{name: partial(call_sample, name=name) for name in ("sample_float32", "sample_float64")},
+    "row_sums": call_row_sums,
+    "column_sums": call_column_sums,
+    "draw_batch": call_draw_batch,
+    "draw_uniform": call_draw_uniform,
+}
+
+
+def target(source: random.Random) -> str:
+    """Try one input."""
+    name = source.choice(list(CALLS))
+    case = Case(source)
+    try:
+        CALLS[name](case)
+        word = "sound" if case.sound else "accepted"
+    except REFUSED:
+        if case.sound:
+            raise
+        word = "refused"
+    assert not case.yard.changed(), "memory was changed that this call may not write"
+    return f"{name:14} {word}"
+
+
+def prepare() -> None:
+    """Limit memory, so that what is asked for in millions of gigabytes is refused at once."""
+    warnings.simplefilter("ignore")  # of numpy, about the damage
+    if not SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+if __name__ == "__main__":
+    driver.main(target, prepare)
