@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sipower.archive import Archive, shown
 from sipower.files import locked, remove_unfinished, replacing
 
 __all__ = ["Checkpoint", "load_state", "save_state"]
@@ -76,6 +77,8 @@ class Checkpoint:
             raise self._other("problem or solver")
         if set(header["scalars"]) | set(arrays) != set(wanted):
             raise self._other("version")
+        if not all(_alike(value, wanted[name]) for name, value in header["scalars"].items()):
+            raise self._damaged()
         if header["scalars"].get("seed") != wanted.get("seed"):
             raise self._other("seed")
         return type(like)(**arrays, **header["scalars"]), header["notes"]
@@ -84,6 +87,14 @@ class Checkpoint:
         """The caller's memory in the file, or None without a file."""
         found = self._read()
         return None if found is None else found[0]["memory"]
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Notes or a memory that cannot be taken up are damage."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError):
+            raise self._damaged() from None
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -98,11 +109,14 @@ class Checkpoint:
         if not Path(self.path).exists():
             return None
         try:
-            with Path(self.path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            with Archive(self.path) as archive:
+                arrays = dict(archive)
             header = json.loads(arrays.pop("header").tobytes())
             version, run = header["format"], dict(header["run"])
-            complete = version != FORMAT or {"state", "memory", "notes", "scalars"} <= set(header)
+            parts = {"state", "memory", "notes", "scalars"} <= set(header)
+            complete = version != FORMAT or (parts and isinstance(header["scalars"], dict))
+        except MemoryError:
+            raise
         except Exception as error:  # whatever a damaged archive makes its readers raise
             raise self._damaged() from error
         if version != FORMAT:
@@ -111,7 +125,7 @@ class Checkpoint:
             raise self._damaged()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if run.get(name) != value:
-                raise self._other(name, f" ({run.get(name)}, not {value})")
+                raise self._other(name, f" ({shown(run.get(name))}, not {shown(value)})")
         return header, arrays
 
     def _damaged(self) -> ValueError:
@@ -122,6 +136,12 @@ class Checkpoint:
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
         )
+
+
+def _alike(value: Any, wanted: Any) -> bool:
+    """Whether a scalar of a file is of the kind of another; a float may be a whole number."""
+    found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
+    return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,9 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             frame.to_parquet(to)
         else:
             separator = "\t" if ending == ".tsv" else ","
-            frame.to_csv(to, sep=separator, index_label="name", lineterminator="\n")
+            # Texts in quotes: pandas gives none to a carriage return, which ends a line as well.
+            how = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+            frame.to_csv(to, sep=separator, index_label="name", **how)
 
 
 def _frame(W: Array, names: Sequence[str] | None) -> Any:
@@ -56,6 +60,7 @@ def _frame(W: Array, names: Sequence[str] | None) -> Any:
 def _write_anndata(run: Run, file: Path) -> Path:
     """The factors where scanpy looks for them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
     import anndata as ad  # noqa: PLC0415 - optional
+    import h5py  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
     made = ad.AnnData(
@@ -69,6 +74,9 @@ def _write_anndata(run: Run, file: Path) -> Path:
         for key in ("divergence", "certified_gap", "status", "rounds")
         if key in facts
     }
-    half = file.with_name(f".{file.name}")
-    made.write_h5ad(half)
-    return half.replace(file)
+    memory = io.BytesIO()  # HDF5 that meets a full disk can bring the process down
+    with h5py.File(memory, "w") as content:
+        ad.io.write_elem(content, "/", made)
+    with replacing(file) as to:
+        to.write(memory.getbuffer())
+    return file

@@ -19,10 +19,10 @@ from dataclasses import astuple, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from sipower.archive import Archive, DamagedError, shown
 from sipower.files import replacing
 from sipower.kernels import Array
 from sipower.solve import Record
@@ -31,6 +31,12 @@ __all__ = ["Run", "forget_run", "load_run", "save_run"]
 
 FORMAT = 1
 Names = tuple[str, ...]
+# What readers of run.json rely on, where it is there.
+_MEASURED = ("certified_gap", "divergence", "rounds", "passes", "seconds")
+_FACTS: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
+_FACTS |= dict.fromkeys(_MEASURED, int | float)
+_FACTS_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
+_LARGEST = 2**1000  # of a whole number, to be a float as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +103,21 @@ def load_run(folder: str | PathLike[str]) -> Run:
     try:
         facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
         names = json.loads((place / "names.json").read_text(encoding="utf-8"))
-        with (
-            (place / "factors.npz").open("rb") as file,
-            np.load(file, allow_pickle=False) as factors,
-        ):
+        with Archive(place / "factors.npz") as factors:
             W, H = factors["W"], factors["H"]
         trace = _read_trace(place / "trace.csv")
         samples, features = (_names(names[side]) for side in ("samples", "features"))
-        if not isinstance(facts, dict) or not isinstance(facts.get("input", {}), dict):
-            raise TypeError("run.json holds no facts")
-    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile) as problem:
-        raise ValueError(f"{place} is damaged: {problem}; run the fit again.") from None
+        _check_facts(facts, _FACTS)
+        _check_facts(facts.get("input") or {}, _FACTS_OF_INPUT)
+    except MemoryError:
+        raise
+    except DamagedError as problem:
+        raise ValueError(f"{place} is damaged: factors.npz {problem}; run the fit again.") from None
+    except Exception as problem:  # whatever damaged files make their readers raise
+        raise ValueError(f"{place} is damaged: {shown(problem)}; run the fit again.") from None
     if facts.get("format") != FORMAT:
         raise ValueError(
-            f"{place} is of format {facts.get('format')}, this version reads {FORMAT}."
+            f"{place} is of format {shown(repr(facts.get('format')))}, this version reads {FORMAT}."
         )
     _check(place, W, H, samples, features)
     return Run(W, H, trace, facts, samples, features)
@@ -122,7 +129,18 @@ def _read_trace(file: Path) -> list[Record]:
 
 
 def _names(found: Any) -> Names | None:
+    if not isinstance(found, list | None):
+        raise TypeError("names.json holds no lists of names")
     return None if found is None else tuple(map(str, found))
+
+
+def _check_facts(facts: Any, kinds: dict[str, Any]) -> None:
+    if not isinstance(facts, dict):
+        raise TypeError("run.json holds no facts")
+    for key, kind in kinds.items():
+        value = facts.get(key)
+        if not isinstance(value, kind | None) or (isinstance(value, int) and abs(value) > _LARGEST):
+            raise TypeError(f"{key} in run.json is {shown(repr(value))}")
 
 
 def _check(place: Path, W: Array, H: Array, samples: Names | None, features: Names | None) -> None:
@@ -130,7 +148,7 @@ def _check(place: Path, W: Array, H: Array, samples: Names | None, features: Nam
     fits = fits and (samples is None or len(samples) == len(W))
     fits = fits and (features is None or len(features) == H.shape[1])
     numbers = fits and W.dtype.kind == "f" and H.dtype.kind == "f"
-    if not (numbers and np.isfinite(W).all() and np.isfinite(H).all()):
+    if not (numbers and all((f >= 0).all() and (f < np.inf).all() for f in (W, H))):
         raise ValueError(f"{place} is damaged: W, H and the names do not fit; run the fit again.")
 
 

@@ -25,6 +25,7 @@ from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
 from sipower.store.reading import OpenPart
+from sipower.validation import least_beside
 
 __all__ = ["StoredMatrix", "open_store"]
 
@@ -142,12 +143,7 @@ class StoredMatrix(Matrix):
         first, last = int(self.indptr[begin]), int(self.indptr[end])
         indices, values = self.buffers.arrays(place, last - first, self.source.value_type)
         self.source.read(first, indices, values)
-        try:
-            data = kernels.Csr(self.indptr, indices, values, self.shape[1], (begin, end))
-        except ValueError as problem:
-            raise ValueError(
-                f"{self.source} is damaged: {problem}; convert the data again."
-            ) from None
+        data = self._checked(self.indptr, indices, values, (begin, end))
         return self.buffers.keep(Held(key, place, Window(data, blocks)))
 
     # ---- parts -------------------------------------------------------------------------------
@@ -165,8 +161,22 @@ class StoredMatrix(Matrix):
         for begin, end in pairwise(np.append(starts, len(items))):
             run = slice(indptr[begin], indptr[end])
             self.source.read(int(self.indptr[items[begin]]), indices[run], values[run])
+        self._checked(indptr, indices, values)
         values = values.astype(self.dtype, copy=False)
         return sp.csr_array((values, indices, indptr), shape=(len(items), self.shape[1]))
+
+    def _checked(
+        self, indptr: Array, indices: Array, values: Array, rows: tuple[int, int] | None = None
+    ) -> kernels.Csr:
+        """What was read, once its indices lie within the matrix and its values are counts."""
+        try:
+            if len(values) and not (values.min() > 0 and values.max() < np.inf):
+                raise ValueError("a value is not positive and finite")
+            return kernels.Csr(indptr, indices, values, self.shape[1], rows)
+        except ValueError as problem:
+            raise ValueError(
+                f"{self.source} is damaged: {problem}; convert the data again."
+            ) from None
 
 
 # ---- stores ----------------------------------------------------------------------------------
@@ -285,7 +295,11 @@ def _check_range(layout: Layout, working: np.dtype[Any]) -> None:
     if working not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype is {working}; choose float32 or float64.")
     limits = np.finfo(working)
-    if layout.nonzeros and layout.smallest < limits.tiny:
-        raise ValueError(f"The smallest entry is {layout.smallest}, too small for {working}.")
+    if layout.nonzeros and layout.smallest < least_beside(layout.largest, working):
+        raise ValueError(
+            f"The smallest entry of {layout.path} is {layout.smallest}, too small for {working}."
+        )
     if layout.largest > limits.max or layout.total > limits.max:
-        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
+        raise ValueError(
+            f"The sum of the data in {layout.path} is too large for {working}: rescale them."
+        )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's experiments: runs can be repeated, sessions go on, the rest is made of the table."""
 
+import gzip
 import json
 import os
 import signal
@@ -140,6 +141,23 @@ def test_a_row_comes_back_and_a_torn_line_is_passed_over(tmp_path):
     append(table, row("ccd", [2.0, 0.5]))  # the same run twice counts once
     assert [found["method"] for found in read(table)] == ["mu", "ccd"]
     assert read(tmp_path / "nothing.jsonl") == []
+
+
+def test_a_line_that_is_no_row_is_passed_over(tmp_path):
+    table = tmp_path / "runs.jsonl"
+    table.write_text(
+        '3\n{}\n{"params": 3}\n' + "[" * 100_000 + "\n\udcff\n", errors="surrogateescape"
+    )
+    append(table, row("mu", [2.0, 1.0]))
+    assert [found["method"] for found in read(table)] == ["mu"]
+
+
+def test_a_packed_table_that_breaks_off_is_named(tmp_path):
+    packed = gzip.compress(json.dumps(row("mu", [2.0, 1.0])).encode())
+    for content in (packed[:-12], packed[:20] + b"\xff\xff" + packed[22:], b"no gzip"):
+        (tmp_path / "runs.jsonl.gz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"runs\.jsonl\.gz cannot be read: .*\.$"):
+            read(tmp_path / "runs.jsonl.gz")
 
 
 def test_the_lowest_value_and_the_papers_error():

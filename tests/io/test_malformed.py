@@ -4,6 +4,7 @@
 import gzip
 import os
 import re
+import zipfile
 from pathlib import Path
 
 import anndata
@@ -355,7 +356,7 @@ def test_a_small_archive_that_unpacks_to_gigabytes_is_refused(tmp_path) -> None:
     size = (zeros.nbytes + 128).to_bytes(4, "little")
     assert raw.count(size) >= 1
     file.write_bytes(raw.replace(size, (0xFFFFFF00).to_bytes(4, "little")))
-    refused(file, "array data, promises 4294967040 bytes and stores")
+    refused(file, "promises 4294967040 bytes for the array data and stores")
 
 
 def test_hdf5(tmp_path) -> None:
@@ -438,3 +439,86 @@ def test_times_are_no_counts(tmp_path) -> None:
     assert read(file, layout="wide").features == ("a", "b")
     pd.DataFrame({"a": [1, 2], "day": days}).to_parquet(file)
     refused(file, "column 'day'")
+
+
+# ---- what fuzzing has found ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("<i8", (-3, -4)), ("<i8", (0, 10**30)), ("|S0", (3, 4)), ("<i8", (0, 2**63)), ("|V0", ())],
+)
+def test_a_head_of_numpy_with_sizes_that_cannot_be(tmp_path, kind, shape) -> None:
+    head = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    raw = np.lib.format.magic(1, 0) + len(head).to_bytes(2, "little") + head
+    raw += bytes(8 * 12) if min(shape, default=0) < 0 else b""
+    (tmp_path / "v.npy").write_bytes(raw)
+    refused(tmp_path / "v.npy", "is damaged or no NumPy array")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("1e4000", "row 1, column 1, holds inf"), ("1e-4000", "too small for float64: rescale them")],
+)
+def test_a_long_double_out_of_range_is_refused_without_a_warning(tmp_path, value, said) -> None:
+    np.save(tmp_path / "v.npy", np.array([[value]], np.longdouble))
+    refused(tmp_path / "v.npy", said)
+
+
+def test_a_head_of_numpy_that_is_odd_source_gives_no_warning(tmp_path) -> None:
+    head = b"{'descr': '\\d', 'fortran_order': False, 'shape': (1, 1)}\n"
+    raw = np.lib.format.magic(1, 0) + len(head).to_bytes(2, "little") + head + bytes(8)
+    (tmp_path / "v.npy").write_bytes(raw)
+    refused(tmp_path / "v.npy", "is damaged or no NumPy array")
+
+
+def test_members_of_an_archive_without_the_ending_are_no_arrays(tmp_path) -> None:
+    save_parts(tmp_path / "good.npz")
+    with zipfile.ZipFile(tmp_path / "good.npz") as good:
+        members = {name: good.read(name) for name in good.namelist()}
+    with zipfile.ZipFile(tmp_path / "v.npz", "w") as bad:
+        for name, content in members.items():
+            bad.writestr(name.replace("shape.npy", "shape"), content)
+    refused(tmp_path / "v.npz", "holds the arrays data, format, indices, indptr, expected")
+
+
+def test_a_format_that_is_no_text(tmp_path) -> None:
+    save_parts(tmp_path / "v.npz", format=np.array(b"\xff\xfe"))
+    refused(tmp_path / "v.npz", "of the format 'ÿþ'")
+
+
+def test_damage_in_an_archive_packed_by_lzma(tmp_path) -> None:
+    save_parts(tmp_path / "good.npz")
+    with (
+        zipfile.ZipFile(tmp_path / "good.npz") as good,
+        zipfile.ZipFile(tmp_path / "v.npz", "w", zipfile.ZIP_LZMA) as packed,
+    ):
+        for name in good.namelist():
+            packed.writestr(name, good.read(name))
+    raw = bytearray((tmp_path / "v.npz").read_bytes())
+    at = raw.index(b"data.npy") + len(b"data.npy") + 12
+    raw[at : at + 20] = b"\xff" * 20
+    (tmp_path / "v.npz").write_bytes(raw)
+    refused(tmp_path / "v.npz", "is damaged or no NumPy array: Corrupt input data")
+
+
+def test_digits_of_other_scripts_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text(LONG.replace(",3", ",٣"), encoding="utf-8")
+    refused(file, "line 4, column 'count': '٣' is no finite number", layout="long")
+
+
+def test_a_long_word_in_a_banner_does_not_fill_the_sentence(tmp_path) -> None:
+    file = tmp_path / "v.mtx"
+    file.write_text(MARKET.replace("general", "x" * 5000))
+    refused(file, r"announces 'coordinate integer x+…', which")
+
+
+def test_names_that_are_a_link_to_the_whole_file(tmp_path) -> None:
+    """They were read with all that the file holds, again and again."""
+    file = tmp_path / "v.h5ad"
+    anndata.AnnData(np.ones((2, 3), np.float32)).write_h5ad(file)
+    with h5py.File(file, "a") as opened:
+        del opened["var/_index"]
+        opened["var/_index"] = h5py.SoftLink("/")
+    refused(file, "its texts, ValueError: /var/_index holds no names")

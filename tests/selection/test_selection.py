@@ -2,6 +2,7 @@
 """Choosing K and trusting components: thinning, blocks, merging, matching, replicates."""
 
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -288,6 +289,25 @@ def test_a_torn_piece_is_fitted_again(tmp_path):
     piece.write_bytes(piece.read_bytes()[:100])
     again = consensus(V, model, replicates=2, folder=tmp_path)
     np.testing.assert_array_equal(again.similarity, whole.similarity)
+
+
+def test_a_piece_with_a_head_that_is_no_source_is_fitted_again(tmp_path):
+    V, model = poisson_topics(60, 50, 2, seed=0), KLNMF(2, random_state=0)
+    whole = consensus(V, model, replicates=2, folder=tmp_path)
+    piece = tmp_path / "replicate-001.npz"
+    with zipfile.ZipFile(piece) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(piece, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content.replace(b"), }", b")  (", 1))
+    again = consensus(V, model, replicates=2, folder=tmp_path)
+    np.testing.assert_array_equal(again.similarity, whole.similarity)
+
+
+def test_a_note_of_the_task_that_is_no_text_is_one_of_another_task(tmp_path):
+    (tmp_path / "task.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=f"{tmp_path} holds pieces of another task"):
+        consensus(np.ones((4, 3)), KLNMF(2, random_state=0), replicates=1, folder=tmp_path)
 
 
 def test_pieces_of_other_data_are_refused(tmp_path):

@@ -151,6 +151,20 @@ def test_damage_on_disk_is_an_error_and_no_crash(tmp_path):
         fitted(stored, "mu")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
+def test_a_value_on_disk_that_is_no_count_is_an_error(tmp_path, value):
+    path = tmp_path / "damaged.sipower"
+    write_store(V.astype(np.float64) / 3, path)
+    file = path / "rows" / "values.npy"
+    values = np.load(file)
+    values[5] = value
+    np.save(file, values)
+    with pytest.raises(ValueError, match=f"{path} is damaged: a value is not positive and finite"):
+        fitted(open_store(path), "mu")
+    with pytest.raises(ValueError, match="a value is not positive and finite"):
+        open_store(path).rows(0, 20)
+
+
 def test_an_h5ad_file_that_is_not_canonical_is_sent_to_convert(tmp_path):
     anndata = pytest.importorskip("anndata")
     with_zero = sp.csr_matrix(V.astype(np.float32))

@@ -2,6 +2,7 @@
 """Fits that are killed, stopped or interrupted go on to the same bits."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -343,6 +344,19 @@ def test_a_header_of_another_kind_is_damage(tmp_path):
     np.savez(tmp_path / "run.npz", header=header)
     with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
         model(tmp_path / "run.npz").fit(V)
+
+
+@pytest.mark.parametrize("value", ['"a"', "null", "[1]", "1.5", "true", "9" * 400])
+def test_a_scalar_of_another_kind_is_damage(tmp_path, value):
+    model(tmp_path / "run.npz", max_iter=2, tol=0).fit(V)
+    with np.load(tmp_path / "run.npz") as archive:
+        arrays = dict(archive)
+    text = arrays.pop("header").tobytes().decode()
+    changed = re.sub(r'"round": \d+', f'"round": {value}', text)
+    assert changed != text
+    np.savez(tmp_path / "run.npz", header=np.frombuffer(changed.encode(), np.uint8), **arrays)
+    with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
+        model(tmp_path / "run.npz", max_iter=4, tol=0).fit(V)
 
 
 def test_replicates_have_no_use_for_a_checkpoint(tmp_path):

@@ -243,8 +243,17 @@ def test_broken_or_wrong_arrays_are_named(
         sparse.save_npz(file, sparse.csr_array(-np.eye(2)))
     else:
         np.savez_compressed(file, V=-np.eye(2))
-    with pytest.raises(ValueError, match="expected counts"):
+    with pytest.raises(ValueError, match="a count is finite and not negative"):
         load(name)
+
+
+def test_indices_of_a_prepared_matrix_are_not_trusted(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    counts = sparse.csr_array(np.eye(3, dtype=np.int32))
+    counts.indices[1] = 7
+    sparse.save_npz(tmp_path / "kos.npz", counts)
+    with pytest.raises(ValueError, match=r"kos\.npz is damaged: an index lies outside 3 x 3"):
+        load("kos")
 
 
 def test_an_empty_variable_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

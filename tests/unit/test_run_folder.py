@@ -66,6 +66,28 @@ def test_factors_that_do_not_fit_are_refused(run, tmp_path):
         load_run(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("trace.csv", "round\n\n"),
+        ("trace.csv", f"round\n{'1' * 200_000}\n"),
+        ("run.json", "[" * 100_000),
+        ("names.json", "9" * 5000),
+    ],
+)
+def test_a_text_that_its_reader_stumbles_over_is_damage(run, tmp_path, file, content):
+    (save_run(run, tmp_path) / file).write_text(content)
+    with pytest.raises(ValueError, match=rf"{tmp_path.name} is damaged: .{{1,60}}; run the fit"):
+        load_run(tmp_path)
+
+
+def test_factors_below_zero_are_damage(run, tmp_path):
+    save_run(run, tmp_path)
+    np.savez(tmp_path / "factors.npz", W=-run.W, H=run.H)
+    with pytest.raises(ValueError, match="is damaged"):
+        load_run(tmp_path)
+
+
 def test_a_run_holds_no_pickle(run, tmp_path):
     save_run(run, tmp_path)
     np.savez(tmp_path / "factors.npz", W=np.array([{}]), H=run.H)

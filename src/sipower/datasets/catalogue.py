@@ -11,21 +11,25 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.archive import Archive, DamagedError
 from sipower.datasets.docstrings import docstrings
 from sipower.datasets.originals import read_bmp, read_docword, read_images, read_pgm
 from sipower.datasets.synthetic import poisson
+from sipower.io.arrays import read_npz
+from sipower.io.counts import dense
+from sipower.io.table import shown
 
 __all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
 
 FOLDER = "SIPOWER_DATA"
-Counts = NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]
+# Quoted: an older SciPy cannot index its arrays' types.
+Counts: TypeAlias = "NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]"
 
 
 @dataclass(frozen=True)
@@ -248,17 +252,16 @@ def _from_folder(name: str) -> Counts:
 
 def _prepared(name: str, file: Path) -> Counts:
     try:
-        with file.open("rb") as opened:
-            if name in ("kos", "nips"):
-                counts = sparse.csr_array(sparse.load_npz(opened))
-                values = counts.data
-            else:
-                counts = values = np.load(opened)["V"]
-    except (OSError, EOFError, KeyError, ValueError, BadZipFile) as problem:
-        raise ValueError(f"{file} is no array as `load` describes it: {problem!r}.") from None
-    if values.dtype.kind not in "iu" or (values.size and values.min() < 0):
-        raise ValueError(f"{file} holds {values.dtype} or negative values, expected counts.")
-    found: Counts = counts
+        if name in ("kos", "nips"):
+            found = read_npz(file).counts
+        else:
+            with Archive(file) as archive:
+                found = dense(file, archive["V"])
+    except (OSError, KeyError, DamagedError) as problem:
+        said = f"no array {problem}" if isinstance(problem, KeyError) else shown(problem)
+        raise ValueError(f"{file} is no array as `load` describes it: {said}.") from None
+    if found.dtype.kind not in "iu":
+        raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")
     return found
 
 

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from sipower.archive import shown
+from sipower.files import naming
 
 __all__ = ["Row", "Run", "append", "key_of", "read"]
 
@@ -55,12 +61,13 @@ def key_of(row: Row) -> str:
 def append(file: Path, row: Row) -> None:
     """Add one line by one write, safe beside other writers, and on the disk when this returns."""
     line = json.dumps(row, sort_keys=True).encode() + b"\n"
-    with file.open("ab+", buffering=0) as end:
+    with naming(file), file.open("ab+", buffering=0) as end:
         if end.tell():
             end.seek(-1, os.SEEK_END)
             if end.read(1) != b"\n":
                 line = b"\n" + line  # what a killed process left of its line stays alone
-        end.write(line)
+        if end.write(line) < len(line):  # a disk that has become full takes a part in silence
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(end.fileno())
 
 
@@ -68,14 +75,17 @@ def read(file: Path) -> list[Row]:
     """All finished runs, each once; a line that a killed process left torn is passed over."""
     if not file.is_file():
         return []
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
-        rows = list(_rows(lines))
-    return list({key_of(row): row for row in rows}.values())
+    try:
+        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
+            return list(_finished(lines).values())
+    except (EOFError, OSError, zlib.error) as problem:
+        raise ValueError(f"{file} cannot be read: {shown(problem)}.") from None
 
 
-def _rows(lines: Iterable[bytes]) -> Iterable[Row]:
+def _finished(lines: Iterable[bytes]) -> dict[str, Row]:
+    rows = {}
     for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
+        with suppress(AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            row = json.loads(line)
+            rows[key_of(row)] = row
+    return rows

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.archive import believable
 from sipower.io.streams import Blocks, entries_of
 from sipower.io.table import Counts, ReadError
 from sipower.store.buckets import Csr, Room, in_row_order, ranges, repeated
@@ -27,9 +28,6 @@ __all__ = [
 
 # A matrix may have this many rows or columns even if nearly all of them are empty.
 _MOST_EMPTY = 20_000_000
-# Memory that any file may ask for, and how far deflate can compress at most.
-_SMALL = 1 << 28
-_DEFLATE = 1032
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +172,11 @@ def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "b":
         return array.astype(np.uint8)
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):  # what is infinite then is refused with its place
+            found = array.astype(np.float64)
+        if ((found == 0) & (array != 0)).any():
+            raise ReadError(f"{path} has values that are too small for float64: rescale them.")
+        return found
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
@@ -196,7 +198,7 @@ def plausible(place: Path | str, shape: tuple[int, int], entries: int) -> None:
 
 def affordable(place: Path | str, promised: int, stored: int) -> None:
     """Refuse content that claims to be far larger than its stored bytes can be."""
-    if promised > max(_SMALL, _DEFLATE * stored):
+    if not believable(promised, stored):
         raise ReadError(
             f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."
         )

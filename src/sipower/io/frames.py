@@ -41,7 +41,7 @@ class Grid:
     remarks: tuple[str, ...] = ()
     columns: list[Any] = field(default_factory=list)
 
-    def fault(self, first: int | None = None, problem: object = "") -> ReadError:
+    def fault(self, first: int | None = None, problem: object = "a cell is no number") -> ReadError:
         """Find the first row of another length or, from column `first` on, cell without a count."""
         expected = 0
         for place, cells in self.records():
@@ -104,7 +104,7 @@ def _parsed(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:
         first = (lines.one() or b"").decode("utf-8")
     separator = _separator(path, first)
-    with _text(path) as stream:  # a quoted heading may go on in the next line
+    with _Text(path) as stream:  # a quoted heading may go on in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
         raise ReadError(f"{path}, line 1, is empty, expected headings.")
@@ -113,7 +113,7 @@ def _parsed(path: Path, pandas: Any) -> Grid:
     records = partial(_records, path, separator, skipped)
     grid = Grid(path, [] if bare else headings, records, remarks)
     try:
-        with _text(path) as stream:
+        with _Text(path) as stream:
             frame = pandas.read_csv(
                 stream,
                 sep=separator,
@@ -136,15 +136,28 @@ def _parsed(path: Path, pandas: Any) -> Grid:
 
 
 def _records(path: Path, separator: str, skipped: int) -> Records:
-    with _text(path) as stream:
+    with _Text(path) as stream:
         rows = csv.reader(stream, delimiter=separator)
         for cells in islice(rows, skipped, None):
             if cells:
                 yield f"line {rows.line_num}", cells
 
 
-def _text(path: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="")
+class _Text(io.TextIOWrapper):
+    """A text without the character NUL, at which pandas would silently end a cell."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(opened(path), encoding="utf-8-sig", newline="")
+        self.path, self.line = path, 1
+
+    def read(self, size: int | None = -1, /) -> str:
+        """Read so many characters, or all."""
+        text = super().read(size)
+        before, found, _ = text.partition("\0")
+        self.line += before.count("\n")
+        if found:
+            raise ReadError(f"{self.path}, line {self.line}, holds the character NUL: remove it.")
+        return text
 
 
 def _separator(path: Path, first: str) -> str:

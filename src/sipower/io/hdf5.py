@@ -16,7 +16,7 @@ from sipower.io.counts import Compressed, Dense, affordable
 from sipower.io.streams import Source, Stream
 from sipower.io.table import ReadError, library, shown
 from sipower.io.tenx import kinds_remark, told_apart
-from sipower.io.texts import texts_of
+from sipower.io.texts import own, texts_of
 
 __all__ = ["open_hdf5"]
 
@@ -122,6 +122,7 @@ class _Numbers:
     """Numbers in a file, read when they are asked for; damage becomes one sentence."""
 
     def __init__(self, path: Path, dataset: Any) -> None:
+        own(str(path), dataset)
         promised = int(dataset.size or 0) * dataset.dtype.itemsize
         affordable(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
         self.path, self.dataset = path, dataset
@@ -146,5 +147,5 @@ def _compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False)
 def _shape(path: Path, shape: Any) -> tuple[int, int]:
     sizes = np.asarray(shape).ravel()
     if len(sizes) != 2 or sizes.dtype.kind not in "iu":
-        raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(shape)}.")
+        raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(repr(shape))}.")
     return int(sizes[0]), int(sizes[1])

@@ -87,8 +87,8 @@ def market_head(lines: Lines) -> Head:
     )
     if not known:
         raise ReadError(
-            f"{lines.path}, line 1, announces '{layout} {kind} {symmetry}', which holds no counts "
-            "that sipower reads: write the matrix as 'coordinate integer general'."
+            f"{lines.path}, line 1, announces {shown(' '.join(words[2:]).lower())!r}, which holds "
+            "no counts that sipower reads: write the matrix as 'coordinate integer general'."
         )
     coordinate = layout == "coordinate"
     size = _size(lines, 3 if coordinate else 2, _MARKET, comments=True)

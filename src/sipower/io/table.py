@@ -6,15 +6,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.archive import shown
+
 __all__ = ["Counts", "ReadError", "Table", "library", "shown"]
 
-Counts = NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]
+# Quoted: an older SciPy cannot index its arrays' types.
+Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
 
 
 class ReadError(ValueError):
@@ -59,9 +62,3 @@ def library(name: str, path: Path) -> Any:
             f"{path} needs the package {package}: install it, for example with pip install "
             f"{package}."
         ) from None
-
-
-def shown(what: object) -> str:
-    """Short form of anything for a sentence: one line, at most 60 characters."""
-    text = " ".join(str(what).split())
-    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -37,7 +38,7 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path, self.number, self.unfinished = path, 0, False
         self._stream = opened(path)
-        self._waiting: list[bytes] = []
+        self._waiting: deque[bytes] = deque()
         self._rest = b""
         self._fill()
         if self._waiting:
@@ -54,29 +55,30 @@ class Lines:
         if not self._waiting:
             return None
         self.number += 1
-        line = self._waiting.pop(0)
+        line = self._waiting.popleft()
         if not self._waiting:
             self._fill()
         return line
 
     def block(self) -> list[bytes]:
         """Hand out several lines; none at the end. `number` is that of the last one."""
-        lines = self._waiting
+        lines = list(self._waiting)
         self.number += len(lines)
         self._fill()
         return lines
 
     def _fill(self) -> None:
-        self._waiting = []
+        self._waiting = deque()
         while not self._waiting:
             content = self._read()
             if not content:
                 self.unfinished |= bool(self._rest)
-                self._waiting, self._rest = self._rest.splitlines(), b""
+                self._waiting, self._rest = deque(self._rest.splitlines()), b""
                 return
             whole, end, rest = content.rpartition(b"\n")
             if end:
-                self._waiting, self._rest = (self._rest + whole + end).splitlines(), rest
+                lines = (self._rest + whole + end).splitlines()
+                self._waiting, self._rest = deque(lines), rest
             else:
                 self._rest += rest
             if len(self._rest) > _BLOCK:
@@ -124,7 +126,8 @@ def lines_of(path: Path) -> list[str]:
 def complaint(text: str) -> str | None:
     """What keeps a text from being a count, if anything does."""
     try:
-        value = math.nan if "_" in text else float(text)
+        # Python reads more as a number than pandas and NumPy do.
+        value = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         value = math.nan
     if math.isfinite(value):

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["texts_of"]
+__all__ = ["own", "texts_of"]
 
 _SECONDS, _MEMORY = 4, 3 << 29
 _BYTES_A_SECOND = 10_000_000
@@ -40,23 +40,36 @@ def texts_of(path: Path, matrix: str, *places: str) -> dict[str, Any]:
     return found
 
 
+def own(path: str, *elements: Any) -> None:
+    """Refuse what lies in other files: who made this one may not choose which of them are read."""
+    for element in elements:
+        elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
+        if elsewhere or element.file.filename != path:
+            raise ValueError(f"{element.name} lies in another file")
+
+
 def _main(path: str, matrix: str, *places: str) -> None:
     _limit(Path(path).stat().st_size)
     with import_module("h5py").File(path, "r") as file:
         attributes = file[matrix].attrs
         # Files of anndata before 0.7 have the older attribute.
         encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", ""))
-        found = {place: _names(file[place]) for place in places}
+        found = {place: _names(path, file[place]) for place in places}
     sys.stdout.write(json.dumps({"": str(encoding), **found}))
 
 
-def _names(element: Any) -> list[str]:
+def _names(path: str, element: Any) -> list[str]:
+    own(path, element)
     records = getattr(getattr(element, "dtype", None), "names", None)
     if records:  # a table of anndata before 0.7
         return list(map(str, import_module("anndata.io").read_elem(element).index))
     if not hasattr(element, "shape"):
         element = element[element.attrs["_index"]]
+        own(path, element)
     if not hasattr(element, "shape"):  # categories, or texts of which some may be missing
+        own(path, *element.values())
+        if not str(element.attrs.get("encoding-type")).startswith(("categorical", "nullable")):
+            raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
         return list(map(str, import_module("anndata.io").read_elem(element)))
     content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
     return list(map(str, content.ravel().tolist()))

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.archive import shown
 from sipower.files import replacing
 from sipower.kernels import Array
 
 __all__ = ["Consensus", "RankSelection", "known", "load_outcome", "save_outcome"]
-
-T = TypeVar("T")
 
 Numbers = NDArray[np.float64]
 
@@ -49,6 +48,18 @@ class RankSelection:
     reason: str
     method: str
 
+    def is_sound(self) -> bool:
+        """Whether its parts are of the right kind and belong together."""
+        count = len(self.ranks)
+        return (
+            _whole(self.best, *self.ranks)
+            and self.best in self.ranks
+            and _texts(self.reason, self.method)
+            and self.deviance.ndim == 2
+            and len(self.deviance) == count
+            and self.stability.shape == (count,)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
@@ -78,6 +89,21 @@ class Consensus:
     gaps: Numbers
     statuses: tuple[str, ...]
 
+    def is_sound(self) -> bool:
+        """Whether its parts are of the right kind and belong together."""
+        count = len(self.statuses)
+        return (
+            _whole(self.medoid)
+            and 0 <= self.medoid < count
+            and _texts(*self.statuses)
+            and self.stability.shape == (len(self.H),)
+            and self.similarity.shape == (count, count)
+            and self.divergences.shape == self.gaps.shape == (count,)
+        )
+
+
+T = TypeVar("T", RankSelection, Consensus)
+
 
 def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
     """Write an outcome as JSON; the factors of a consensus belong into its run folder."""
@@ -89,18 +115,25 @@ def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
     """Read what `save_outcome` has written; `factors` are the W and H of a consensus."""
-    arrays = {
-        f.name
-        for f in fields(kind)  # type: ignore[arg-type]
-        if "Numbers" in str(f.type)
-    }
+    arrays = {f.name for f in fields(kind) if "Numbers" in str(f.type)}
     try:
         found: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
         found = {k: np.array(v, float) if k in arrays else v for k, v in found.items()}
         lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
-        return kind(**found | lists | factors)
-    except (AttributeError, OSError, TypeError, ValueError) as problem:
-        raise ValueError(f"{file} is no {kind.__name__} of sipower: {problem}.") from None
+        outcome = kind(**found | lists | factors)
+        if not outcome.is_sound():
+            raise ValueError("its parts do not belong together")
+    except Exception as problem:  # whatever a damaged file leads to
+        raise ValueError(f"{file} is no {kind.__name__} of sipower: {shown(problem)}.") from None
+    return outcome
+
+
+def _whole(*values: Any) -> bool:
+    return all(isinstance(value, int) for value in values)
+
+
+def _texts(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def known(value: Any) -> Any:

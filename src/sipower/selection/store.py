@@ -8,10 +8,10 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from sipower.archive import Archive, DamagedError
 from sipower.files import replacing
 
 __all__ = ["Store"]
@@ -36,11 +36,12 @@ class Store:
         if not isinstance(seed, Integral):
             raise ValueError(f"random_state is {seed}: a task with a folder needs a whole number.")
         self.folder.mkdir(parents=True, exist_ok=True)
-        note, text = self.folder / "task.json", json.dumps(task, sort_keys=True, default=str)
+        note = self.folder / "task.json"
+        text = json.dumps(task, sort_keys=True, default=str).encode()
         if not note.exists():
             with replacing(note) as file:
-                file.write(text.encode())
-        elif note.read_text(encoding="utf-8") != text:
+                file.write(text)
+        elif note.read_bytes() != text:
             raise ValueError(
                 f"{self.folder} holds pieces of another task (other data or parameters): choose "
                 "another folder, or remove it."
@@ -51,13 +52,9 @@ class Store:
         if self.folder is None:
             return None
         try:
-            with (
-                (self.folder / f"{name}.npz").open("rb") as file,
-                np.load(file, allow_pickle=False) as piece,
-            ):
-                found = {key: piece[key] for key in piece.files}
-                return found if set(needed) <= set(found) else None
-        except (OSError, EOFError, ValueError, KeyError, BadZipFile):
+            with Archive(self.folder / f"{name}.npz") as piece:
+                return dict(piece) if set(needed) <= set(piece) else None
+        except (OSError, DamagedError):
             return None
 
     def save(self, name: str, arrays: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ __all__ = [
     "repeated",
 ]
 
-Csr = sparse.csr_array[Any, tuple[int, int]]
+# Quoted: an older SciPy cannot index its arrays' types.
+Csr: TypeAlias = "sparse.csr_array[Any, tuple[int, int]]"
 Progress = Callable[[str, int, int], None]
 # Memory for an entry on its way: read, sorted, made CSR, checked, hashed and written.
 _BYTES_PER_ENTRY = 80

@@ -15,14 +15,15 @@ columns/            the same of the transpose, or mass.npy alone
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
+
+from sipower.archive import read_head, shown
 
 __all__ = [
     "FORMAT",
@@ -165,8 +166,8 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 def _checked(folder: Path, facts: dict[str, Any]) -> Layout:
     if facts.get("format") != FORMAT:
         raise ValueError(
-            f"The store {folder} is of format {facts.get('format')}, this version reads {FORMAT}: "
-            "convert the data again."
+            f"The store {folder} is of format {shown(repr(facts.get('format')))}, this version "
+            f"reads {FORMAT}: convert the data again."
         )
     right = {
         "shape": _sizes(facts.get("shape")),
@@ -197,21 +198,17 @@ def _sizes(x: Any) -> bool:
 
 
 def _number(x: Any) -> bool:
-    return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x < math.inf
+    # A whole number of 400 digits is no float.
+    return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= float_info.max
 
 
 def _part(file: Path, folder: Path) -> Part:
     try:
         with file.open("rb") as stream:
-            version = npy.read_magic(stream)
-            if version != (1, 0):
-                raise ValueError(version)
-            shape, _, dtype = npy.read_array_header_1_0(stream)
-            if len(shape) != 1:
-                raise ValueError(shape)
-            return Part(file, dtype, shape[0], stream.tell())
-    # A damaged head, which is Python source, makes Python's own parser raise nearly anything.
-    except Exception:
+            head = read_head(stream)
+            (length,) = head.shape
+            return Part(file, head.dtype, length, stream.tell())
+    except (OSError, ValueError):
         raise _damaged(folder, f"{file.parent.name}/{file.name} cannot be read") from None
 
 

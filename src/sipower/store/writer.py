@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sipower.files import naming
 from sipower.matrix import Matrix
 from sipower.store.buckets import Progress, Room, Scratch, ranges
 from sipower.store.layout import Names, write_layout, write_names
@@ -67,7 +68,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     ((6, 3), 12.0)
     """
     room = Room(Path(path), _memory(memory_limit), on_block)
-    with _made(room, force) as scratch:
+    with naming(path), _made(room, force) as scratch:
         rows = Rows(scratch, rows_only)
         for block in _cut(blocks, room.most):
             rows.append(block)
