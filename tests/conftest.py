@@ -3,6 +3,9 @@
 
 import os
 import signal
+from types import SimpleNamespace
+
+import pytest
 
 # scikit-learn's check of array API input runs only with it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -10,3 +13,14 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Started with `&` or `nohup` a shell has its children ignore Ctrl-C, and they theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Give the library another clock; that of other threads, Dask's among them, goes on."""
+
+    def use(now):
+        for module in ("trace", "estimators.fitting", "estimators.klnmf"):
+            monkeypatch.setattr(f"sipower.{module}.time", SimpleNamespace(monotonic=now))
+
+    return use

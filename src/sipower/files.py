@@ -17,15 +17,34 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["locked", "remove_unfinished", "replacing"]
+__all__ = ["locked", "naming", "remove_unfinished", "replacing"]
 
 ENDING = ".sipower-tmp"
+
+
+@contextmanager
+def naming(path: str | PathLike[str]) -> Iterator[None]:
+    """Have what the system refuses, such as space on a full disk, name what was to be written."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno is not None and str(problem.filename or ENDING).endswith(ENDING):
+            problem.filename = str(path)
+        raise
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing that takes the place of `path` once it is on the disk."""
     target = Path(path).resolve()  # what a link points to is replaced, not the link
+    if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
+        raise ValueError(f"{path} is there already and no file: choose another name.")
+    with naming(path), _replacing(target) as file:
+        yield file
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
     handle, temporary = tempfile.mkstemp(ENDING, f".{target.name}.", target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -41,7 +60,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _umask() -> int:
-    mask = os.umask(0o022)
+    mask = os.umask(0o077)  # it can only be read by a change: no file of another thread is exposed
     os.umask(mask)
     return mask
 
@@ -59,7 +78,8 @@ def locked(file: Path) -> Iterator[None]:
     if not file.parent.is_dir():
         raise ValueError(f"The folder {file.parent} does not exist: make it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
-    with path.open("a") as lock:
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)  # no link that others laid there
+    with os.fdopen(os.open(path, flags, 0o666), "a") as lock:
         try:
             _take(lock)
             if not path.exists() or path.stat().st_ino != os.fstat(lock.fileno()).st_ino:

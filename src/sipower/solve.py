@@ -13,6 +13,7 @@ import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, Generic, Literal
 
@@ -49,7 +50,7 @@ class Status(enum.Enum):
 class Stop:
     """When to stop: at a residual of tol, or after so many rounds, passes or seconds.
 
-    None is no limit.
+    None is no limit; tol is a number always.
     """
 
     tol: float = 1e-6
@@ -58,9 +59,9 @@ class Stop:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tol", "rounds", "passes", "seconds"):
-            limit = getattr(self, name)
-            if limit is not None and not limit >= 0:
+        for name, limit in vars(self).items():
+            number = isinstance(limit, Real) and float(limit) >= 0
+            if not number and (limit is not None or name == "tol"):
                 raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
 
     def reached(self, state: State, elapsed: float) -> Status | None:
@@ -172,10 +173,10 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
             state = new
             status = _status(notes, stop, state, on_round)
             book.write(state, at_once=status is not None)
+        return _result(notes, state, status)
     except KeyboardInterrupt:
         book.write(state, at_once=True)
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
-    return _result(notes, state, status)
 
 
 class _Book:
@@ -188,10 +189,11 @@ class _Book:
     def opened(self, state: S) -> S:
         """The state to go on from."""
         found = None if self.checkpoint is None else self.checkpoint.load(state)
-        if found is None:
+        if self.checkpoint is None or found is None:
             return state
         state, notes = found
-        self.notes.go_on_from(notes)
+        with self.checkpoint.understood():
+            self.notes.go_on_from(notes)
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:

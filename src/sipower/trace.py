@@ -35,12 +35,13 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self.started = time.monotonic()
+        self.started = self.latest = time.monotonic()
         self.off = 0.0
 
     def wall(self) -> float:
-        """Seconds since the start, with everything."""
-        return time.monotonic() - self.started
+        """Seconds since the start, with everything; a clock that goes back stands still."""
+        self.latest = max(self.latest, time.monotonic())
+        return self.latest - self.started
 
     def seconds(self) -> float:
         """Seconds of the solver alone."""

@@ -195,21 +195,30 @@ def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
     lowest, highest = values.min(), values.max()
     limits = np.finfo(working)
     smallest = _smallest_positive(values) if values.dtype.kind == "f" else 1
-    if lowest >= 0 and highest <= limits.max and smallest >= limits.tiny:
+    least = least_beside(highest, working)
+    if lowest >= 0 and highest <= limits.max and smallest >= least:
         return
     small = (values > 0) & (values < limits.tiny)
+    lost = (values > 0) & (values < least)
     refused = (
         (np.isnan(values), "NaN in data: entry {} is {}; fill it or drop its row."),
         (np.isinf(values), "Infinity in data: entry {} is {}; fill it or drop its row."),
         (values < 0, "Negative values in data: entry {} is {}; counts must be non-negative."),
         (values > limits.max, "Entry {} is {}, too large for {}; rescale the data."),
         (small, "Entry {} is {}, too small for {}; rescale the data."),
+        (lost, "Entry {} is {}, nothing beside the largest in {}; set such entries to 0."),
     )
     for bad, sentence in refused:
         if bad.any():
             flat = int(np.argmax(bad))
             row, column = (int(i) for i in where(flat))
             raise EntryError(sentence, (row, column), values.flat[flat], working)
+
+
+def least_beside(largest: Any, working: np.dtype[Any]) -> float:
+    """The smallest entry that a fit can tell from 0: quotients take half the range of exponents."""
+    limits = np.finfo(working)
+    return max(float(limits.tiny), float(largest) / float(np.sqrt(limits.max)))
 
 
 def _smallest_positive(values: Array) -> Any:

@@ -429,10 +429,10 @@ def test_overflow_of_the_answer_is_a_sentence():
         non_negative_factorization(V.astype("f4"), H=np.ones((2, 40)) * 1e300, update_H=False)
 
 
-def test_max_time_holds_over_restarts(monkeypatch):
+def test_max_time_holds_over_restarts(monkeypatch, set_clock):
     """On a clock that moves by one second a look, every loop gets what the ones before left."""
     clock = itertools.count()
-    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    set_clock(lambda: float(next(clock)))
     given = []
 
     def watched(*args, stop, **options):

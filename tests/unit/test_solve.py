@@ -4,12 +4,14 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import oracles
 from sipower import Guarded, Interrupted, SciPi, SSciPi, Status, Stop, load_state, save_state, solve
+from sipower.checkpoint import Checkpoint
 from sipower.nmf import MU, Alternating, Factorization
 from sipower.problems import PCA
 
@@ -40,6 +42,85 @@ def test_limits(stop, status):
     assert result.value == pytest.approx(oracles.divergence(V, *result.x), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("stop", "reached"),
+    [
+        (Stop(rounds=3), Status.MAX_ROUNDS),
+        (Stop(rounds=4), None),
+        (Stop(rounds=None, passes=6.5), Status.MAX_PASSES),
+        (Stop(rounds=None, passes=6.6), None),
+        (Stop(rounds=None, seconds=2.0), Status.MAX_SECONDS),
+        (Stop(rounds=None, seconds=2.1), None),
+        (Stop(rounds=3, passes=6.5, seconds=2.0), Status.MAX_ROUNDS),
+        (Stop(rounds=4, passes=6.5, seconds=2.0), Status.MAX_PASSES),
+        (Stop(rounds=None), None),
+    ],
+)
+def test_a_limit_is_reached_where_it_is_and_not_before(stop, reached):
+    assert stop.reached(SimpleNamespace(round=3, passes=6.5), 2.0) is reached
+
+
+@pytest.mark.parametrize("name", ["tol", "rounds", "passes", "seconds"])
+def test_limits_are_numbers_of_at_least_zero(name):
+    assert getattr(Stop(**{name: 0}), name) == 0
+    no_limits = [] if name == "tol" else [None]
+    for limit in no_limits:
+        assert getattr(Stop(**{name: limit}), name) is None
+    for limit in {-1, math.nan, "5", None}.difference(no_limits):
+        with pytest.raises(
+            ValueError, match=rf"^{name} is {limit}, expected a number of at least 0\.$"
+        ):
+            Stop(**{name: limit})
+
+
+def test_the_certificate_speaks_before_the_callback_and_the_callback_before_the_limits():
+    def status(tol):
+        stop = Stop(tol, rounds=1)
+        return solve(PCA(A), SciPi(), stop=stop, on_round=lambda record: True, trace="every").status
+
+    first = solve(PCA(A), SciPi(), stop=Stop(0, rounds=1)).residual
+    assert status(first) is Status.CONVERGED
+    assert status(first / 2) is Status.STOPPED
+    quiet = solve(PCA(A), SciPi(), stop=Stop(0, rounds=1), on_round=lambda record: None)
+    assert quiet.status is Status.MAX_ROUNDS
+
+
+def test_at_a_limit_the_certificate_is_asked_for_whatever_the_schedule():
+    reached = solve(PCA(A), SciPi(), stop=Stop(0, rounds=7))
+    assert [record.round for record in reached.trace] == [0, 7]
+    again = solve(PCA(A), SciPi(), stop=Stop(reached.residual, rounds=7))
+    assert (again.status, again.state.round) == (Status.CONVERGED, 7)
+
+
+def test_a_start_within_the_tolerance_is_returned():
+    start = PCA(A).start(5)
+    result = solve(PCA(A), SciPi(), start, stop=Stop(PCA(A).residual(start)))
+    assert (result.status, result.state.round) == (Status.CONVERGED, 0)
+    np.testing.assert_allclose(result.x, start, rtol=1e-15)
+    assert solve(PCA(A), SciPi(), start, stop=Stop(1e300, rounds=0)).status is Status.CONVERGED
+
+
+def test_a_result_is_that_of_its_state():
+    result = solve(PCA(A), SciPi(), stop=Stop(0, rounds=7))
+    assert result.x is result.state.x
+    assert (result.passes, result.state.round, result.state.seed) == (7, 7, 0)
+    assert result.value == PCA(A).value(result.x) == result.trace[-1].objective
+    assert result.residual == PCA(A).residual(result.x) == result.trace[-1].gap
+    assert (result.trace[0].round, result.trace[-1].round) == (0, 7)
+
+
+def test_seeds_are_whole_numbers():
+    first, again, other = (
+        solve(PCA(A), SciPi(), seed=s, stop=Stop(0, rounds=1)) for s in (0, np.int64(0), 1)
+    )
+    assert first.x.tobytes() == again.x.tobytes()
+    assert first.x.tobytes() == solve(PCA(A), SciPi(), stop=Stop(0, rounds=1)).x.tobytes()
+    assert first.x.tobytes() != other.x.tobytes()
+    assert type(again.state.seed) is int
+    with pytest.raises(TypeError, match="float"):
+        solve(PCA(A), SciPi(), seed=1.5)
+
+
 def test_trace_takes_at_most_a_tenth_of_the_passes():
     problem = Factorization(V, 3)
     result = solve(problem, Alternating(MU()), stop=Stop(tol=0, rounds=1000))
@@ -58,10 +139,16 @@ def test_trace_of_every_round():
     assert [record.passes for record in result.trace] == [2.0 * r for r in range(21)]
 
 
-def test_evaluations_are_off_the_clock(monkeypatch):
+def test_an_early_trace_grows_from_the_first_round_on():
+    """Each record has at least 1.15 times the passes of the one before."""
+    result = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0, rounds=20), trace="early")
+    assert [record.round for record in result.trace] == [*range(8), 9, 11, 13, 15, 18, 20]
+
+
+def test_evaluations_are_off_the_clock(set_clock):
     """On a clock that moves in evaluations only, the solver takes no time but the wall does."""
     now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    set_clock(lambda: now)
 
     class Slow(Factorization):
         def residual(self, x):
@@ -100,7 +187,8 @@ def test_ctrl_c_keeps_the_last_completed_round():
         if record.round == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt) as caught:
+    sentence = r"^interrupted; the result of the last completed round is in \.result$"
+    with pytest.raises(KeyboardInterrupt, match=sentence) as caught:
         solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
     assert isinstance(caught.value, Interrupted)
     result = caught.value.result
@@ -221,3 +309,59 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
         save_state(path, state)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]
+
+
+@pytest.mark.parametrize(("lasts", "times"), [(30, [30, 60, 90, 120]), (29.5, [59, 118])])
+def test_a_minute_is_at_risk_unless_asked_otherwise(tmp_path, monkeypatch, set_clock, lasts, times):
+    """Saved where another round as long as the last would make more than 60 s."""
+    now, saved = [0.0], []
+    set_clock(lambda: now[0])
+    monkeypatch.setattr(Checkpoint, "save", lambda self, state, notes: saved.append(now[0]))
+
+    def on_round(record):
+        now[0] += lasts
+
+    solve(
+        PCA(A), SciPi(), stop=Stop(0, rounds=4), on_round=on_round, checkpoint=tmp_path / "run.npz"
+    )
+    assert saved == times
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(OSError(28, "No space left"), "No space left"), (OSError("a bad day"), "a bad day")],
+)
+def test_a_checkpoint_that_cannot_be_written_is_told_and_the_run_goes_on(
+    tmp_path, monkeypatch, error, said
+):
+    def fails(self, state, notes):
+        raise error
+
+    monkeypatch.setattr(Checkpoint, "save", fails)
+    sentence = rf"^The checkpoint .*run\.npz could not be written \({said}\): .* still there\.$"
+    with pytest.warns(RuntimeWarning, match=sentence):
+        result = solve(PCA(A), SciPi(), stop=Stop(0, rounds=4), checkpoint=tmp_path / "run.npz")
+    assert result.state.round == 4
+
+
+def test_ctrl_c_writes_the_last_completed_round(tmp_path):
+    def on_round(record):
+        if record.round == 4:
+            raise KeyboardInterrupt
+
+    problem, path, stop = Factorization(V, 3), tmp_path / "run.npz", Stop(0, rounds=9)
+    with pytest.raises(Interrupted):
+        solve(problem, Alternating(MU()), stop=stop, on_round=on_round, checkpoint=path)
+    assert load_state(path, Alternating(MU()).init(problem, None, 0)).round == 4
+    done = []
+    resumed = solve(
+        problem,
+        Alternating(MU()),
+        stop=stop,
+        checkpoint=path,
+        on_round=lambda r: done.append(r.round),
+    )
+    assert done == [5, 6, 7, 8, 9]  # nothing is done twice
+    whole = solve(problem, Alternating(MU()), stop=stop)
+    assert resumed.x.W.tobytes() == whole.x.W.tobytes()
+    assert [r.round for r in resumed.trace] == [r.round for r in whole.trace]

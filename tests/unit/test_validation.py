@@ -189,7 +189,7 @@ def test_blocks_cover_all_rows_and_are_cut_by_work():
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("value", [1e300, 1e-300])
+@pytest.mark.parametrize("value", [1e100, 1e-100])
 def test_a_matrix_is_not_narrowed_to_what_cannot_hold_it(layout, value):
     wide = as_matrix(layout(np.array([[1.0, 2.0], [3.0, value]])))
     with pytest.raises(ValueError, match=r"Entry \(1, 1\) .* for float32"):

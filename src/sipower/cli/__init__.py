@@ -3,8 +3,10 @@
 
 import sys
 
+import typer
+
 from sipower.cli import choose, convert, files, inspect, paper
-from sipower.cli.common import app
+from sipower.cli.common import app, reported
 
 __all__ = ["app", "choose", "convert", "files", "inspect", "main", "paper"]
 
@@ -13,4 +15,8 @@ def main() -> None:
     """Run the command; what a terminal cannot show is written as its code."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    try:
+        with reported("nothing is saved"):  # such as a full disk behind `sipower info > file`
+            app()
+    except typer.Exit as end:
+        sys.exit(end.exit_code)

@@ -25,6 +25,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from sipower.selection.outcome import known
 
@@ -42,7 +43,35 @@ __all__ = [
 
 FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = 1, 2, 3, 4
 
+# Of click, which newer versions of typer contain.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+class _Commands(TyperGroup):
+    """Words that make no command are told in plain letters: a file's name may be among them."""
+
+    def make_context(self, *words: Any, **more: Any) -> Any:
+        """Understand the words."""
+        with _plainly():
+            return super().make_context(*words, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _plainly():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as problem:
+        problem.message = printable(problem.message)  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

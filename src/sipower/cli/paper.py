@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from sipower.cli.common import app, console, need, reported
+from sipower.cli.common import Speaker, app, console, need, reported
 from sipower.datasets import CATALOGUE, is_present
 from sipower.experiments import BUDGETS, EXPERIMENTS, Budget, write
 from sipower.experiments import reproduce as do_runs
@@ -58,13 +58,14 @@ def reproduce(
     name = chosen[0] if chosen else "quick"
     names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
     folder = out / name  # a table holds the runs of one budget
+    speaker = Speaker()
     with reported():
         need("matplotlib", "plotly")
         rows = _with_progress(names, BUDGETS[name], folder / "runs.jsonl", jobs)
         if "table1" in names:
-            console.print(table_of_facts(), highlight=False, soft_wrap=True)
+            speaker.say(table_of_facts())
         for file in write(rows, folder):
-            console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+            speaker.say(f"wrote {file}")
 
 
 def _with_progress(

@@ -33,7 +33,12 @@ from sipower.dask.parts import Part, Place, parts_of
 from sipower.dask.rounds import Distributed
 from sipower.estimators.arguments import CONSTRAINTS, checkpoint_of, seed_of
 from sipower.estimators.callbacks import Listener
-from sipower.estimators.fitted import Fitted, row_tolerance, warn_unless_converged
+from sipower.estimators.fitted import (
+    Fitted,
+    row_tolerance,
+    unchanged_by_failure,
+    warn_unless_converged,
+)
 from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit_profile
 from sipower.kernels import Array
 from sipower.nmf import Factors
@@ -165,31 +170,32 @@ class KLNMF(
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _learn(self, X: Any) -> Blocks:
         started = time.monotonic()
-        blocks = Blocks(self._connected(), X, self.dtype)
-        seed, rank = seed_of(self.random_state), int(self.n_components)
-        self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-        self.n_features_in_ = blocks.shape[1]
-        make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
-        H = make(blocks, rank, seed).astype(blocks.dtype)
-        start = Factors(np.zeros((0, rank), blocks.dtype), H)
         listener = Listener(self, X)
-        settings = Settings(
-            self.solver,
-            Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
-            seed,
-            self.transform_tol_,
-            started,
-            listener,
-            checkpoint_of(self, blocks, start),
-            trace="every",  # the sums of a round tell value and gap
-        )
-        try:
-            result = fit_profile(Distributed(blocks, rank), start, settings)
-        except Interrupted as interrupt:
-            self._keep(as_fit(interrupt.result), interrupt.result.state.d)
-            raise
-        found = as_fit(result)
-        self._keep(found, result.state.d)
+        with unchanged_by_failure(self, Interrupted):
+            blocks = Blocks(self._connected(), X, self.dtype)
+            seed, rank = seed_of(self.random_state), int(self.n_components)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            self.n_features_in_ = blocks.shape[1]
+            make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
+            H = make(blocks, rank, seed).astype(blocks.dtype)
+            start = Factors(np.zeros((0, rank), blocks.dtype), H)
+            settings = Settings(
+                self.solver,
+                Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
+                seed,
+                self.transform_tol_,
+                started,
+                listener,
+                checkpoint_of(self, blocks, start),
+                trace="every",  # the sums of a round tell value and gap
+            )
+            try:
+                result = fit_profile(Distributed(blocks, rank), start, settings)
+            except Interrupted as interrupt:
+                self._keep(as_fit(interrupt.result), interrupt.result.state.d)
+                raise
+            found = as_fit(result)
+            self._keep(found, result.state.d)
         warn_unless_converged(found, self.tol)
         return blocks
 

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +15,7 @@ from sipower.estimators.fitting import Fit
 from sipower.kernels import Array
 from sipower.solve import Status
 
-__all__ = ["Fitted", "row_tolerance", "warn_unless_converged"]
+__all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]
 
 LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
 
@@ -40,6 +43,20 @@ class Fitted:
     def _keep_components(self, components: Array) -> None:
         self.components_ = np.ascontiguousarray(components)
         self.n_components_, self._n_features_out = (len(components),) * 2
+
+
+@contextmanager
+def unchanged_by_failure(model: Any, *but: type[BaseException]) -> Iterator[None]:
+    """Leave a model as it was if its fit fails, `but` for what leaves a usable one."""
+    before = dict(vars(model))
+    try:
+        yield
+    except but:
+        raise
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def row_tolerance(transform_tol: float, tol: float) -> float:

@@ -123,12 +123,19 @@ def fit_profile(problem: Any, start: Factors, settings: Settings) -> Result[Any]
 
 def _fit(V: Matrix, start: Factors, settings: Settings) -> Fit:
     run = _Run(Factorization(V, start.W.shape[1]), settings)
+    try:
+        return _certified(V, start, run)
+    except KeyboardInterrupt:
+        if run.latest is None:  # no loop has begun
+            raise
+        raise Interrupted(replace(run.latest, status=Status.INTERRUPTED)) from None
+
+
+def _certified(V: Matrix, start: Factors, run: _Run) -> Fit:
+    settings = run.settings
     result = run.go_on(None if settings.fresh else start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
-        try:
-            x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
-        except KeyboardInterrupt:
-            raise Interrupted(replace(result, status=Status.INTERRUPTED)) from None
+        x = Factors(exact_rows(V, result.x.H, settings.row_tol), result.x.H)
         value, gap = run.problem.value(x), run.problem.residual(x)
         run.trace.append(replace(run.trace[-1], objective=value, gap=gap))
         if gap <= settings.stop.tol:
@@ -176,10 +183,12 @@ class _Run:
         self.problem, self.settings = problem, settings
         self.loops, self.rounds = 0, 0
         self.trace: list[Record] = []
+        self.latest: Result[Any] | None = None
         known = None if settings.checkpoint is None else settings.checkpoint.remembered()
-        if known is not None:
-            self.loops, self.rounds = known["loops"], known["rounds"]
-            self.trace = [Record(*values) for values in known["trace"]]
+        if settings.checkpoint is not None and known is not None:
+            with settings.checkpoint.understood():
+                self.loops, self.rounds = known["loops"], known["rounds"]
+                self.trace = [Record(*values) for values in known["trace"]]
 
     def go_on(self, x: Factors | None) -> Result[Any]:
         """Solve from x within what is left of the limits."""
@@ -236,4 +245,5 @@ class _Run:
             for r in result.trace
         ]
         self.rounds += result.state.round
-        return replace(result, trace=self.trace)
+        self.latest = replace(result, trace=self.trace)
+        return self.latest

@@ -27,7 +27,12 @@ from sipower.estimators.arguments import (
     seed_of,
 )
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
-from sipower.estimators.fitted import Fitted, row_tolerance, warn_unless_converged
+from sipower.estimators.fitted import (
+    Fitted,
+    row_tolerance,
+    unchanged_by_failure,
+    warn_unless_converged,
+)
 from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit
 from sipower.kernels import FLOOR, Array
 from sipower.matrix import Matrix
@@ -191,27 +196,28 @@ class KLNMF(
         """
         started = time.monotonic()
         refuse_what_is_not_offered(self)
-        V = self._matrix(X, reset=True)
-        seed = seed_of(self.random_state)
-        self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-        start = self._start(V, seed, W, H)
         listener = Listener(self, X)
-        settings = Settings(
-            self.solver,
-            Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
-            seed,
-            self.transform_tol_,
-            started,
-            listener,
-            checkpoint_of(self, V, start),
-            fresh=self.init == "random",
-        )
-        try:
-            found = fit(V, start, settings)
-        except Interrupted as interrupt:
-            self._keep(as_fit(interrupt.result))
-            raise
-        self._keep(found)
+        with unchanged_by_failure(self, Interrupted):
+            V = self._matrix(X, reset=True)
+            seed = seed_of(self.random_state)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            start = self._start(V, seed, W, H)
+            settings = Settings(
+                self.solver,
+                Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
+                seed,
+                self.transform_tol_,
+                started,
+                listener,
+                checkpoint_of(self, V, start),
+                fresh=self.init == "random",
+            )
+            try:
+                found = fit(V, start, settings)
+            except Interrupted as interrupt:
+                self._keep(as_fit(interrupt.result))
+                raise
+            self._keep(found)
         listener.end()
         warn_unless_converged(found, self.tol)
         return found.W
@@ -224,6 +230,11 @@ class KLNMF(
         A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches decay by `forget_factor`.
         """
         refuse_what_is_not_offered(self)
+        with unchanged_by_failure(self):
+            self._take_in(X, W, H)
+        return self
+
+    def _take_in(self, X: Any, W: Any, H: Any) -> None:
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
         if first:
@@ -238,11 +249,10 @@ class KLNMF(
         rows = exact_rows(V, basis, self.transform_tol_)
         block = KLBlock(V.columns, rows)
         ratio_sums = block.ratio_sums(basis).T
-        self._numerator *= self.forget_factor
         # Where H is zero its share is zero too, however large the ratio.
-        self._numerator += self.components_ * np.where(self.components_ > 0, ratio_sums, 0)
-        self._denominator *= self.forget_factor
-        self._denominator += block.d[:, None]
+        share = self.components_ * np.where(self.components_ > 0, ratio_sums, 0)
+        self._numerator = self.forget_factor * self._numerator + share
+        self._denominator = self.forget_factor * self._denominator + block.d[:, None]
         alive = self._denominator > 0
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
         # A feature that no batch has had so far must be able to come.
@@ -251,7 +261,6 @@ class KLNMF(
         )
         self._keep_components(new.astype(V.dtype))
         self.n_steps_ += 1
-        return self
 
     def _forget_the_fit(self) -> None:
         """Numbers of an earlier `fit` are not those of the components any more."""

@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.estimators.arguments import seed_of
+from sipower.estimators.fitted import unchanged_by_failure
 from sipower.kernels import Array
 from sipower.problems.base import Deflation
 from sipower.problems.lp_kernel_pca import LpKernelPCA, check_kernel_matrix, pivoted_cholesky
@@ -152,6 +153,10 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the directions of X and return its scores, (n_samples, n_components)."""
+        with unchanged_by_failure(self):
+            return self._fitted(X)
+
+    def _fitted(self, X: Any) -> Array:
         X = self._validated(X, reset=True)
         # A linear kernel of centred samples is centred, without the cancellation of large offsets.
         by_hand = self.center and self.kernel == "linear" and not sp.issparse(X)
@@ -252,7 +257,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
                 f"Not converged after {self.max_iter} steps: a residual is {worst:.2e}, tol is "
                 f"{self.tol:.2e}. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _runs(self, problem: LpKernelPCA, seed: int) -> list[Result[PointState]]:

@@ -237,7 +237,7 @@ def rank_selection(selection: RankSelection) -> Html:
         "bi-cross-validation": "Blocks of rows and columns are held out (bi-cross-validation).",
     }
     note = paragraph(
-        Html(f"<strong>Recommended: {selection.best}.</strong>"), selection.reason,
+        Html(f"<strong>Recommended: {text(selection.best)}.</strong>"), selection.reason,
         held_out.get(selection.method, ""),
         "Dots are replicates. Stability is the mean cosine of matched components: 1 is best.",
     )  # fmt: skip

@@ -83,7 +83,7 @@ class GaussianEM:
         """One damped power step on the sphere, y = √π."""
         proportions = MixtureProportions(L, log=True)
         at = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
-        return proportions.proportions(SciPi(step).advance(proportions, at).x)
+        return proportions.proportions(SciPi().advance(proportions, at).x)
 
     def largest_step(self, problem: GaussianMixture) -> float:
         """A guard lets the step grow up to this."""

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Disks that are full and folders that nobody may write to, for everything that is written."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sipower import KLNMF, consensus, nmf, rank_selection, save_state
+from sipower.cli import app
+from sipower.experiments.table import append, read
+from sipower.export import export, write_rows
+from sipower.files import replacing
+from sipower.io import convert
+from sipower.report import write_report
+from sipower.run_folder import Run, load_run, save_run
+from sipower.selection import RankSelection
+from sipower.selection.outcome import save_outcome
+from sipower.solve import Record
+from sipower.store import write_store
+
+V = np.random.default_rng(0).poisson(1.0, (90, 60))
+NOBODY = 65534
+MODEL = KLNMF(3, random_state=0, max_iter=2, tol=0)
+
+assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN  # Python sees to it: a full disk is EFBIG
+
+
+@pytest.fixture
+def folder():
+    """A folder that others may read; those of pytest are for their owner alone."""
+    with TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        yield Path(path)
+
+
+@contextmanager
+def full_disk(size):
+    """No file becomes longer than so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def read_only(folder):
+    """No file is made or changed in a folder, even by root, who is somebody else meanwhile."""
+    places = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    root = os.geteuid() == 0
+    for place in places:
+        place.chmod(0o555)
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for place in places:
+            place.chmod(0o755)
+
+
+FAULTS = {
+    "full from the first byte on": lambda folder: full_disk(0),
+    "full in the head of a file": lambda folder: full_disk(100),
+    "full within a file": lambda folder: full_disk(700),
+    "read-only": read_only,
+}
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def a_run(seed):
+    rng = np.random.default_rng(seed)
+    facts = {"status": "converged", "divergence": 1.0, "certified_gap": 0.1, "rounds": 3}
+    trace = [Record(i, 1.0 * i, 0.1 * i, 1.5, 0.25, 1.0) for i in range(40)]
+    names = tuple(f"sample {i} of {seed}" for i in range(90))
+    return Run(rng.gamma(1.0, size=(90, 3)), rng.gamma(1.0, size=(3, 60)), trace, facts, names)
+
+
+def a_state(seed):
+    return nmf.Alternating(nmf.MU()).init(nmf.Factorization(V, 3), None, seed)
+
+
+def a_selection(seed):
+    errors = np.random.default_rng(seed).uniform(1, 2, (3, 60))
+    return RankSelection((2, 3, 5), errors, np.array([0.9, 0.8, 0.7]), 3, "why", "thinning")
+
+
+WRITERS = {
+    "state": lambda folder, seed: save_state(folder / "state.npz", a_state(seed)),
+    "run": lambda folder, seed: save_run(a_run(seed), folder / "run"),
+    "report": lambda folder, seed: write_report(a_run(seed), folder / "report.html"),
+    "csv": lambda folder, seed: export(a_run(seed), folder, "csv"),
+    "parquet": lambda folder, seed: export(a_run(seed), folder, "parquet"),
+    "h5ad": lambda folder, seed: export(a_run(seed), folder, "h5ad"),
+    "npz": lambda folder, seed: write_rows(folder / "W.npz", a_run(seed).W, None),
+    "tsv": lambda folder, seed: write_rows(folder / "W.tsv", a_run(seed).W, None),
+    "store": lambda folder, seed: write_store(V + seed, folder / "v.sipower", force=True),
+    "rows alone": lambda folder, seed: write_store(
+        V + seed, folder / "v.sipower", force=True, rows_only=True
+    ),
+    "outcome": lambda folder, seed: save_outcome(a_selection(seed), folder / "rank.json"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_what_cannot_be_written_is_named_and_leaves_what_was_there(folder, write, fault):
+    pytest.importorskip("anndata")
+    write(folder, 0)
+    before = content(folder)
+    with FAULTS[fault](folder), pytest.raises(OSError, match=r"too large|denied") as caught:
+        write(folder, 1)
+    assert str(folder) in str(caught.value.filename)
+    assert "\n" not in str(caught.value)
+    assert content(folder) == before
+    write(folder, 1)  # the disk has room again
+    assert content(folder) != before
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_store_that_cannot_be_converted_leaves_the_older_one(folder, fault):
+    for seed in range(2):
+        np.save(folder / f"counts{seed}.npy", V + seed)
+    convert(folder / "counts0.npy", folder / "v.sipower")
+    before = content(folder)
+    with FAULTS[fault](folder), pytest.raises(OSError, match=r"v\.sipower"):
+        convert(folder / "counts1.npy", folder / "v.sipower", force=True)
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "repeat",
+    [
+        lambda folder: consensus(V, MODEL, replicates=2, folder=folder / "fits"),
+        lambda folder: rank_selection(V, [1, 2], MODEL, replicates=2, folder=folder / "fits"),
+    ],
+    ids=["consensus", "rank"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_replicates_that_cannot_be_kept_are_an_error_and_go_on_later(folder, repeat, fault):
+    (folder / "fits").mkdir()
+    with FAULTS[fault](folder), pytest.raises(OSError, match="fits"):
+        repeat(folder)
+    assert not [path for path in content(folder) if path.name.startswith(".")]
+    repeat(folder)
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_row_of_the_table_is_written_whole_or_is_an_error(folder, size):
+    row = {
+        "experiment": "e", "dataset": "d", "method": "m", "params": {}, "seed": 0,
+        "seconds_allowed": 1.0, "trace": list(range(100)),
+    }  # fmt: skip
+    with full_disk(size), pytest.raises(OSError, match=r"(No space|too large).*runs\.jsonl"):
+        append(folder / "runs.jsonl", row)
+    append(folder / "runs.jsonl", row)
+    assert read(folder / "runs.jsonl") == [row]
+
+
+# ---- checkpoints -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", nmf.SOLVERS)
+def test_a_full_disk_costs_checkpoints_with_a_warning_and_not_the_fit(folder, solver):
+    """By a real refusal of the system, for the states of all solvers."""
+    settings = {"solver": solver, "random_state": 0, "max_iter": 4, "tol": 0}
+    whole = KLNMF(3, **settings).fit(V)
+    path = folder / "run.npz"
+    model = KLNMF(3, **settings, checkpoint=path, checkpoint_every=0)
+    with full_disk(300), pytest.warns(RuntimeWarning, match=r"run\.npz could not be written") as w:
+        model.fit(V)
+    assert len(w) == 4  # one a round
+    assert model.components_.tobytes() == whole.components_.tobytes()
+    assert content(folder) == {}
+
+
+def test_a_checkpoint_in_a_read_only_folder_is_refused_before_the_fit(folder):
+    told = []
+    model = KLNMF(3, random_state=0, checkpoint=folder / "run.npz", on_round=told.append)
+    with read_only(folder), pytest.raises(PermissionError, match=r"run\.npz"):
+        model.fit(V)
+    assert told == []
+
+
+# ---- what is no file ---------------------------------------------------------------------------
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path):
+    """As root, renaming a file to /dev/null would take the device away from everybody."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with (
+            pytest.raises(ValueError, match="is there already and no file"),
+            replacing(tmp_path / name),
+        ):
+            pytest.fail("it was opened")
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_file_in_the_place_of_the_folder_is_named_and_left_alone(tmp_path, write):
+    pytest.importorskip("anndata")
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(OSError, match="file"):
+        write(file, 0)
+    assert content(tmp_path) == {file: b"mine"}
+
+
+# ---- commands ----------------------------------------------------------------------------------
+
+
+def call(*words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+
+COMMANDS = {
+    "fit": ("fit", "counts.npy", "-k", 2, "-o", "run", "--force"),
+    "fit --also": ("fit", "counts.npy", "-k", 2, "-o", "run", "--force", "--no-report",
+                   "--also", "csv"),
+    "fit --json": ("fit", "counts.npy", "-k", 2, "-o", "run", "--force", "--json"),
+    "transform": ("transform", "run", "counts.npy", "-o", "W.csv"),
+    "report": ("report", "run"),
+    "consensus": ("consensus", "counts.npy", "-k", 2, "-o", "consensus", "--replicates", 2),
+    "rank": ("rank", "counts.npy", "-k", "1:2", "-o", "rank", "--replicates", 2),
+    "convert": ("convert", "counts.npy", "-o", "counts.sipower"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def workplace(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    np.save("counts.npy", V)
+    assert call("fit", "counts.npy", "-k", 2, "-o", "run", "--seed", 7).exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize("fault", ["full in the head of a file", "read-only"])
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_that_cannot_write_says_so_in_one_sentence(workplace, words, fault):
+    before = content(workplace)
+    with FAULTS[fault](workplace):
+        done = call(*words)
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("sipower: ")
+    assert not [path for path in content(workplace) if path.name.startswith(".")]
+    if words[0] != "fit":  # which has been told to replace the older run
+        assert before.items() <= content(workplace).items()
+        assert load_run("run").facts["parameters"]["random_state"] == 7
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["info"], ["datasets"]])
+def test_a_full_disk_behind_the_output_is_one_sentence_too(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sipower", *words],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "sipower: [Errno 28] No space left on device\n"
