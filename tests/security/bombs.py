@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Read small files that promise or unpack to enormous ones: a script for a process of its own.
+
+It prints what is said of each.
+"""
+
+import gzip
+import io
+import json
+import resource
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from sipower.io import ReadError, read
+from sipower.run_folder import Run, load_run, save_run
+
+MEMORY = 3 << 24  # of the process, beside its libraries
+
+
+def head(shape: str) -> bytes:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def endless(start: bytes, unit: bytes, megabytes: int = 24) -> bytes:
+    """Gzip of more than memory holds: the same member again and again, as the format allows."""
+    unit = gzip.compress(unit * (2**20 // len(unit)), 9)
+    return gzip.compress(start) + unit * megabytes
+
+
+def bombs() -> dict[str, bytes]:
+    market = b"%%MatrixMarket matrix coordinate integer general\n"
+    square = {name: head("(536870912,)") for name in ("data.npy", "indices.npy", "indptr.npy")}
+    good = io.BytesIO()
+    np.save(good, np.array("csr"))
+    return {
+        "claims.npy": head("(1000000, 1000000)"),
+        "claims.npz": zipped({"format.npy": good.getvalue(), "shape.npy": head("(2,)"), **square}),
+        "claims.mtx": market + b"2147483646 2147483646 9000000000000000\n1 1 1\n",
+        "claims.txt": b"2000000000\n2000000000\n9000000000000000\n1 1 1\n",
+        "line.csv.gz": endless(b"a,b\n", b"1"),
+        "comments.mtx.gz": endless(market, b"%" * 99 + b"\n"),
+        "rows.csv.gz": endless(b"a,b\n", b"1,1\n", 4),
+        "entries.mtx.gz": endless(market + b"2 2 4000000000\n", b"1 1 1\n"),
+    }
+
+
+def main(folder: Path) -> None:
+    files = bombs()
+    read(small(folder))  # imports the libraries, whose memory does not count
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    said = {}
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+        try:
+            read(folder / name)
+            said[name] = "was read"
+        except ReadError as problem:
+            said[name] = str(problem)
+    run = save_run(Run(np.ones((2, 2)), np.ones((2, 2))), folder / "run")
+    (run / "factors.npz").write_bytes(zipped({"W.npy": head("(2000000000, 4)"), "H.npy": b""}))
+    try:
+        load_run(run)
+    except ValueError as problem:
+        said["factors.npz"] = str(problem)
+    sys.stdout.write(json.dumps(said))
+
+
+def small(folder: Path) -> Path:
+    (folder / "small.csv").write_text("a,b\n1,2\n")
+    return folder / "small.csv"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

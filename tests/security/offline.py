@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Import, fit, read, write, report and run commands: a script for a process of its own.
+
+It prints every attempt to reach a network that Python saw meanwhile, and first one of its own.
+"""
+
+import json
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+WATCHED = ("socket.", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.")
+SPARED = ("socket.__new__",)  # a socket that is not connected reaches nobody: asyncio makes pairs
+attempts: list[str] = []
+
+
+def watch(event: str, _: object) -> None:
+    if event.startswith(WATCHED) and event not in SPARED:
+        attempts.append(event)
+
+
+def main(folder: Path) -> None:
+    import numpy as np  # noqa: PLC0415 - watched, as all that follows
+
+    import sipower  # noqa: PLC0415
+    from sipower import dask, datasets, experiments, io, plot, report, theory, tl  # noqa: F401, PLC0415
+    from sipower.cli import app  # noqa: PLC0415
+
+    V = np.random.default_rng(0).poisson(3.0, (12, 9))
+    np.save(folder / "counts.npy", V)
+    sipower.KLNMF(2, random_state=0).fit_transform(V)
+    counts, run = str(folder / "counts.npy"), str(folder / "run")
+    for words in (
+        ["info"], ["datasets"], ["fit", counts, "-k", "2", "-o", run, "--also", "csv"],
+        ["report", run], ["convert", counts, "-o", str(folder / "counts.sipower")],
+    ):  # fmt: skip
+        with suppress(SystemExit):
+            app(words)
+    assert (folder / "run/report.html").is_file()
+
+
+if __name__ == "__main__":
+    sys.addaudithook(watch)
+    with suppress(OSError):  # the control: an attempt is seen
+        socket.create_connection(("localhost", 9), timeout=1)
+    control, attempts = attempts, []
+    main(Path(sys.argv[1]))
+    sys.stderr.write(json.dumps([control, attempts]))

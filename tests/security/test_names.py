@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names from files are shown as text, by every command and in every format, whatever they hold."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from security.hostile import NAMES, commands
+from sipower import plot
+from sipower.cli import app
+from sipower.export import write_rows
+from sipower.io import ReadError, read
+from sipower.report import write_report
+from sipower.run_folder import Run, load_run
+from sipower.selection import RankSelection
+
+# What a file system takes: neither a slash nor a NUL.
+FILES = [name.replace("/", "|").replace("\0", "0") for name in NAMES]
+COUNTS = np.arange(len(NAMES) ** 2).reshape(len(NAMES), -1) % 7 + 1
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "2000")  # names are not wrapped
+    return tmp_path
+
+
+def table(file):
+    """A file of hostile names, with hostile names in it."""
+    names = [name.replace("\0", "0") for name in NAMES]  # which no table may hold
+    frame = pd.DataFrame(COUNTS, index=names, columns=names)
+    frame.to_csv(file, quoting=csv.QUOTE_NONNUMERIC)
+    return file
+
+
+def call(*words, code=None):
+    """Run a command; whatever it says, the terminal is not commanded."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert commands(done.stdout + done.stderr) == []
+    assert not set("\u2028\u202e\u2066") & set(done.stdout + done.stderr)
+    assert code is None or done.exit_code == code, (done.output, done.stderr, done.exception)
+    return done
+
+
+# ---- the terminal --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [FILES[at] for at in (5, 8, 11, 12)])
+def test_file_names_cannot_command_the_terminal(here, name):
+    file = table(f"{name}.csv")
+    fit = call("fit", file, "-k", 1, "--max-iter", 2, "--no-report", "-o", name, code=0)
+    if "[" in name and "\x1b" not in name:
+        assert f"wrote {name}/" in fit.stdout  # what rich would take for markup is a name too
+    call("transform", name, file, "-o", f"{name}.npz", code=0)
+    assert f"{name}.npz" in os.listdir()
+    call("fit", file, "-k", 1, "-o", name, code=2)
+    for words in (("report", f"no{name}"), ("fit", f"no{name}", "-k", 2), (name,),
+                  ("convert", f"no{name}", "-o", file), ("fit", file, "-k", name),
+                  ("fit", file, "-k", 1, "--solver", name), ("fit", "-k", 1, "--layout", name),
+                  ("fit", file, name, "-k", 1), ("fit", f"--{name}"), ("rank", file, "-k", name),
+                  ("fit", file, "-k", 1, "--also", name), ("fit", file, "-k", 1, "--layer", name),
+                  ("fit", file, "-k", 1, "--image-shape", name),
+                  ("fit", file, "-k", 1, "--memory-limit", name)):  # fmt: skip
+        assert call(*words, code=2).stderr
+
+
+def test_every_command_speaks_to_machines_in_json(here):
+    file = FILES[5]
+    table(f"{file}.csv")
+    for words in (("fit", f"{file}.csv", "-k", 2, "-o", file),
+                  ("convert", f"{file}.csv", "-o", f"{file}.sipower"),
+                  ("transform", file, f"{file}.csv", "-o", f"{file}.csv.npz"),
+                  ("consensus", f"{file}.csv", "-k", 2, "--replicates", 2, "-o", f"{file}c"),
+                  ("rank", f"{file}.csv", "-k", "1,2", "--replicates", 2, "-o", f"{file}r"),
+                  ("info",)):  # fmt: skip
+        done = call(*words, "--json", code=0)
+        assert [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    call("report", file, "--rank", f"{file}r", "-o", f"{file}.html", code=0)
+    kept = load_run(file).samples
+    assert [name for name in NAMES if name not in kept] == [NAMES[10]]
+
+
+def test_what_is_wrong_with_a_hostile_file_is_said_in_plain_letters(here):
+    for name in NAMES[5:10]:
+        table("a.csv")
+        with open("a.csv", "a") as end:
+            csv.writer(end).writerow([name] * (len(NAMES) + 1))
+        call("fit", "a.csv", "-k", 1, code=2)
+        with pytest.raises(ReadError):
+            read("a.csv")
+    table("a.csv")
+    call("fit", "a.csv", "-k", 1, "-o", "run", "--no-report", code=0)
+    pd.DataFrame({"\x1b[2J": [1, 2], "\x9b2J": [3, 4]}).to_csv("b.csv", index=False)
+    assert r"\x1b[2J" in call("transform", "run", "b.csv", "-o", "W.csv", code=2).stderr
+
+
+def test_a_name_is_not_cut_at_a_nul(here):
+    """Where pandas would end it without a word."""
+    texts = ",a\0,b\nx,1,2\n", ",a,b\nx\0y,1,2\n", ",a,b\nx,1,2\ny,\x003,4\n"
+    for line, text in enumerate(texts, 1):
+        (here / "a.csv").write_text(text)
+        with pytest.raises(ReadError, match=f"line {line}, holds the character NUL"):
+            read("a.csv")
+
+
+def test_reproduce_and_settings_cannot_command_the_terminal(here, monkeypatch):
+    out = "\x1b[31m[bold]x"
+    assert r"\x1b[31m[bold]x" in call("reproduce", "table1", "--out", out, code=0).stdout
+    monkeypatch.setenv("SIPOWER_DATA", NAMES[5])
+    assert r"\x1b[31mred" in call("info", code=0).stdout
+    call("datasets", code=0)
+
+
+def test_a_real_terminal_sees_only_the_colours_of_the_command(here):
+    """Through a pseudo-terminal, where rich draws: no name reaches it as it is."""
+    file = table(f"{FILES[6]}{FILES[8]}.csv")
+    master, slave = pty.openpty()
+    words = [sys.executable, "-m", "sipower", "fit", file, "-k", "2", "-o", f"[red]{FILES[5]}"]
+    done = subprocess.Popen(words, stdout=slave, stderr=slave, close_fds=True)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            part = os.read(master, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        seen += part
+    assert done.wait(120) == 0
+    assert rb"\x1b]8;;https:" in seen
+    assert rb"[red]\x1b[31mred" in seen
+    for command in (b"\x1b]8;", b"\x1b[31mred", b"\x08", b"\x07"):
+        assert command not in seen
+
+
+# ---- files that are written ----------------------------------------------------------------------
+
+
+def a_run(**more):
+    rng = np.random.default_rng(0)
+    size = len(NAMES)
+    return Run(rng.random((size, 2)), rng.random((2, size)), (), {}, NAMES, NAMES, **more)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_tables_hold_the_names_unchanged(tmp_path, ending):
+    """Formulas too: data are not altered, and SECURITY.md says what that means for spreadsheets."""
+    file = tmp_path / f"W.{ending}"
+    write_rows(file, a_run().W, NAMES)
+    text = io.StringIO(file.read_bytes().decode(), newline="")
+    rows = list(csv.reader(text, delimiter="," if ending == "csv" else "\t"))
+    assert tuple(row[0] for row in rows[1:]) == NAMES
+
+
+@pytest.mark.parametrize("draw", ["structure", "top_features"])
+def test_figures_hold_the_names_as_text(tmp_path, draw):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    figure, ax = pyplot.subplots(figsize=(30, 30))
+    if draw == "structure":
+        plot.structure(a_run(), ax, groups=NAMES)
+    else:
+        plot.top_features(a_run(), 1, ax, n=len(NAMES))
+    file = tmp_path / "figure.svg"
+    with pyplot.rc_context({"svg.fonttype": "none"}), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.warn", lambda *_, **__: None)  # of letters that the font lacks
+        figure.savefig(file)
+    pyplot.close(figure)
+    elements = list(ElementTree.parse(file).iter())
+    tags = {element.tag.rpartition("}")[2] for element in elements}
+    assert not tags & {"script", "image", "a", "foreignObject", "iframe"}
+    assert not [key for e in elements for key in e.attrib if key.lower().startswith("on")]
+    shown = [element.text for element in elements if element.text]
+    assert "<script>window.pwned=1</script>" in shown
+
+
+def test_a_report_takes_no_markup_from_an_outcome(tmp_path):
+    """`best` is a number; one that a file makes a text was put into the page as it was."""
+    pytest.importorskip("plotly")
+    found = RankSelection((2,), np.ones((1, 1)), np.ones(1), NAMES[1], NAMES[0], NAMES[2])  # type: ignore[arg-type]
+    page = write_report(a_run(), tmp_path / "report.html", selection=found).read_text()
+    before = page.partition("<script>")[0]
+    assert "<img src=x" not in before
+    assert "&lt;img src=x onerror=window.pwned=1&gt;" in before

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library reads and writes where it was told to, and nowhere else."""
+
+import os
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oracles import counts
+from sipower import KLNMF
+from sipower.archive import Archive, DamagedError
+from sipower.export import export, write_rows
+from sipower.files import locked, replacing
+from sipower.io import ReadError, open_h5ad, read
+from sipower.report import write_report
+from sipower.run_folder import Run, save_run
+from sipower.store import write_store
+from sipower.stored import open_store
+
+V = counts(9, 7)
+
+
+# ---- what a file can make the library read -------------------------------------------------------
+
+
+@pytest.fixture
+def h5ad(tmp_path):
+    """A function that makes an AnnData file, and lets it be changed."""
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    anndata.AnnData(sparse.csr_matrix(V)).write_h5ad(tmp_path / "private.h5ad")
+    (tmp_path / "private").write_bytes(bytes(range(1, 200)))
+
+    def made(change):
+        file = tmp_path / "counts.h5ad"
+        anndata.AnnData(sparse.csr_matrix(V)).write_h5ad(file)
+        with h5py.File(file, "r+") as content:
+            change(h5py, content, tmp_path)
+        return file
+
+    return made
+
+
+def linked(place):
+    def change(h5py, content, folder):
+        del content[place]
+        content[place] = h5py.ExternalLink("private.h5ad", f"/{place}")
+
+    return change
+
+
+def raw(place, dtype, size):
+    def change(h5py, content, folder):
+        del content[place]
+        where = [(str(folder / "private"), 0, 190)]
+        content.create_dataset(place, (size,), dtype, external=where)
+
+    return change
+
+
+def virtual(h5py, content, folder):
+    shape = content["X/data"].shape
+    del content["X/data"]
+    layout = h5py.VirtualLayout(shape, float)
+    layout[:] = h5py.VirtualSource(folder / "private.h5ad", "X/data", shape)
+    content.create_virtual_dataset("X/data", layout)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [linked("X"), linked("X/indptr"), linked("obs"), linked("obs/_index"), virtual,
+     raw("X/data", "u1", int((V > 0).sum())), raw("obs/_index", "S4", 9)],
+    ids=["X", "indptr", "obs", "index", "virtual", "raw numbers", "raw names"],
+)  # fmt: skip
+def test_an_hdf5_file_cannot_have_another_one_read(h5ad, change):
+    """Links, views and raw files would put what its maker may not see into the results."""
+    file = h5ad(change)
+    for act in (read, open_h5ad):
+        with pytest.raises(ReadError, match="lies in another file"):
+            act(file)
+
+
+def test_links_within_an_hdf5_file_are_followed(h5ad):
+    def change(h5py, content, folder):
+        content.move("X", "elsewhere")
+        content["X"] = h5py.SoftLink("/elsewhere")
+
+    np.testing.assert_array_equal(read(h5ad(change)).counts.toarray(), V)
+
+
+@pytest.mark.parametrize("index", [-1, 7, 2**31 - 1])
+def test_indices_of_a_store_lead_nowhere_else(tmp_path, index):
+    """A damaged index handed on to SciPy was a write outside of its arrays."""
+    write_store([V], tmp_path / "counts.sipower")
+    file = tmp_path / "counts.sipower/rows/indices.npy"
+    indices = np.load(file)
+    indices[3] = index
+    np.save(file, indices)
+    for act in (lambda d: d.take(np.array([0, 1])), lambda d: d.rows(0, 9), KLNMF(2).fit):
+        with pytest.raises(ValueError, match=r"is damaged: .*index is out of range"):
+            act(open_store(tmp_path / "counts.sipower"))
+
+
+@pytest.mark.parametrize("name", ["../W.npy", "/tmp/W.npy", "a/../../W.npy", "W.npy"])
+def test_members_of_an_archive_are_never_written(tmp_path, name):
+    (tmp_path / "inner").mkdir()
+    with zipfile.ZipFile(tmp_path / "inner/a.npz", "w") as archive:
+        archive.writestr(name, b"no array")
+    before = sorted(tmp_path.rglob("*"))
+    with Archive(tmp_path / "inner/a.npz") as arrays, pytest.raises((DamagedError, KeyError)):
+        arrays[next(iter(arrays))]
+    with pytest.raises(ReadError):
+        read(tmp_path / "inner/a.npz")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# ---- where the library writes --------------------------------------------------------------------
+
+
+def test_a_lock_does_not_follow_a_link(tmp_path):
+    """In a folder of many, a link of the lock's name would have it make files for its maker."""
+    victim = tmp_path / "victim"
+    (tmp_path / ".fit.npz.sipower-lock").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"), locked(tmp_path / "fit.npz"):
+        pass
+    assert not victim.exists()
+
+
+def test_temporary_files_have_names_that_nobody_can_guess(tmp_path):
+    names = set()
+    for _ in range(3):
+        with replacing(tmp_path / "run.json") as file:
+            (name,) = (path.name for path in tmp_path.iterdir() if path.name != "run.json")
+            names.add(name)
+            assert os.fstat(file.fileno()).st_uid == os.getuid()
+    assert len(names) == 3
+
+
+def a_run():
+    return Run(np.ones((3, 2)), np.ones((2, 4)), (), {"status": "converged"})
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o027])
+def test_files_are_as_private_as_the_user_wants(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        folder = save_run(a_run(), tmp_path / "run")
+        write_rows(folder / "W.csv", np.ones((3, 2)), None)
+        pytest.importorskip("anndata")
+        export(a_run(), folder, "h5ad")
+        write_report(a_run(), folder / "report.html")
+        write_store([V], tmp_path / "counts.sipower")
+        KLNMF(2, random_state=0, checkpoint=tmp_path / "fit.npz").fit(V)
+    finally:
+        os.umask(before)
+    made = list(tmp_path.rglob("*"))
+    assert len(made) > 10
+    assert not [path for path in made if stat.S_IMODE(path.stat().st_mode) & mask]
+
+
+def test_reading_the_mask_exposes_no_file_of_another_thread(tmp_path, monkeypatch):
+    """The mask can only be read by setting it: for that moment it may not be wider."""
+    masks, real = [], os.umask
+
+    def watched(mask):
+        masks.append(mask)
+        return real(mask)
+
+    monkeypatch.setattr(os, "umask", watched)
+    with replacing(tmp_path / "file"):
+        pass
+    assert masks[0] == 0o077
+
+
+def test_an_older_file_is_not_written_through(tmp_path):
+    """A hard link to it keeps the older content: a file is replaced, never changed in place."""
+    (tmp_path / "run.json").write_text("old")
+    os.link(tmp_path / "run.json", tmp_path / "other")
+    with replacing(tmp_path / "run.json") as file:
+        file.write(b"new")
+    assert (tmp_path / "other").read_text() == "old"
