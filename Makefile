@@ -4,7 +4,8 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: demo test check stress lint types bench docs wheel clean
+.PHONY: demo test check stress fuzz sanitize mutants coverage dependencies audit lint types bench \
+        docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sipower demo --out build/demo
@@ -15,8 +16,32 @@ test: lint types
 check: lint types            ## a subset of about three minutes
 	$(BIN)/python -m pytest -n 2 -m "not slow and not stress"
 
-stress: $(VENV)/.tools       ## what takes minutes: a thousand damaged HDF5 files for each reader
+# What takes longer than a commit should; TESTING.md says what each promises and last found.
+stress: $(VENV)/.tools       ## generated fits, interruptions, damaged files, killed runs
 	$(BIN)/python -m pytest -n 2 -m stress
+
+fuzz: $(VENV)/.tools         ## 200,000 strange arguments and files
+	$(BIN)/python fuzz/bindings.py --inputs 150000 --seed 0
+	$(BIN)/python fuzz/readers.py --inputs 50000 --seed 0
+
+sanitize: $(VENV)/.tools     ## kernels and bindings under address, undefined, thread and bounds checks
+	$(BIN)/python tools/sanitize.py
+
+mutants: $(VENV)/.tools      ## does a test notice each changed line of the core?
+	$(BIN)/python -m pip install --quiet --group mutants
+	$(BIN)/python tools/mutants.py
+
+coverage: $(VENV)/.tools     ## lines of Python and of C++ that the tests reach
+	$(BIN)/python -m pip install --quiet --group coverage
+	PYTHON=$(BIN)/python bash tools/coverage.sh
+
+dependencies: $(VENV)/.tools ## the oldest and the newest versions that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet --group audit
+	$(BIN)/python tools/dependencies.py
+
+audit: $(VENV)/.tools        ## hashes, advisories and licences of all that is installed
+	$(BIN)/python -m pip install --quiet --group audit
+	$(BIN)/python tools/audit.py
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .

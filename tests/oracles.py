@@ -60,18 +60,21 @@ def log_likelihood(V, B, X):
 def best_item(v, B):
     """min over h ≥ 0 of Σ b·h − v log(b·h), by L-BFGS-B from several starts."""
 
+    d, found = B.sum(axis=0), v > 0
+    B, v = B[found], v[found]
+
     def objective(h):
         z = B @ h
-        return (z - v * np.log(z)).sum(), B.T @ (1 - v / z)
+        return d @ h - v @ np.log(z), d - B.T @ (v / z)
 
-    start = np.full(B.shape[1], v.sum() / B.sum())
+    start = np.full(len(d), v.sum() / d.sum())
     options = {"ftol": 1e-15, "gtol": 1e-11, "maxiter": 5000, "maxfun": 50000}
     found = minimize(
         objective,
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(1e-12, None)] * B.shape[1],
+        bounds=[(1e-12, None)] * len(d),
         options=options,
     )
     return found.fun, found.x

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One round of every solver is its formula, written out in NumPy."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sipower import GaussianEM, SciPi, SSciPi
+from sipower.kernels import FLOOR, Draw
+from sipower.matrix import SCHEMES
+from sipower.problems import PCA, BurerMonteiro, GaussianMixture, KLBlock, LpKernelPCA, Sampling
+from sipower.solvers.gaussian_em import PlainEM
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(30, 6)) * [3, 2, 1, 1, 1, 1]
+C = A.T @ A / 30
+CUBIC = LpKernelPCA.of_features(A, 3.0)
+
+
+def unit(x):
+    return x / np.linalg.norm(x)
+
+
+def kl(items=4, n=40, rank=5):
+    rng = np.random.default_rng(3)
+    B = rng.gamma(0.3, 1.0, (n, rank)) + 1e-3
+    return KLBlock(rng.poisson(9 * rng.gamma(0.3, 1.0, (items, rank)) @ B.T) + 1.0, B)
+
+
+# ---- starts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [SciPi(0.7), SSciPi(0.7)])
+def test_a_run_begins_at_the_normalised_start(solver):
+    state = solver.init(PCA(A), np.array([[3, 0, 0, 4, 0, 0]]), 9)
+    np.testing.assert_allclose(state.x, [[0.6, 0, 0, 0.8, 0, 0]], rtol=1e-15)
+    assert (state.step, state.seed, state.round, state.passes, state.side) == (0.7, 9, 0, 0.0, 0)
+    assert math.isnan(state.value)
+    np.testing.assert_array_equal(solver.init(PCA(A), None, 9).x, PCA(A).start(9))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
+def test_a_start_keeps_its_floating_point_type(dtype):
+    x = SciPi().init(kl(), np.ones((4, 5), dtype), 0).x
+    assert x.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+def test_a_run_may_begin_in_a_few_coordinates_but_not_nowhere():
+    assert SciPi().init(PCA(A), np.eye(1, 6), 0).x[0, 0] == 1
+    for x0 in (np.full((1, 6), np.inf), np.eye(1, 6) * np.nan, np.zeros((1, 6))):
+        with pytest.raises(ValueError, match=r"^x0 must be finite and not zero everywhere\.$"):
+            SciPi().init(PCA(A), x0, 0)
+
+
+def test_a_solver_of_another_kind_of_problem_names_it():
+    with pytest.raises(ValueError, match=r"^GaussianMixture is no problem on the sphere: use its"):
+        SciPi().init(GaussianMixture(A, 2), None, 0)
+    with pytest.raises(ValueError, match=r"^GaussianEM solves a GaussianMixture, not a PCA\.$"):
+        GaussianEM().init(PCA(A), None, 0)
+    with pytest.raises(ValueError, match=r"^The items of this problem interact: use SciPi, not"):
+        SSciPi().init(BurerMonteiro(C), None, 0)
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, math.inf, math.nan, "1", None, 1j])
+def test_a_step_is_a_positive_number(step):
+    for solver in (SciPi, SSciPi, GaussianEM):
+        if step is None and solver is SSciPi:
+            continue  # measured
+        with pytest.raises(ValueError, match=f"^step is .*{step}.*, expected a positive number"):
+            solver(step)
+    assert SciPi(np.float32(0.5)).step == 0.5
+
+
+@pytest.mark.parametrize(
+    ("option", "good", "bad", "expected"),
+    [
+        ("threshold", [0, 0.5, np.float32(0.1)], [-0.1, 1, math.nan, "0"], r"a number in \[0, 1\)"),
+        ("batch", [1, 1.0, 1e-9], [0, -1.0, 1.5, math.nan, "1"], r"a share of .* in \(0, 1\]"),
+        ("epoch", [1, 2, np.int32(3)], [0, -1, 1.0, "2"], "a whole number of at least 1 .*"),
+        ("scheme", SCHEMES, ["rows", None], "one of vectors, elements, stratified, weighted"),
+    ],
+)
+def test_options_of_an_epoch_have_their_ranges(option, good, bad, expected):
+    for value in good:
+        assert getattr(SSciPi(**{option: value}), option) == value
+    for value in bad:
+        with pytest.raises(ValueError, match=rf"^{option} is '?{value}'?, expected {expected}\.$"):
+            SSciPi(**{option: value})
+
+
+# ---- SCI-PI --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eta", [1.0, 0.4, 1.7])
+def test_a_round_of_sci_pi_is_a_damped_power_step(eta):
+    state = replace(SciPi().init(PCA(A), None, 1), step=eta, round=4, passes=2.5)
+    x = state.x[0]
+    g = C @ x
+    new = SciPi().advance(PCA(A), state)
+    np.testing.assert_allclose(new.x[0], unit((1 - eta) * x + eta * g / (x @ g)), rtol=1e-12)
+    assert (new.round, new.passes, new.step, new.seed) == (5, 3.5, eta, 1)
+
+
+@pytest.mark.parametrize("eta", [1.0, 0.4])
+def test_rows_that_interact_are_swept_one_after_another(eta):
+    """Each row sees the new ones before it; one without a gradient or at its end stays."""
+    costs = np.zeros((5, 5))
+    costs[:4, :4] = C[:4, :4]
+    problem = BurerMonteiro(costs, rank=3)
+    state = SciPi(eta).init(problem, None, 1)
+    X = state.x.copy()
+    for i in range(5):
+        g = (costs[i] @ X) - costs[i, i] * X[i]
+        step = (1 - eta) * X[i] + eta * g / (abs(X[i] @ g) or 1)
+        X[i] = step / (np.linalg.norm(step) or 1)
+    before = state.x.copy()
+    found = SciPi(eta).advance(problem, state).x
+    np.testing.assert_allclose(found, X, rtol=1e-12)
+    np.testing.assert_array_equal(state.x, before)
+    assert np.isfinite(found).all()
+    # Where nothing pulls, the damped part alone is left: the row, or zero at η = 1.
+    np.testing.assert_allclose(found[4], (eta < 1) * before[4], rtol=1e-12)
+
+
+def test_what_a_guard_may_do_with_a_step():
+    assert SciPi(0.3).largest_step(PCA(A)) == 0.3
+    assert SciPi(0.3).safe() == SciPi(0.3)
+    assert [SSciPi(s).largest_step(PCA(A)) for s in (None, 0.3, 1.7)] == [0.8, 1.0, 1.7]
+    assert SSciPi(0.3).safe() == SciPi()
+    assert GaussianEM(0.3).largest_step(GaussianMixture(A, 2)) == 0.3
+    assert GaussianEM(0.3).safe() == PlainEM()
+
+
+# ---- S-SCI-PI ------------------------------------------------------------------------------------
+
+
+def epoch_of_the_paper(problem, state, solver, eta):
+    """Algorithm 1: x ← retract((1 − η)x + η g_t/λ), g_t = α g̃ + ∇f_S(x) − α ∇f_S(x₀)."""
+    x0, p = state.x, problem.degree
+    g = problem.gradient(x0)
+    lam = np.abs((x0 * g).sum(axis=1, keepdims=True))
+    sampling = Sampling(solver.batch, solver.scheme, solver.replace)
+    x = x0
+    for t in range(solver.epoch):
+        cosine = (x * x0).sum(axis=1, keepdims=True)
+        alpha = np.sign(cosine) * abs(cosine) ** (p - 1)
+        S = problem.batch(sampling, Draw(state.seed, 0, state.round, state.side, t))
+        g_t = alpha * g + problem.gradient(x, S) - alpha * problem.gradient(x0, S)
+        turned = problem.retract((1 - eta) * x + eta * g_t / lam, x, solver.threshold)
+        x = np.where(cosine >= 0.5, turned, x)
+    return x
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"threshold": 0.9}])
+@pytest.mark.parametrize("problem", [PCA(A), CUBIC, kl()], ids=["pca", "lp", "kl"])
+def test_an_epoch_is_algorithm_1(problem, options):
+    solver = SSciPi(0.4, batch=0.2, epoch=5, **options)
+    state = replace(solver.init(problem, None, 6), round=7, side=1, passes=0.25)
+    new = solver.advance(problem, state)
+    expected = epoch_of_the_paper(problem, state, solver, 0.4)
+    np.testing.assert_allclose(new.x, expected, rtol=1e-10)
+    assert (new.round, new.step, new.seed, new.side) == (8, 0.4, 6, 1)
+    assert new.passes == pytest.approx(0.25 + 1 + problem.batch_passes * 4 * 0.2, rel=1e-14)
+    assert new.residual == math.inf  # nothing was measured
+
+
+@pytest.mark.parametrize("scheme", ["elements", "stratified", "weighted"])
+def test_an_epoch_draws_by_its_scheme(scheme):
+    solver, problem = SSciPi(0.4, batch=0.2, epoch=4, scheme=scheme), kl()
+    state = solver.init(problem, None, 6)
+    expected = epoch_of_the_paper(problem, state, solver, 0.4)
+    np.testing.assert_allclose(solver.advance(problem, state).x, expected, rtol=1e-10)
+
+
+def test_an_item_that_turned_away_from_its_anchor_waits():
+    """A full step from nearly orthogonal to the first direction: further batches do nothing."""
+    problem = PCA(np.diag([10.0, 1.0, 1.0]))
+    state = SSciPi(1.0).init(problem, np.array([[0.1, 1.0, 0.0]]), 0)
+    far = SSciPi(1.0, batch=0.4, epoch=9).advance(problem, state)
+    np.testing.assert_array_equal(far.x, SciPi().advance(problem, state).x)
+    assert far.x[0] @ state.x[0] < 0.5
+
+
+# ---- the measured step ---------------------------------------------------------------------------
+
+
+def measured(problem, state, solver, kappa):
+    """η = κ/√(Km), at most κ/0.8, of every item: K from the batches of stream 2 at one step."""
+    x0, p = state.x, problem.degree
+    g = problem.gradient(x0)
+    multiplier = (x0 * g).sum(axis=1, keepdims=True)
+    lam = abs(multiplier)
+    x = problem.retract(x0 + (g - multiplier * x0) / lam, x0, solver.threshold)
+    cosine = (x * x0).sum(axis=1, keepdims=True)
+    alpha = np.maximum(cosine, 0.5) ** (p - 1)
+    batches = [
+        problem.batch(Sampling(solver.batch), Draw(state.seed, 2, state.round, state.side, t))
+        for t in range(8)
+    ]
+    added = np.array([problem.gradient(x, S) - alpha * problem.gradient(x0, S) for S in batches])
+    off = added - added.mean(axis=0)
+    away = ((x - cosine * x0) ** 2).sum(axis=1, keepdims=True)
+    K = (off**2).sum(axis=(0, 2))[:, None] / 7 / lam**2 / away
+    return np.minimum(kappa / np.sqrt(K * solver.epoch), kappa / 0.8)
+
+
+@pytest.mark.parametrize("epoch", [1, 4])
+@pytest.mark.parametrize("problem", [PCA(A), CUBIC, kl()], ids=["pca", "lp", "kl"])
+def test_without_a_step_it_comes_from_the_measured_variance(problem, epoch):
+    solver = SSciPi(batch=0.2, epoch=epoch)
+    state = replace(solver.init(problem, None, 6), round=7, side=1, passes=0.25, step=0.1)
+    assert solver.init(problem, None, 6).step == 0.8
+    eta = measured(problem, state, solver, 0.1 * 1.1)
+    assert (eta < 0.1 * 1.1 / 0.8).any()  # noise decides, not the bound alone
+    new = solver.advance(problem, state)
+    expected = epoch_of_the_paper(problem, state, solver, eta)
+    np.testing.assert_allclose(new.x, expected, rtol=1e-9)
+    # One full gradient, 8 probes and m − 1 batches, and the value where λ does not tell it.
+    passes = 1.25 + problem.batch_passes * (epoch + 7) * 0.2
+    passes += 0.0 if problem.degree else problem.value_passes
+    assert new.passes == pytest.approx(passes, rel=1e-14)
+
+
+@pytest.mark.parametrize("problem", [PCA(A), kl()], ids=["pca", "kl"])
+def test_full_batches_have_no_variance_and_take_full_steps(problem):
+    solver = SSciPi(batch=1.0, epoch=3, threshold=0.0)
+    near = SciPi().advance(problem, SciPi().init(problem, None, 6)).x
+    state = solver.init(problem, near, 6)
+    expected = replace(state, step=1.0)
+    for _ in range(3):
+        expected = SciPi().advance(problem, expected)
+    np.testing.assert_allclose(solver.advance(problem, state).x, expected.x, rtol=1e-9)
+
+
+@pytest.mark.parametrize("problem", [PCA(A), kl()], ids=["pca", "kl"])
+def test_noise_shrinks_only_where_the_residual_rose_and_the_value_did_not(problem):
+    solver = SSciPi(batch=0.2, epoch=1)
+    start = replace(solver.init(problem, None, 6), step=0.5)
+    first = solver.advance(problem, start)
+    g = problem.gradient(start.x)
+    multiplier = (start.x * g).sum(axis=1, keepdims=True)
+    residual = np.linalg.norm((g - multiplier * start.x) / multiplier)
+    value = 2 * problem.value(start.x) if problem.degree else problem.value(start.x)
+    assert first.step == pytest.approx(0.55)
+    assert first.residual == pytest.approx(residual, rel=1e-12)
+    assert first.anchor_value == pytest.approx(value, rel=1e-12)
+    below, above = first.residual / 2, first.residual * 2
+    lower, higher = first.anchor_value - 1, first.anchor_value + 1
+    for residual, value, kappa in [
+        (below, higher, 0.35),
+        (below, first.anchor_value, 0.35),
+        (below, lower, 0.55),
+        (above, higher, 0.55),
+        (first.residual, higher, 0.55),
+    ]:
+        state = replace(start, residual=residual, anchor_value=value)
+        assert solver.advance(problem, state).step == pytest.approx(kappa)
+    assert solver.advance(problem, replace(start, step=0.79)).step == 0.8
+
+
+def test_at_a_solution_there_is_no_direction_and_no_step():
+    problem = PCA(np.diag([3.0, 1.0]))
+    state = SSciPi(batch=1.0).init(problem, np.eye(1, 2), 0)
+    new = SSciPi(batch=1.0).advance(problem, state)
+    np.testing.assert_array_equal(new.x, [[1, 0]])
+
+
+# ---- Gaussian mixtures ---------------------------------------------------------------------------
+
+
+def test_a_round_of_em_is_counted_and_no_weight_dies():
+    problem = GaussianMixture(A, 2)
+    far = problem.start(0)._replace(means=np.array([A.mean(axis=0), np.full(6, 1e6)]))
+    state = replace(GaussianEM(1.0).init(problem, far, 0), round=4, passes=2.5, value=1.0)
+    new = GaussianEM(1.0).advance(problem, state)
+    assert (new.round, new.passes, new.step, new.seed) == (5, 3.5, 1.0, 0)
+    assert math.isnan(new.value)
+    np.testing.assert_allclose(new.weights, [1, FLOOR], rtol=1e-9)  # G = (2, 0)
+    assert abs(new.weights.sum() - 1) < FLOOR
+    for part, expected in zip(GaussianEM().init(problem, None, 3).x, problem.start(3), strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+@pytest.mark.parametrize("eta", [0.3, 1.0])
+def test_means_and_covariances_follow_the_new_weights(eta):
+    problem = GaussianMixture(A, 2)
+    x = problem.start(0)._replace(weights=np.array([0.3, 0.7]))
+    state = replace(GaussianEM().init(problem, x, 0), step=eta)
+    G = problem.responsibilities(x).mean(axis=0) / x.weights
+    weights = x.weights * (1 - eta + eta * G) ** 2
+    weights /= weights.sum()
+    R = problem.responsibilities(x._replace(weights=weights))
+    new = GaussianEM().advance(problem, state)
+    np.testing.assert_allclose(new.weights, weights, rtol=1e-12)
+    np.testing.assert_allclose(new.means, R.T @ A / R.sum(axis=0)[:, None], rtol=1e-10)
+    plain = PlainEM().advance(problem, state)
+    np.testing.assert_allclose(plain.weights, x.weights * G, rtol=1e-12)

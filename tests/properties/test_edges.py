@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""At the edges of the types: what leaves their range is refused in one sentence, the rest fits."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from properties.generated import Fits, generated
+from properties.matrices import Recipe, recipes, seeds
+from sipower import KLNMF, as_matrix
+from sipower.nmf import SOLVERS
+
+TYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Values near both ends of a type, 10^low to 10^high."""
+
+    dtype: str
+    rows: int
+    columns: int
+    low: float
+    high: float
+    sparse: bool
+    seed: int
+
+    def values(self):
+        """Largest first: it decides whether their sum is in range."""
+        rng = np.random.default_rng(self.seed)
+        exponents = rng.uniform(self.low, self.high, (self.rows, self.columns))
+        with np.errstate(over="ignore", under="ignore"):
+            V = (np.longdouble(10) ** exponents).astype(self.dtype)
+        V[rng.random(V.shape) < 0.3] = 0
+        return V
+
+
+def edges(dtype):
+    ends = {"float32": (-47.0, 39.0), "float64": (-325.0, 309.0)}
+    return dtype.flatmap(
+        lambda name: st.builds(
+            lambda size, ab, sparse, seed: Edge(name, *size, *sorted(ab), sparse, seed),
+            st.tuples(st.integers(1, 12), st.integers(1, 12)),
+            st.tuples(st.floats(*ends[name]), st.floats(*ends[name])),
+            st.booleans(),
+            seeds,
+        )
+    )
+
+
+def one_sentence(error):
+    text = str(error)
+    return text.strip() == text and "\n" not in text and text.endswith(".") and len(text) < 300
+
+
+@generated(edges, TYPES, share=60, stress=600)
+def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
+    """Refused: infinite, subnormal or nothing beside the largest; a sum out of range."""
+    V = edge.values()
+    data = sp.csr_array(V) if edge.sparse else V
+    limits = np.finfo(edge.dtype)
+    nonzero = V[V != 0].astype(np.longdouble)
+    largest = nonzero.max(initial=0)
+    least = max(np.longdouble(limits.tiny), largest / np.sqrt(np.longdouble(limits.max)))
+    fits = np.isfinite(V).all() and not (nonzero < least).any() and nonzero.sum() <= limits.max
+    model = KLNMF(2, random_state=0, max_iter=10, tol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "No component has feature")  # it fell out of range
+        if not fits:
+            with pytest.raises(ValueError) as refused:  # noqa: PT011 - its sentence is checked
+                model.fit_transform(data)
+            assert one_sentence(refused.value)
+            return
+        Fits.number += 1
+        W = model.fit_transform(data)
+    for number in (W, model.components_, model.kl_divergence_, model.kkt_residual_):
+        assert np.isfinite(number).all()
+        assert np.min(number) >= 0
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "csc", "coo", "frame"])
+@pytest.mark.parametrize("solver", ["auto", "mu"])
+def test_empty_data_are_refused_in_a_sentence(shape, layout, solver):
+    V = Recipe(*shape, "zeros", "float64", layout, 0).matrix()
+    with pytest.raises(ValueError, match="minimum of 1 is required") as refused:
+        KLNMF(2, solver=solver).fit(V)
+    assert one_sentence(refused.value)
+
+
+@generated(lambda _: recipes(), ("any",), share=100, stress=1000)
+def test_as_matrix_keeps_every_count(recipe):
+    """Whatever the layout: the entries, both masses and the total are those of the numbers."""
+    V = recipe.matrix()
+    matrix = as_matrix(V, dtype="float64")
+    truth = recipe.values().astype(np.float64)
+    array = matrix.array.toarray() if not matrix.dense else matrix.array
+    np.testing.assert_array_equal(array, truth)
+    bound = {"rtol": 1e-12, "atol": 0}
+    np.testing.assert_allclose(matrix.mass, truth.sum(axis=1), **bound)
+    np.testing.assert_allclose(matrix.columns.mass, truth.sum(axis=0), **bound)
+    assert matrix.total == pytest.approx(truth.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_rank_above_both_dimensions_fits_exactly(solver):
+    """With K ≥ min(n, m) there is a factorisation without any error; no solver may break at it."""
+    V = Recipe(4, 3, "poisson", "float64", "C", 5).matrix()
+    model = KLNMF(40, solver=solver, random_state=0, tol=1e-5, max_iter=3000).fit(V)
+    assert model.status_ == "converged"
+    assert model.kl_divergence_ <= 1e-2 * V.sum()
