@@ -94,7 +94,8 @@ class Matrix:
         most = min(max(16, len(terms) // SHARING), MOST_BLOCKS) if self.dense else None
         self.bounds = cut_by_work(terms + ITEM_WORK, most)
         self.mass: NDArray[np.float64] = self.data.row_sums()
-        self.total = float(self.mass.sum())
+        with np.errstate(over="ignore"):  # `as_matrix` refuses it
+            self.total = float(self.mass.sum())
 
     @property
     def layout(self) -> str:

@@ -17,13 +17,13 @@ FRUGAL = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "OPENBLAS_
 START, ROUND = "as_matrix", "advance"
 
 
-def assert_survived(solver, layout, jobs):
-    places = set(json.loads(run_script("exhausted.py", solver, layout, jobs, **FRUGAL)))
-    assert places >= {START, ROUND}  # it has failed in each of these, and after them or not
+def places_survived(solver, layout, jobs):
+    """Functions in which memory was short; the script has seen to it that the process goes on."""
+    return set(json.loads(run_script("exhausted.py", solver, layout, jobs, **FRUGAL)))
 
 
 def test_memory_used_up_anywhere_in_a_fit_is_a_memory_error_that_leaves_all_as_it_was():
-    assert_survived("auto", "sparse", 3)
+    assert places_survived("auto", "sparse", 3) >= {START, ROUND}
 
 
 @pytest.mark.stress
@@ -31,7 +31,7 @@ def test_memory_used_up_anywhere_in_a_fit_is_a_memory_error_that_leaves_all_as_i
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_memory_used_up_in_any_solver_is_a_memory_error(solver, layout, jobs):
-    assert_survived(solver, layout, jobs)
+    assert places_survived(solver, layout, jobs) >= {START}  # some need next to nothing in a round
 
 
 def test_memory_used_up_by_kernels_in_threads_is_a_memory_error_of_the_caller():

@@ -117,3 +117,8 @@ def test_a_rank_above_both_dimensions_fits_exactly(solver):
     model = KLNMF(40, solver=solver, random_state=0, tol=1e-5, max_iter=3000).fit(V)
     assert model.status_ == "converged"
     assert model.kl_divergence_ <= 1e-2 * V.sum()
+
+
+def test_a_sum_beyond_the_range_is_refused_without_a_warning():
+    with pytest.raises(ValueError, match="sum of the data is too large"):
+        KLNMF(2).fit(np.full((11, 1), 1e308))

@@ -120,7 +120,7 @@ def divergence(V, W, H):
     return float((terms - V + Z).sum()), float((np.abs(terms) + V + Z).sum())
 
 
-def em(V, X, B, steps=150):
+def em(V, X, B, steps=40):
     """Multiplicative updates of X, V ≈ X B: no step raises D, so their end bounds the minimum."""
     V, X = V.astype(float), np.maximum(X.astype(float), 1e-12 * X.max(initial=1e-300))
     d = B.sum(axis=1)
