@@ -32,8 +32,10 @@ _FACTS = {
     "fortran_order": r"True|False",
     "shape": r"\(\s*\)|\(\s*(?:\d+L?\s*,\s*)+(?:\d+L?\s*)?\)",
 }
-_FACT = re.compile("|".join(rf"'{name}'\s*:\s*(?P<{name}>{form})" for name, form in _FACTS.items()))
-_THREE = re.compile(r"\{\s*fact\s*,\s*fact\s*,\s*fact\s*,?\s*\}\s*")
+_FACT = re.compile(
+    "|".join(rf"'{name}'\s*:\s*(?P<{name}>{form})" for name, form in _FACTS.items()), re.ASCII
+)
+_THREE = re.compile(r"\{\s*fact\s*,\s*fact\s*,\s*fact\s*,?\s*\}\s*", re.ASCII)
 
 
 class DamagedError(ValueError):

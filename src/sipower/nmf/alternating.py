@@ -130,6 +130,16 @@ def drift(W: Array, rows: KLBlock) -> Array | None:
     return np.asarray(np.where(far, np.exp2(np.round(apart / 2)), 1.0).astype(W.dtype))
 
 
+def _lift_zeros(factor: Array, d: Array, mass: Array) -> None:
+    """An exact zero may meet a count, where D is infinite: lift it to FLOOR of its item's mass."""
+    largest = factor.max()
+    for k in range(factor.shape[1]):
+        zero = factor[:, k] == 0
+        least = FLOOR * mass[zero] / d[k] if d[k] > 0 else FLOOR * largest
+        factor[zero, k] = np.minimum(least, largest)
+    factor[mass == 0] = 0
+
+
 @dataclass(frozen=True)
 class NMFState:
     """Everything that influences the future of a run."""
@@ -178,12 +188,11 @@ class Alternating:
         expected = ((V.shape[0], problem.rank), (V.shape[1], problem.rank))
         if (W.shape, H.shape) != expected:
             raise ValueError(f"W and H have shapes {W.shape} and {H.shape}, expected {expected}.")
-        for factor, mass in ((W, V.mass), (H, V.columns.mass)):
-            if not np.isfinite(factor).all() or (factor < 0).any():
-                raise ValueError("W and H must be finite and non-negative.")
-            # An exact zero may meet a count, where D is infinite: lift it.
-            factor[factor == 0] = FLOOR * factor.max()
-            factor[mass == 0] = 0
+        if not all(np.isfinite(factor).all() and (factor >= 0).all() for factor in (W, H)):
+            raise ValueError("W and H must be finite and non-negative.")
+        sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
+        for factor, d, mass in zip((W, H), sums, (V.mass, V.columns.mass), strict=True):
+            _lift_zeros(factor, d, mass)
         return NMFState(W, H, self.rule.step, seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
