@@ -26,16 +26,20 @@ __all__ = ["Archive", "DamagedError", "Head", "believable", "read_array", "read_
 _SMALL = 1 << 28
 _DEFLATE = 1032
 _LONGEST_HEAD = 10_000
-# Python 2 wrote an L behind a size.
+# Python 2 wrote an L behind a size. Space is what Python takes for it between brackets.
+_SPACE = r"[ \t\n]*"
 _FACTS = {
     "descr": r"'[<>|=]?[biufcSUVOmM]\d*(?:\[\w+\])?'",
     "fortran_order": r"True|False",
-    "shape": r"\(\s*\)|\(\s*(?:\d+L?\s*,\s*)+(?:\d+L?\s*)?\)",
+    "shape": rf"\({_SPACE}(?:(?:\d+L?{_SPACE},{_SPACE})+(?:\d+L?{_SPACE})?)?\)",
 }
 _FACT = re.compile(
-    "|".join(rf"'{name}'\s*:\s*(?P<{name}>{form})" for name, form in _FACTS.items()), re.ASCII
+    "|".join(f"'{name}'{_SPACE}:{_SPACE}(?P<{name}>{form})" for name, form in _FACTS.items()),
+    re.ASCII,
 )
-_THREE = re.compile(r"\{\s*fact\s*,\s*fact\s*,\s*fact\s*,?\s*\}\s*", re.ASCII)
+_THREE = re.compile(
+    f"{{{_SPACE}" + f"{_SPACE},{_SPACE}".join(["fact"] * 3) + f"{_SPACE},?{_SPACE}}}{_SPACE}"
+)
 
 
 class DamagedError(ValueError):

