@@ -25,7 +25,7 @@ from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
 from sipower.store.reading import OpenPart
-from sipower.validation import least_beside
+from sipower.validation import least_beside, working_type
 
 __all__ = ["StoredMatrix", "open_store"]
 
@@ -268,7 +268,7 @@ def open_store(
     True
     """
     layout, limit = read_layout(path), byte_size(memory_limit)
-    working = np.dtype(layout.dtype if dtype is None else dtype)
+    working = working_type(np.dtype(layout.dtype), dtype)
     _check_range(layout, working)
     buffers, threads = Buffers(limit), kernels.count_threads(n_jobs)
     masses = [_whole(layout, side, "mass") for side in SIDES]
@@ -292,8 +292,6 @@ def open_store(
 
 
 def _check_range(layout: Layout, working: np.dtype[Any]) -> None:
-    if working not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype is {working}; choose float32 or float64.")
     limits = np.finfo(working)
     if layout.nonzeros and layout.smallest < least_beside(layout.largest, working):
         raise ValueError(

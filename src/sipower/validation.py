@@ -55,7 +55,7 @@ def as_matrix(
     6.0
     """
     if isinstance(V, Matrix):
-        working = V.dtype if dtype is None else _working_type(V.dtype, dtype)
+        working = V.dtype if dtype is None else working_type(V.dtype, dtype)
         threads = V.threads if n_jobs is None else count_threads(n_jobs)
         if (working, threads) == (V.dtype, V.threads):
             return V
@@ -65,7 +65,7 @@ def as_matrix(
     row_names, column_names = _names(V)
     array = _to_array(V)
     _check_kind(array)
-    working = _working_type(array.dtype, dtype)
+    working = working_type(array.dtype, dtype)
     data = _dense(array, working) if isinstance(array, np.ndarray) else _csr(array, working)
     matrix = Matrix(data, working, count_threads(n_jobs), transposable=transposable)
     if not matrix.total <= float(np.finfo(working).max):
@@ -148,7 +148,8 @@ def _check_kind(array: Any) -> None:
         raise ValueError(f"The data have shape {array.shape}; at most 2^31 - 1 rows and columns.")
 
 
-def _working_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
+def working_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
+    """The type to work in, as wanted or as the data suggest it."""
     if wanted is None:
         wanted = np.float32 if given in (np.float32, np.float16) else np.float64
     try:

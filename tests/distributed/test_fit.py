@@ -208,12 +208,12 @@ def test_an_interrupted_fit_keeps_its_last_round(client, plain, monkeypatch):
 
     def interrupt(record):
         if record.round == 3:
-            from sipower.dask import blocks  # noqa: PLC0415 - patched in mid-fit
+            from sipower.dask import waiting  # noqa: PLC0415 - patched in mid-fit
 
             def stop(*_, **__):
                 raise KeyboardInterrupt
 
-            monkeypatch.setattr(blocks, "wait", stop)
+            monkeypatch.setattr(waiting, "wait", stop)
 
     found = model(on_round=interrupt)
     with pytest.raises(KeyboardInterrupt):

@@ -13,7 +13,7 @@ pytest.importorskip("distributed.client")
 
 from distributed import Client, LocalCluster  # noqa: E402 - optional
 
-from sipower.dask import KLNMF, Files, blocks  # noqa: E402 - optional
+from sipower.dask import KLNMF, Files, waiting  # noqa: E402 - optional
 
 V = np.random.default_rng(0).poisson(2.0, (40, 6)).astype(float)
 
@@ -75,7 +75,7 @@ def test_files(client, tmp_path):
 
 
 def test_there_must_be_a_client_with_workers(client, monkeypatch):
-    monkeypatch.setattr(blocks, "PATIENCE", 0.2)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as lonely,
@@ -103,4 +103,4 @@ def test_cancelled_tasks(client):
     future = client.submit(sum, [1], pure=False)
     client.cancel([future])
     with pytest.raises(RuntimeError, match="Dask has cancelled the tasks"):
-        blocks.answers(client, [future])
+        waiting.answers(client, [future])

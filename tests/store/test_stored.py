@@ -122,6 +122,12 @@ def test_files_travel_to_other_processes(h5ad):
     assert (copy.shape, copy.total) == (V.shape, V.sum())
 
 
+@pytest.mark.parametrize("dtype", ["int32", "no type"])
+def test_the_working_type_must_be_one_of_the_kernels(store, dtype):
+    with pytest.raises(ValueError, match=f"dtype is .?{dtype}.?; choose float32 or float64"):
+        open_store(store, dtype=dtype)
+
+
 def test_stores_travel_to_other_processes(store):
     stored = open_store(store, memory_limit=500_000, dtype=np.float32)
     for data in (stored, stored.T):

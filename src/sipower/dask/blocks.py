@@ -12,7 +12,6 @@ import hashlib
 import math
 import uuid
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,19 +20,16 @@ import dask
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
-from distributed import wait
-from distributed.scheduler import KilledWorker
 from numpy.typing import DTypeLike, NDArray
 
 from sipower.dask.parts import Part, parts_of
+from sipower.dask.waiting import answers, wait_for
 from sipower.fingerprint import fingerprint
 from sipower.kernels import Array, count_threads
 from sipower.matrix import Matrix
 from sipower.validation import as_matrix
 
-__all__ = ["Block", "Blocks", "as_block"]
-
-PATIENCE = 60.0  # seconds that one waits for a worker to be there
+__all__ = ["Block", "Blocks", "as_block", "spread"]
 
 
 class Facts(NamedTuple):
@@ -253,45 +249,6 @@ def _fingerprint(block: Block) -> str:
 
 
 # ---- on the driver ---------------------------------------------------------------------------
-
-
-def answers(client: Any, futures: list[Any]) -> list[Any]:
-    """The results of tasks, which are taken back if they are not waited for to the end."""
-    try:
-        wait_for(client, futures)
-        return list(client.gather(futures))
-    except KilledWorker as problem:
-        raise RuntimeError(
-            f"Workers died again and again on the task {problem.task}: they may need more memory, "
-            "or smaller chunks; their logs tell more."
-        ) from None
-    except CancelledError:
-        raise RuntimeError(
-            "Dask has cancelled the tasks of the fit: the scheduler was closed or restarted, or "
-            "data that cannot be made again were lost with a worker."
-        ) from None
-    except BaseException:
-        client.cancel(futures)
-        raise
-
-
-def wait_for(client: Any, futures: list[Any]) -> None:
-    """Until all tasks are done, as long as somebody does them."""
-    while True:
-        try:
-            wait(futures, timeout=PATIENCE)
-        except TimeoutError:
-            check_workers(client)
-        else:
-            return
-
-
-def check_workers(client: Any) -> None:
-    """Refuse a cluster on which nothing can run; a worker that has died may come back."""
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
-        raise RuntimeError("The cluster has no workers: start some and fit again.") from None
 
 
 def _located(parts: list[Part], facts: list[Facts]) -> list[Part]:

@@ -28,10 +28,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.blocks import Block, Blocks, as_block, check_workers
+from sipower.dask.blocks import Block, Blocks, as_block
 from sipower.dask.parts import Part, Place, parts_of
 from sipower.dask.rounds import Distributed
-from sipower.estimators.arguments import CONSTRAINTS, checkpoint_of, seed_of
+from sipower.dask.waiting import check_workers
+from sipower.estimators.arguments import CONSTRAINTS, seed_of, settings_of
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fitted import (
     Fitted,
@@ -39,12 +40,12 @@ from sipower.estimators.fitted import (
     unchanged_by_failure,
     warn_unless_converged,
 )
-from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit_profile
+from sipower.estimators.fitting import as_fit, exact_rows, fit_profile
 from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
 from sipower.nmf.online import sampled_start
-from sipower.solve import Interrupted, Record, Stop
+from sipower.solve import Interrupted, Record
 
 __all__ = ["KLNMF"]
 
@@ -179,16 +180,10 @@ class KLNMF(
             make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
             H = make(blocks, rank, seed).astype(blocks.dtype)
             start = Factors(np.zeros((0, rank), blocks.dtype), H)
-            settings = Settings(
-                self.solver,
-                Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
-                seed,
-                self.transform_tol_,
-                started,
-                listener,
-                checkpoint_of(self, blocks, start),
+            settings = settings_of(
+                self, blocks, start, seed=seed, started=started, listener=listener,
                 trace="every",  # the sums of a round tell value and gap
-            )
+            )  # fmt: skip
             try:
                 result = fit_profile(Distributed(blocks, rank), start, settings)
             except Interrupted as interrupt:

@@ -13,19 +13,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sipower.checkpoint import Checkpoint
+from sipower.estimators.callbacks import Listener
+from sipower.estimators.fitting import Settings
 from sipower.fingerprint import fingerprint
 from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.nmf import SOLVERS, Factors
-from sipower.nmf.init import INITS
+from sipower.nmf.init import INITS, initial_factors
+from sipower.solve import Stop
 
 __all__ = [
     "CONSTRAINTS",
-    "checkpoint_of",
     "custom_factor",
-    "custom_start",
     "refuse_what_is_not_offered",
     "seed_of",
+    "settings_of",
+    "start_of",
 ]
 
 CONSTRAINTS: dict[str, Any] = {
@@ -65,9 +68,18 @@ def refuse_what_is_not_offered(model: Any) -> None:
         raise ValueError("Penalties are not offered yet: leave alpha_W and alpha_H at 0.")
 
 
-def custom_start(V: Matrix, W: Any, H: Any, n_components: Any) -> Factors:
-    """The start a user gives, W (n, K) and H (K, m), checked and copied."""
-    H = custom_factor("H", H, (n_components, V.shape[1]), V)
+def start_of(model: Any, V: Matrix, seed: int, W: Any, H: Any) -> Factors:
+    """The start that a model asks for, or that its user gives: W (n, K) and H (K, m), copied."""
+    custom = model.init == "custom"
+    if custom and (W is None or H is None):
+        raise ValueError("init='custom' needs both W and H.")
+    if not custom and (W is not None or H is not None):
+        raise ValueError(f"W and H are given but init is {model.init!r}: use init='custom'.")
+    if not custom:
+        rank = V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
+        init: Any = model.init or ("nndsvda" if rank <= min(V.shape) else "random")
+        return Factors(*initial_factors(V, rank, seed, init))
+    H = custom_factor("H", H, (model.n_components, V.shape[1]), V)
     W = custom_factor("W", W, (V.shape[0], H.shape[0]), V)
     return Factors(W, np.ascontiguousarray(H.T))
 
@@ -101,7 +113,24 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
+def settings_of(
+    model: Any,
+    V: Any,
+    start: Factors,
+    *,
+    seed: int,
+    started: float,
+    listener: Listener,
+    **how: Any,
+) -> Settings:
+    """The settings of the fit that a model asks for; `how` are those that it does not know."""
+    stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
+    checkpoint = _checkpoint_of(model, V, start)
+    row_tol = model.transform_tol_
+    return Settings(model.solver, stop, seed, row_tol, started, listener, checkpoint, **how)
+
+
+def _checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
     """The checkpoint that a model asks for; everything that decides the bits belongs to its run.
 
     Limits on rounds and seconds do not: a run may go on with larger ones.

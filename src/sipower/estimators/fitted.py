@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sipower.estimators.fitting import Fit
-from sipower.kernels import Array
+from sipower.estimators.fitting import Fit, exact_rows
+from sipower.kernels import FLOOR, Array
+from sipower.matrix import Matrix
+from sipower.problems.kl import KLBlock
 from sipower.solve import Status
 
 __all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]
@@ -22,6 +24,8 @@ LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
 
 class Fitted:
     """The fitted attributes, and what needs nothing but them."""
+
+    transform_tol_: float
 
     def _keep(self, found: Fit, weights: Array | None = None) -> None:
         """Keep a fit and the column sums of W, which it may not have itself."""
@@ -39,6 +43,29 @@ class Fitted:
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
+
+    def _learn_from(self, V: Matrix, forget_factor: float) -> None:
+        """Update the components from the rows of a batch, solved exactly for the present ones."""
+        self._forget_the_fit()
+        H = self.components_
+        basis = np.ascontiguousarray(H.T, V.dtype)
+        block = KLBlock(V.columns, exact_rows(V, basis, self.transform_tol_))
+        # Where H is zero its share is zero too, however large the ratio.
+        share = H * np.where(H > 0, block.ratio_sums(basis).T, 0)
+        self._numerator = forget_factor * self._numerator + share
+        self._denominator = forget_factor * self._denominator + block.d[:, None]
+        alive = self._denominator > 0
+        new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
+        # A feature that no batch has had so far must be able to come.
+        new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
+        self._keep_components(new.astype(V.dtype))
+        self.n_steps_ += 1
+
+    def _forget_the_fit(self) -> None:
+        """Numbers of an earlier `fit` are not those of the components any more."""
+        divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
+        for name in (*divergences, "n_iter_", "status_", "trace_"):
+            self.__dict__.pop(name, None)
 
     def _keep_components(self, components: Array) -> None:
         self.components_ = np.ascontiguousarray(components)

@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.estimators.arguments import (
     CONSTRAINTS,
-    checkpoint_of,
     custom_factor,
-    custom_start,
     refuse_what_is_not_offered,
     seed_of,
+    settings_of,
+    start_of,
 )
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
 from sipower.estimators.fitted import (
@@ -33,13 +33,11 @@ from sipower.estimators.fitted import (
     unchanged_by_failure,
     warn_unless_converged,
 )
-from sipower.estimators.fitting import Settings, as_fit, exact_rows, fit
-from sipower.kernels import FLOOR, Array
+from sipower.estimators.fitting import as_fit, exact_rows, fit
+from sipower.kernels import Array
 from sipower.matrix import Matrix
-from sipower.nmf import Factors
-from sipower.nmf.init import initial_factors
 from sipower.problems.kl import KLBlock
-from sipower.solve import Interrupted, Record, Stop
+from sipower.solve import Interrupted, Record
 from sipower.validation import as_matrix
 
 __all__ = ["KLNMF"]
@@ -201,17 +199,11 @@ class KLNMF(
             V = self._matrix(X, reset=True)
             seed = seed_of(self.random_state)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            start = self._start(V, seed, W, H)
-            settings = Settings(
-                self.solver,
-                Stop(self.tol, rounds=self.max_iter, seconds=self.max_time),
-                seed,
-                self.transform_tol_,
-                started,
-                listener,
-                checkpoint_of(self, V, start),
+            start = start_of(self, V, seed, W, H)
+            settings = settings_of(
+                self, V, start, seed=seed, started=started, listener=listener,
                 fresh=self.init == "random",
-            )
+            )  # fmt: skip
             try:
                 found = fit(V, start, settings)
             except Interrupted as interrupt:
@@ -238,35 +230,13 @@ class KLNMF(
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
         if first:
-            start = self._start(V, seed_of(self.random_state), W, H)
+            start = start_of(self, V, seed_of(self.random_state), W, H)
             self.transform_tol_ = self.transform_tol
             self._keep_components(start.H.T)
             self._keep_statistics(np.zeros(self.n_components_))
         elif W is not None or H is not None:
             raise ValueError("W and H start the first partial_fit only.")
-        self._forget_the_fit()
-        basis = np.ascontiguousarray(self.components_.T, V.dtype)
-        rows = exact_rows(V, basis, self.transform_tol_)
-        block = KLBlock(V.columns, rows)
-        ratio_sums = block.ratio_sums(basis).T
-        # Where H is zero its share is zero too, however large the ratio.
-        share = self.components_ * np.where(self.components_ > 0, ratio_sums, 0)
-        self._numerator = self.forget_factor * self._numerator + share
-        self._denominator = self.forget_factor * self._denominator + block.d[:, None]
-        alive = self._denominator > 0
-        new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
-        # A feature that no batch has had so far must be able to come.
-        new = np.where(
-            alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), self.components_
-        )
-        self._keep_components(new.astype(V.dtype))
-        self.n_steps_ += 1
-
-    def _forget_the_fit(self) -> None:
-        """Numbers of an earlier `fit` are not those of the components any more."""
-        divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
-        for name in (*divergences, "n_iter_", "status_", "trace_"):
-            self.__dict__.pop(name, None)
+        self._learn_from(V, self.forget_factor)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _rows_for(self, X: Any, H: Any) -> Array:
@@ -324,15 +294,3 @@ class KLNMF(
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return matrix
-
-    def _start(self, V: Matrix, seed: int, W: Any, H: Any) -> Factors:
-        custom = self.init == "custom"
-        if custom and (W is None or H is None):
-            raise ValueError("init='custom' needs both W and H.")
-        if not custom and (W is not None or H is not None):
-            raise ValueError(f"W and H are given but init is {self.init!r}: use init='custom'.")
-        if custom:
-            return custom_start(V, W, H, self.n_components)
-        rank = V.shape[1] if self.n_components in ("auto", None) else int(self.n_components)
-        init = self.init or ("nndsvda" if rank <= min(V.shape) else "random")
-        return Factors(*initial_factors(V, rank, seed, init))  # type: ignore[arg-type]
