@@ -451,6 +451,8 @@ template <class T> void bind_basis(nb::module_& m, const char* name) {
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
+    // What a daemon thread still holds when the process ends is no leak; tests count references.
+    nb::set_leak_warnings(false);
     m.def("level", &level, "The instruction-set level in use.");
     nb::class_<CsrData>(m, "Csr").def(
         nb::init<Vector<const int64_t>, Vector<const int32_t>, nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>, int64_t,

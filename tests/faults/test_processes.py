@@ -116,3 +116,15 @@ def test_children_made_after_threads_were_used_fit_to_the_same_bits(way):
     )
     printed = run_code(f"{FITTED}\n{textwrap.dedent(WAYS[way])}\n{end}")
     assert printed.split() == ["True"]
+
+
+def test_a_process_whose_daemon_threads_hold_data_ends_in_silence():
+    assert (
+        run_code(f"""{FITTED}
+import threading
+data = kernels.Dense(V.astype(float))
+threading.Thread(target=lambda _: threading.Event().wait(), args=[data], daemon=True).start()
+fitted()
+""")
+        == ""
+    )

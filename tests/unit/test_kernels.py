@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled kernels against the plain formulas, over ranks, types and layouts."""
 
+import gc
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import oracles
-from sipower import as_matrix, kernels
+from sipower import KLNMF, as_matrix, kernels, nmf
 from sipower.problems import KLBlock
 
 RANKS = [1, 2, 19, 20, 63, 65, 200]
@@ -149,3 +152,16 @@ def test_result_arrays_are_never_copies():
         kernels.gradient(V.data, basis, W, 0, 5, np.empty(W.shape, np.float32))
     with pytest.raises(TypeError):
         kernels.gradient(V.data, basis, W, 0, 5, np.empty((3, 5)).T)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("solver", nmf.SOLVERS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_gives_back_every_array(layout, solver):
+    counts = oracles.counts(300, 80).astype(float)
+    V = counts if layout == "dense" else sp.csr_array(counts)
+    data = V if layout == "dense" else V.data
+    before = sys.getrefcount(data)
+    KLNMF(3, solver=solver, random_state=0, tol=0, max_iter=3, n_jobs=2).fit(V)
+    gc.collect()
+    assert sys.getrefcount(data) == before
