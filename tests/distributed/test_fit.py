@@ -202,6 +202,22 @@ def test_a_killed_worker_changes_nothing(client, plain, tmp_path, kind):
     np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-8)
 
 
+def test_a_fit_that_fails_on_a_worker_disturbs_no_later_one(client, plain, monkeypatch):
+    def broken(*_):
+        raise ArithmeticError("planted")
+
+    def plant(record):
+        if record.round == 3:
+            monkeypatch.setattr("sipower.dask.rounds._sums", broken)
+
+    failed = model(on_round=plant)
+    with pytest.raises(ArithmeticError, match="planted"):
+        failed.fit(lazy())
+    monkeypatch.undo()
+    assert not hasattr(failed, "components_")
+    np.testing.assert_allclose(curve(model().fit(lazy()).trace_), curve(plain.trace_), rtol=1e-9)
+
+
 def test_an_interrupted_fit_keeps_its_last_round(client, plain, monkeypatch):
     cancelled = []
     monkeypatch.setattr(client, "cancel", cancelled.extend)
