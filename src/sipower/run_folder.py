@@ -14,20 +14,22 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from sipower.archive import Archive, DamagedError, shown
-from sipower.files import replacing
+from sipower.files import naming, replacing
 from sipower.kernels import Array
 from sipower.solve import Record
 
-__all__ = ["Run", "forget_run", "load_run", "save_run"]
+__all__ = ["Run", "forget_products", "load_run", "save_run"]
 
 FORMAT = 1
 Names = tuple[str, ...]
@@ -72,26 +74,45 @@ class Run:
 
 
 def save_run(run: Run, folder: str | PathLike[str]) -> Path:
-    """Write a run; every file is replaced as a whole, `run.json` last."""
+    """Write a run; its files replace older ones once all are on the disk, `run.json` last."""
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
-    with replacing(to / "factors.npz") as file:
-        np.savez(file, allow_pickle=False, W=run.W, H=run.H)
-    _write_text(to / "names.json", json.dumps({"samples": run.samples, "features": run.features}))
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(f.name for f in fields(Record))
-    writer.writerows(map(astuple, run.trace))
-    _write_text(to / "trace.csv", table.getvalue())
-    _write_text(to / "run.json", json.dumps({"format": FORMAT, **run.facts}, indent=2) + "\n")
+    texts = {
+        "run.json": json.dumps({"format": FORMAT, **run.facts}, indent=2) + "\n",
+        "names.json": json.dumps({"samples": run.samples, "features": run.features}),
+        "trace.csv": _table(run.trace),
+    }
+    with ExitStack() as finished:  # is left by the last that entered it first
+        for name, text in texts.items():
+            with _written(to / name, finished) as file:
+                file.write(text.encode())
+        with _written(to / "factors.npz", finished) as file:
+            np.savez(file, allow_pickle=False, W=run.W, H=run.H)
     return to
 
 
-def forget_run(folder: str | PathLike[str]) -> None:
-    """Remove what an older run has left in a folder, and nothing else."""
-    made = ("run.json", "factors.npz", "names.json", "trace.csv", "report.html", "run.h5ad")
+@contextmanager
+def _written(path: Path, finished: ExitStack) -> Iterator[BinaryIO]:
+    """A file whose content is on the disk at the end, and takes its place with all others."""
+    file = finished.enter_context(replacing(path))
+    with naming(path):
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _table(trace: Sequence[Record]) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(f.name for f in fields(Record))
+    writer.writerows(map(astuple, trace))
+    return table.getvalue()
+
+
+def forget_products(folder: str | PathLike[str]) -> None:
+    """Remove what was made of an older run in a folder, and nothing else."""
     tables = (f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
-    for name in (*made, *tables, "consensus.json"):
+    for name in ("report.html", "run.h5ad", "consensus.json", *tables):
         (Path(folder) / name).unlink(missing_ok=True)
 
 
@@ -150,8 +171,3 @@ def _check(place: Path, W: Array, H: Array, samples: Names | None, features: Nam
     numbers = fits and W.dtype.kind == "f" and H.dtype.kind == "f"
     if not (numbers and all((f >= 0).all() and (f < np.inf).all() for f in (W, H))):
         raise ValueError(f"{place} is damaged: W, H and the names do not fit; run the fit again.")
-
-
-def _write_text(file: Path, text: str) -> None:
-    with replacing(file) as to:
-        to.write(text.encode())

@@ -18,7 +18,7 @@ from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks
 from sipower.cli.progress import Counter, duration
 from sipower.cli.running import facts_of, free, load, model_of, named_after, save
 from sipower.files import locked, replacing
-from sipower.run_folder import Run, forget_run
+from sipower.run_folder import Run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
@@ -141,9 +141,8 @@ def consensus(
             "replicates": replicates,
         }
         run = Run(found.W, found.H, (), facts, table.samples, table.features)
-        forget_run(out)
-        save_outcome(found, out / "consensus.json")
         save(run, out, speaker, chosen, True, consensus=found)
+        save_outcome(found, out / "consensus.json")
         low, mean = found.stability.min(), found.stability.mean()
         told = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
         speaker.say(f"replicate {found.medoid} is nearest to all others; {told}")

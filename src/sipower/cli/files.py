@@ -29,7 +29,7 @@ from sipower.estimators import KLNMF
 from sipower.export import write_rows
 from sipower.io import Table
 from sipower.report import write_report
-from sipower.run_folder import Run, forget_run, load_run
+from sipower.run_folder import Run, load_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 
 __all__ = ["demo", "fit", "report", "transform"]
@@ -92,7 +92,6 @@ def fit(
         _check_pixels(shape, table)
         model.set_params(checkpoint=saved, checkpoint_every=checkpoint_every)
         run, code = fitted(model, table, speaker, asked=max_iter is not None, file=str(source))
-        forget_run(folder)
         outcome.saved = f"what is missing in {folder} can be made by the same command"
         save(run, folder, speaker, chosen, make_report and (shape or True))
         outcome.saved = f"the run is in {folder}"
@@ -199,7 +198,6 @@ def demo(
         speaker.say(f"{rows:,} documents x {columns:,} words, {corpus.counts.nnz:,} nonzeros\n")
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
         run, code = fitted(model, table, speaker, asked=True, file=None)
-        forget_run(out)
         save(run, out, speaker, [], True)
         for line in topics(run):
             speaker.say(line)

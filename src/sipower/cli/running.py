@@ -25,7 +25,7 @@ from sipower.kernels import level
 from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run, save_run
+from sipower.run_folder import Run, forget_products, load_run, save_run
 from sipower.solve import Interrupted
 from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import as_matrix
@@ -172,6 +172,7 @@ def save(
 ) -> None:
     """Write the run folder; `drawn` is whether to write the report, or the shape of its images."""
     save_run(run, folder)
+    forget_products(folder)
     for ending in more:
         for file in export(run, folder, ending):
             speaker.say(f"wrote {file}")
