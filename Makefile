@@ -32,7 +32,6 @@ mutants: $(VENV)/.tools      ## does a test notice each changed line of the core
 	$(BIN)/python tools/mutants.py
 
 coverage: $(VENV)/.tools     ## lines of Python and of C++ that the tests reach
-	$(BIN)/python -m pip install --quiet --group coverage
 	PYTHON=$(BIN)/python bash tools/coverage.sh
 
 dependencies: $(VENV)/.tools ## the oldest and the newest versions that pyproject.toml allows

@@ -103,6 +103,8 @@ def run(
                 log = Path(folder, str(numbers.start))
                 running[_start(target, seed, numbers, log, seconds, prepare)] = numbers, log
             child, status = os.wait()
+            if child not in running:  # somebody else's, in the process of a test
+                continue
             numbers, log = running.pop(child)
             left = _judge(numbers, log, os.waitstatus_to_exitcode(status), outcome)
             if left and len(outcome.failures) < MOST_FAILURES:

@@ -13,10 +13,12 @@ least=95 bin=build/coverage/venv/bin
 libraries='import sysconfig; print(sysconfig.get_path("purelib"))'
 
 rm -rf build/coverage
-"${PYTHON:-python3}" -m venv build/coverage/venv
-"${PYTHON:-python3}" -c "$libraries" > "$("$bin/python" -c "$libraries")/borrowed.pth"
-"$bin/python" -m pip install --quiet coverage==7.17.2 gcovr==8.7
-"$bin/python" -m pip install --quiet --no-deps --editable . \
+python=${PYTHON:-python3}
+"$python" -m venv build/coverage/venv
+"$python" -c "$libraries" > "$("$bin/python" -c "$libraries")/borrowed.pth"
+install="$python -m pip --python $bin/python install --quiet"
+$install --ignore-installed --group coverage  # where coverage finds its hook for subprocesses
+$install --no-deps --editable . \
     --config-settings=cmake.define.SIPOWER_SANITIZE=coverage \
     --config-settings=build-dir=build/coverage/objects
 
@@ -24,7 +26,12 @@ export COVERAGE_RCFILE="$PWD/tools/coverage.ini"
 tests=0
 "$bin/python" -m coverage run -m pytest -n 2 "$@" || tests=$?
 "$bin/python" -m coverage combine --quiet
-python=0 cpp=0
-"$bin/python" -m coverage report --fail-under=$least || python=$?
-"$bin/gcovr" --root . --filter cpp/ --merge-lines --fail-under-line $least build/coverage/objects || cpp=$?
-test "$tests$python$cpp" = 000
+py=0 cpp=0
+"$bin/python" -m coverage report --fail-under=$least || py=$?
+# Headers of nanobind are gone with the place where pip built; inner loops run billions of times.
+"$bin/gcovr" --root . --filter cpp/ --merge-lines --fail-under-line $least \
+    --exclude-directories '.*nanobind.*' --gcov-suspicious-hits-threshold 0 \
+    --gcov-ignore-errors=source_not_found --gcov-ignore-errors=no_working_dir_found \
+    build/coverage/objects 2> build/coverage/gcovr.log || cpp=$?
+echo "exit codes: tests $tests, Python $py, C++ $cpp (build/coverage/gcovr.log)"
+test "$tests$py$cpp" = 000
