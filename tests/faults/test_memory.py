@@ -14,16 +14,17 @@ pytestmark = pytest.mark.skipif(
 )
 # No reserves: what is freed goes back to the system, and only what is needed is taken.
 FRUGAL = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "OPENBLAS_NUM_THREADS": "1"}
-START, ROUND = "as_matrix", "advance"
 
 
 def places_survived(solver, layout, jobs):
     """Functions in which memory was short; the script has seen to it that the process goes on."""
-    return set(json.loads(run_script("exhausted.py", solver, layout, jobs, **FRUGAL)))
+    return json.loads(run_script("exhausted.py", solver, layout, jobs, **FRUGAL))
 
 
 def test_memory_used_up_anywhere_in_a_fit_is_a_memory_error_that_leaves_all_as_it_was():
-    assert places_survived("auto", "sparse", 3) >= {START, ROUND}
+    from_the_start, after_a_round = places_survived("auto", "sparse", 3)
+    assert "fit_transform" in from_the_start
+    assert "advance" in after_a_round
 
 
 @pytest.mark.stress
@@ -31,7 +32,8 @@ def test_memory_used_up_anywhere_in_a_fit_is_a_memory_error_that_leaves_all_as_i
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_memory_used_up_in_any_solver_is_a_memory_error(solver, layout, jobs):
-    assert places_survived(solver, layout, jobs) >= {START}  # some need next to nothing in a round
+    from_the_start, _ = places_survived(solver, layout, jobs)  # a round may need next to nothing
+    assert "fit_transform" in from_the_start
 
 
 def test_memory_used_up_by_kernels_in_threads_is_a_memory_error_of_the_caller():

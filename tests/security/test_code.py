@@ -13,7 +13,7 @@ from security.hostile import CODE, object_archive, pickled
 from sipower import KLNMF
 from sipower.datasets import load
 from sipower.experiments.table import read as read_table
-from sipower.io import FORMATS, convert, read
+from sipower.io import FORMATS, ReadError, convert, read
 from sipower.report import write_report
 from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
@@ -157,7 +157,12 @@ def test_types_of_parquet_that_are_pickled(tmp_path, marker):
     fields = [arrow.field("a", arrow.int64(), metadata=about), arrow.field("b", arrow.int64())]
     table = arrow.table([[1, 2], [3, 4]], schema=arrow.schema(fields))
     parquet.write_table(table, tmp_path / "counts.parquet")
-    assert read(tmp_path / "counts.parquet").counts.tolist() == [[1, 3], [2, 4]]
+    try:
+        found = read(tmp_path / "counts.parquet").counts.tolist()
+    except ReadError as refusal:  # by the versions that know such types still
+        assert "pickle" in str(refusal)
+    else:
+        assert found == [[1, 3], [2, 4]]
     assert not marker.exists()
 
 

@@ -38,7 +38,8 @@ class _Live:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.bar.stop()
+        if not self.bar.disable:  # some versions of rich end even what was never drawn by a line
+            self.bar.stop()
 
 
 class FitProgress(_Live):
