@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -38,11 +37,11 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path, self.number, self.unfinished = path, 0, False
         self._stream = opened(path)
-        self._waiting: deque[bytes] = deque()
-        self._rest = b""
+        self._lines: list[bytes] = []
+        self._next, self._rest = 0, b""
         self._fill()
-        if self._waiting:
-            self._waiting[0] = self._waiting[0].removeprefix(_BYTE_ORDER_MARK)
+        if self._lines:
+            self._lines[0] = self._lines[0].removeprefix(_BYTE_ORDER_MARK)
 
     def __enter__(self) -> Lines:
         return self
@@ -52,33 +51,33 @@ class Lines:
 
     def one(self) -> bytes | None:
         """Hand out the next line, or nothing at the end."""
-        if not self._waiting:
+        if not self._lines:
             return None
+        line = self._lines[self._next]
         self.number += 1
-        line = self._waiting.popleft()
-        if not self._waiting:
+        self._next += 1
+        if self._next == len(self._lines):
             self._fill()
         return line
 
     def block(self) -> list[bytes]:
         """Hand out several lines; none at the end. `number` is that of the last one."""
-        lines = list(self._waiting)
+        lines = self._lines[self._next :]
         self.number += len(lines)
         self._fill()
         return lines
 
     def _fill(self) -> None:
-        self._waiting = deque()
-        while not self._waiting:
+        self._lines, self._next = [], 0
+        while not self._lines:
             content = self._read()
             if not content:
                 self.unfinished |= bool(self._rest)
-                self._waiting, self._rest = deque(self._rest.splitlines()), b""
+                self._lines, self._rest = self._rest.splitlines(), b""
                 return
             whole, end, rest = content.rpartition(b"\n")
             if end:
-                lines = (self._rest + whole + end).splitlines()
-                self._waiting, self._rest = deque(lines), rest
+                self._lines, self._rest = (self._rest + whole + end).splitlines(), rest
             else:
                 self._rest += rest
             if len(self._rest) > _BLOCK:
