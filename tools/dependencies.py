@@ -5,7 +5,8 @@
     python tools/dependencies.py oldest -x       # one; what follows goes to pytest
 
 Each has an environment of its own in build/dependencies, into which a wheel is built with the
-oldest or newest tools too. What the tests themselves need is as `make test` has it.
+oldest or newest tools too. What the tests themselves need is as `make test` has it. The newest have
+the Python that NEWEST_PYTHON names, if it does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "dependencies"
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
+PYTHONS = {
+    "oldest": sys.executable,
+    "newest": os.environ.get("NEWEST_PYTHON", sys.executable),
+}
 UV = [sys.executable, "-m", "uv"]
 
 
@@ -31,7 +36,7 @@ def installed(name: str) -> Path:
     """The Python of an environment that has sipower and all its extras."""
     here = FOLDER / name
     python, pins, tools = here / "bin" / "python", here / "libraries.txt", here / "tools.txt"
-    run(*UV, "venv", "--quiet", "--clear", "--python", sys.executable, here)
+    run(*UV, "venv", "--quiet", "--clear", "--python", PYTHONS[name], here)
     asked = ["--extra", "all", "--resolution", RESOLUTIONS[name], "--python", python]
     run(*UV, "pip", "compile", "--quiet", "pyproject.toml", *asked, "--output-file", pins)
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
@@ -41,6 +46,7 @@ def installed(name: str) -> Path:
     run(*install, "--requirements", pins, "--group", "test")
     apart = ["--config-setting", f"build-dir={here / 'objects'}"]
     run(*install, "--no-deps", "--reinstall", "--build-constraints", tools, *apart, ".")
+    run(python, "--version")
     print(f"---- {name} ----\n{pins.read_text()}", flush=True)
     return python
 
