@@ -186,6 +186,23 @@ def test_layouts_and_layers_are_checked(tmp_path) -> None:
         read(file, layout="tall")
 
 
+def test_lists_in_parquet_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "b": [[1], [2, 3]]}).to_parquet(file)
+    refused(file, "column 'b': lists and structures are no counts")
+
+
+def test_fixed_texts_in_parquet_may_not_unpack_to_more_than_memory(tmp_path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "v.parquet"
+    names = arrow.array([b"x" * 1_000_000] * 20, arrow.binary(1_000_000))
+    table = arrow.table({"s": names, "n": [1] * 20})
+    with parquet.ParquetWriter(file, table.schema, compression="zstd") as writer:
+        for _ in range(20):
+            writer.write_table(table)
+    refused(file, r"promises 400006400 bytes and stores")
+
+
 @pytest.mark.parametrize("kind", [np.nan, np.inf, -1.0])
 def test_parquet_says_the_row(tmp_path, kind) -> None:
     file = tmp_path / "v.parquet"

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from faults.children import run_code
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")
@@ -23,3 +26,31 @@ def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
         assert "\n" not in sentence
     assert all("promises" in said[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt"))
     assert "is longer than" in said["line.csv.gz"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
+def test_a_parquet_file_that_repeats_a_long_text(tmp_path, kind):
+    """200 GB of names in 3 kB, as dictionaries of the format allow."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = 200_000
+    text = arrow.array([b"x" * 1_000_000]).cast(getattr(arrow, kind)())
+    names = arrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), text)
+    table = arrow.table({"sample": names, "feature": names, "count": np.ones(rows, np.int64)})
+    file = tmp_path / "bomb.parquet"
+    parquet.write_table(table, file, store_schema=False, compression="zstd")
+    assert file.stat().st_size < 10_000
+    said = run_code(
+        """
+        import resource, sys
+        from sipower.io import ReadError, read
+
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        try:
+            read(sys.argv[1])
+        except ReadError as problem:
+            print(problem)
+        """,
+        file,
+    )
+    assert said.startswith(f"{file}, row 2, has the same sample and feature as row 1: ")

@@ -76,10 +76,8 @@ def read_parquet(path: Path, layout: str | None = None) -> Table:
     """Read a parquet file; an index that pandas wrote into it names the rows."""
     parquet, pandas = library("pyarrow.parquet", path), library("pandas", path)
     try:
-        metadata = parquet.read_metadata(path)
-        promised = 8 * metadata.num_rows * metadata.num_columns
-        affordable(path, promised, path.stat().st_size)
-        frame = pandas.read_parquet(path)
+        texts = _texts_of_parquet(path, parquet)
+        frame = pandas.read_parquet(path, read_dictionary=texts)
     except ReadError:
         raise
     # Damage makes the library raise nearly anything, from KeyError to errors of its own.
@@ -95,6 +93,23 @@ def read_parquet(path: Path, layout: str | None = None) -> Table:
             yield f"row {number}", cells
 
     return _table(Grid(path, headings, records, columns=columns), pandas, layout)
+
+
+def _texts_of_parquet(path: Path, parquet: Any) -> list[str]:
+    """Columns of texts, each of which is to be held once; refuse those that may unpack to anything.
+
+    A dictionary in the file can stand for a long text a million times in a few bytes.
+    """
+    types, head = library("pyarrow.types", path), parquet.read_metadata(path)
+    columns = list(head.schema.to_arrow_schema())
+    for column in columns:
+        if types.is_nested(column.type):
+            name = shown(column.name)
+            raise ReadError(f"{path}, column {name!r}: lists and structures are no counts.")
+    kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
+    affordable(path, head.num_rows * (8 * len(columns) + sum(fixed)), path.stat().st_size)
+    return [c.name for c in columns if any(is_kind(c.type) for is_kind in kinds)]
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -252,14 +267,24 @@ def _is_text(column: Any, pandas: Any) -> bool:
     """Whether most cells of a column are no numbers, negative ones included."""
     if column.dtype.kind in _TIMES:
         return True
-    return bool(pandas.to_numeric(column, errors="coerce").isna().mean() > 0.5)
+    return bool(pandas.isna(_numbers(column, pandas)).mean() > 0.5)
 
 
 def _counts(column: Any, pandas: Any) -> NDArray[Any] | None:
     """Numbers of a column, or nothing if one is no count."""
     if column.dtype.kind in _TIMES:
         return None
-    values = np.asarray(pandas.to_numeric(column, errors="coerce"))
+    values = _numbers(column, pandas)
     if values.dtype.kind not in "iuf" or not ((values >= 0) & (values < np.inf)).all():
         return None
     return values
+
+
+def _numbers(column: Any, pandas: Any) -> NDArray[Any]:
+    """Cells as numbers, NaN for all others; a text that is there many times is read once."""
+    if column.dtype != "category":
+        return np.asarray(pandas.to_numeric(column, errors="coerce"))
+    values = np.asarray(pandas.to_numeric(column.cat.categories, errors="coerce"))
+    missing = column.cat.codes.min() < 0
+    found = np.append(values, np.nan) if missing else values
+    return np.asarray(found[column.cat.codes])
