@@ -56,7 +56,7 @@ ARRAYS: tuple[np.ndarray, ...] = (
     np.array([1 + 2j]), np.array([None, {}], object), np.array([True, False]),
     np.array([2**63], np.uint64),
     np.array([[1, 2], [3, 4]], np.float16), np.array([["2000-01-01"]], "M8[D]"),
-    np.array([1], "m8"),
+    np.array([1], "m8[s]"),
     np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), np.array([["1e4000"]], np.longdouble),
     np.array([["1e-4000"]], np.longdouble),
     np.array([[1, 2]], ">i2"), np.array([12, 9]), np.array([12.0, 9.0]), np.array([10**12, 9]),

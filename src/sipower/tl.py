@@ -64,7 +64,7 @@ def nmf(
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
-        known = ", ".join(map(repr, adata.layers)) or "none"
+        known = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
         raise ValueError(f"There is no layer {layer!r}; the layers are: {known}.")
     counts = _in_memory(adata.X if layer is None else adata.layers[layer])
     model = KLNMF(n_components, **{"random_state": 0, **parameters})

@@ -24,6 +24,7 @@ da = pytest.importorskip("dask.array")
 wait = pytest.importorskip("distributed").wait
 
 from sipower.dask import KLNMF, Files  # noqa: E402 - optional
+from sipower.dask.block import as_block  # noqa: E402
 from sipower.dask.blocks import Blocks, spread  # noqa: E402
 
 RANK = 4
@@ -216,6 +217,21 @@ def test_a_fit_that_fails_on_a_worker_disturbs_no_later_one(client, plain, monke
     monkeypatch.undo()
     assert not hasattr(failed, "components_")
     np.testing.assert_allclose(curve(model().fit(lazy()).trace_), curve(plain.trace_), rtol=1e-9)
+
+
+def test_rows_that_cannot_be_made_again_fail_where_they_are_used(monkeypatch):
+    """Not while they arrive at a worker: Dask would wait for ever."""
+    sent = pickle.dumps(as_block(V, None), protocol=5)
+    assert (pickle.loads(sent).matrix.array == V).all()
+
+    def broken(*_, **__):
+        raise MemoryError("planted")
+
+    monkeypatch.setattr("sipower.matrix.kernels.Dense", broken)
+    arrived = pickle.loads(sent)
+    assert (arrived.facts.shape, arrived.__sizeof__()) == (V.shape, V.nbytes)
+    with pytest.raises(MemoryError, match="planted"):
+        _ = arrived.matrix
 
 
 def test_an_interrupted_fit_keeps_its_last_round(client, plain, monkeypatch):

@@ -134,6 +134,14 @@ def test_bindings_refuse(what):
         WRONG[what](V, H, W)
 
 
+def test_an_array_without_elements_may_begin_anywhere():
+    """As it does when Dask has moved rows without counts."""
+    indices, values = (np.ndarray(0, kind, np.empty(32), 1) for kind in ("i4", "f8"))
+    assert all(array.ctypes.data % array.itemsize for array in (indices, values))
+    held = kernels.Csr(np.zeros(3, np.int64), indices, values, 5)
+    assert held.row_sums().tolist() == [0, 0]
+
+
 def test_an_unknown_order_of_coordinates_is_refused():
     V = as_matrix(oracles.counts(5, 8))
     W, H = oracles.factors(5, 8, 3)

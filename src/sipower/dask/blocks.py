@@ -12,9 +12,8 @@ import hashlib
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask
 import numpy as np
@@ -22,55 +21,13 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 from numpy.typing import DTypeLike, NDArray
 
+from sipower.dask.block import Block, Facts, as_block
 from sipower.dask.parts import Part, parts_of
 from sipower.dask.waiting import answers, wait_for
 from sipower.fingerprint import fingerprint
 from sipower.kernels import Array, count_threads
-from sipower.matrix import Matrix
-from sipower.validation import as_matrix
 
-__all__ = ["Block", "Blocks", "as_block", "spread"]
-
-
-class Facts(NamedTuple):
-    """What the driver knows of a block."""
-
-    shape: tuple[int, int]
-    nnz: int = 0
-    total: float = 0.0
-    dtype: Any = None
-    column_names: Array | None = None
-    problem: Exception | None = None
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rows on a worker; no matrix if there are none, or if they were refused."""
-
-    facts: Facts
-    matrix: Matrix | None = None
-
-    def __sizeof__(self) -> int:
-        # So that Dask knows what it costs to hold or to move a block.
-        array: Any = vars(self.matrix).get("array") if self.matrix else None  # none on disk
-        if array is None or isinstance(array, np.ndarray):
-            return 0 if array is None else array.nbytes
-        return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)
-
-
-def as_block(data: Any, dtype: DTypeLike | None) -> Block:
-    """Validate a chunk or the rows of a file, on the worker that will hold them."""
-    shape: Any = (0, 0)
-    try:
-        data = data(dtype) if callable(data) else data
-        shape = np.shape(data)
-        if len(shape) == 2 and shape[0] == 0 < shape[1]:
-            return Block(Facts(shape))
-        matrix = as_matrix(data, dtype=dtype, n_jobs=1, transposable=False)
-    except (TypeError, ValueError) as problem:
-        return Block(Facts(shape, problem=problem))
-    facts = Facts(shape, matrix.nnz, matrix.total, matrix.dtype, matrix.column_names)
-    return Block(facts, matrix)
+__all__ = ["Blocks", "spread"]
 
 
 class Blocks:
@@ -231,8 +188,10 @@ def _moved(block: Block) -> Block:
 
 
 def _in_type(block: Block, dtype: Any) -> Block:
-    matrix = None if block.matrix is None else block.matrix.working_in(dtype, 1)
-    return Block(block.facts._replace(dtype=dtype), matrix)
+    facts = block.facts._replace(dtype=dtype)
+    return (
+        Block(facts) if block.matrix is None else Block.of(facts, block.matrix.working_in(dtype, 1))
+    )
 
 
 def _taken(block: Block, from_end: Array) -> Any:

@@ -28,7 +28,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.blocks import Block, Blocks, as_block
+from sipower.dask.block import Block, as_block
+from sipower.dask.blocks import Blocks
 from sipower.dask.parts import Part, Place, parts_of
 from sipower.dask.rounds import Distributed
 from sipower.dask.waiting import check_workers

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from distributed import get_worker
 
-from sipower.dask.blocks import Block, Blocks
+from sipower.dask.block import Block
+from sipower.dask.blocks import Blocks
 from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.rows import Profile, gap_of_features, profile
