@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import suppress
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,7 @@ def own(path: str, *elements: Any) -> None:
 
 
 def _main(path: str, matrix: str, *places: str) -> None:
-    _limit(Path(path).stat().st_size)
-    with import_module("h5py").File(path, "r") as file:
+    with _library("h5py", path).File(path, "r") as file:
         attributes = file[matrix].attrs
         # Files of anndata before 0.7 have the older attribute.
         encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", ""))
@@ -62,27 +61,38 @@ def _names(path: str, element: Any) -> list[str]:
     own(path, element)
     records = getattr(getattr(element, "dtype", None), "names", None)
     if records:  # a table of anndata before 0.7
-        return list(map(str, import_module("anndata.io").read_elem(element).index))
+        return list(map(str, _library("anndata.io", path).read_elem(element).index))
     if not hasattr(element, "shape"):
         element = element[element.attrs["_index"]]
         own(path, element)
     if not hasattr(element, "shape"):  # categories, or texts of which some may be missing
         own(path, *element.values())
-        if not str(element.attrs.get("encoding-type")).startswith(("categorical", "nullable")):
+        encoding = str(element.attrs.get("encoding-type"))
+        if encoding.startswith("nullable"):
+            names, missing = _names(path, element["values"]), element["mask"][()]
+            return ["<NA>" if no else name for name, no in zip(names, missing, strict=True)]
+        if encoding != "categorical":
             raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
-        return list(map(str, import_module("anndata.io").read_elem(element)))
+        return list(map(str, _library("anndata.io", path).read_elem(element)))
     content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
     return list(map(str, content.ravel().tolist()))
 
 
-def _limit(size: int) -> None:
-    """Bound time on the processor and memory, where the system can."""
-    with suppress(ImportError):
+def _library(name: str, path: str) -> Any:
+    """A library, and bounds on the time and memory that it has for the file."""
+    try:
         resource = import_module("resource")
-        seconds = _SECONDS + size // _BYTES_A_SECOND
-        memory = _MEMORY + 8 * size
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except ImportError:  # not on Windows
+        return import_module(name)
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # imports may take their time
+    library, size = import_module(name), Path(path).stat().st_size
+    seconds = int(time.process_time()) + _SECONDS + size // _BYTES_A_SECOND
+    seconds = seconds if most == resource.RLIM_INFINITY else min(seconds, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
+    memory = _MEMORY + 8 * size
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    return library
 
 
 if __name__ == "__main__":
