@@ -417,7 +417,9 @@ def test_a_text_with_a_wrong_length_crashes_nobody(tmp_path) -> None:
     file, names = tmp_path / "v.h5ad", pd.DataFrame(index=["Gene1", "Gene2", "Gene3"])
     anndata.AnnData(np.ones((2, 3), np.float32), var=names).write_h5ad(file)
     with h5py.File(file) as opened:
-        at = opened["var/_index"].id.get_offset()
+        texts = opened["var/_index"]  # texts of which some may be missing, as pandas 3 has them
+        texts = texts if hasattr(texts, "shape") else texts["values"]
+        at = texts.id.get_offset()
     raw = bytearray(file.read_bytes())
     assert raw[at] == 5
     raw[at + 3] = 0x61

@@ -87,6 +87,7 @@ def read_parquet(path: Path, layout: str | None = None) -> Table:
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
+    columns = [_shared(column) for column in columns]
 
     def records() -> Records:
         for number, cells in enumerate(zip(*columns, strict=True), 1):
@@ -110,6 +111,13 @@ def _texts_of_parquet(path: Path, parquet: Any) -> list[str]:
     fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
     affordable(path, head.num_rows * (8 * len(columns) + sum(fixed)), path.stat().st_size)
     return [c.name for c in columns if any(is_kind(c.type) for is_kind in kinds)]
+
+
+def _shared(column: Any) -> Any:
+    """Texts as objects, which all rows with the same one share; pandas 3 would copy them."""
+    if column.dtype != "category":
+        return column
+    return column.cat.rename_categories(column.cat.categories.astype(object))
 
 
 # ---- text ----------------------------------------------------------------------------------------
