@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings that must be there before anything is imported."""
+"""Settings that must be there before anything is imported, a clock, and the count of fits."""
 
 import os
 import signal
@@ -24,3 +24,11 @@ def set_clock(monkeypatch):
             monkeypatch.setattr(f"sipower.{module}.time", SimpleNamespace(monotonic=now))
 
     return use
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many fits were generated, in all processes together."""
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])]
+    fits = sum(n for report in reports for name, n in report.user_properties if name == "fits")
+    if fits:
+        terminalreporter.write_line(f"{fits:,} generated fits")
