@@ -82,7 +82,8 @@ class StoredMatrix(Matrix):
         self.windows_of_blocks = self._cut_into_windows()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.source.reopen, (self.dtype, self.threads, self.buffers.limit)
+        how = self.dtype, self.threads, self.buffers.limit
+        return _reopened, (self.source.__reduce__(), how)
 
     def working_in(self, dtype: np.dtype[Any], threads: int) -> StoredMatrix:
         """The same data for another working type or number of threads."""
@@ -177,6 +178,12 @@ class StoredMatrix(Matrix):
             raise ValueError(
                 f"{self.source} is damaged: {problem}; convert the data again."
             ) from None
+
+
+def _reopened(source: Any, how: tuple[np.dtype[Any], int, int]) -> StoredMatrix:
+    """A matrix in another process; nothing is opened before this is called."""
+    make, arguments = source
+    return make(*arguments).reopen(*how)  # type: ignore[no-any-return]
 
 
 # ---- stores ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from sipower.nmf import Factorization, Factors, Profiled
 from sipower.nmf.init import initial_factors
 from sipower.nmf.online import sampled_start
 from sipower.store import write_store
+from sipower.stored import open_store
 
 da = pytest.importorskip("dask.array")
 wait = pytest.importorskip("distributed").wait
@@ -228,9 +229,19 @@ def test_rows_that_cannot_be_made_again_fail_where_they_are_used(monkeypatch):
         raise MemoryError("planted")
 
     monkeypatch.setattr("sipower.matrix.kernels.Dense", broken)
-    arrived = pickle.loads(sent)
+    arrived = pickle.loads(pickle.dumps(pickle.loads(sent)))  # went on before it was used
     assert (arrived.facts.shape, arrived.__sizeof__()) == (V.shape, V.nbytes)
     with pytest.raises(MemoryError, match="planted"):
+        _ = arrived.matrix
+
+
+def test_a_store_that_a_worker_cannot_open_fails_where_it_is_used(tmp_path):
+    write_store(sp.csr_array(V), tmp_path / "counts.sipower")
+    sent = pickle.dumps(as_block(open_store(tmp_path / "counts.sipower"), None))
+    assert (pickle.loads(sent).matrix.rows(0, len(V)).toarray() == V).all()
+    (tmp_path / "counts.sipower").rename(tmp_path / "elsewhere")
+    arrived = pickle.loads(sent)
+    with pytest.raises((OSError, ValueError), match=r"counts\.sipower"):
         _ = arrived.matrix
 
 

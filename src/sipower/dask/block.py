@@ -44,7 +44,9 @@ class Block:
     @classmethod
     def of(cls, facts: Facts, matrix: Matrix) -> Block:
         """A block of rows that are there."""
-        return cls(facts, lambda: matrix, _bytes(matrix))
+        block = cls(facts, size=_bytes(matrix))
+        block.matrix = matrix
+        return block
 
     @cached_property
     def matrix(self) -> Matrix | None:
@@ -55,7 +57,8 @@ class Block:
         return self.make()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        make = self.make if self.matrix is None else partial(_remade, *self.matrix.__reduce__())
+        held = vars(self).get("matrix")  # a block that has come and waits goes on as it came
+        make = self.make if held is None else partial(_remade, *held.__reduce__())
         return Block, (self.facts, make, self.size)
 
     def __sizeof__(self) -> int:
