@@ -8,7 +8,7 @@ SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*)
         docs wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/sipower demo --out build/demo
+	$(BIN)/sipower demo --out build/demo --force
 
 test: lint types
 	$(BIN)/python -m pytest -n 2

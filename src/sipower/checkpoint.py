@@ -8,6 +8,7 @@ there is a whole one. It names the run that it belongs to: another one is refuse
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +21,9 @@ import numpy as np
 
 from sipower.archive import Archive, shown
 from sipower.files import locked, remove_unfinished, replacing
+from sipower.kernels import Array
 
-__all__ = ["Checkpoint", "load_state", "save_state"]
+__all__ = ["Checkpoint", "load_state", "save_state", "start_of"]
 
 FORMAT = 2
 S = TypeVar("S")
@@ -41,17 +43,19 @@ class Checkpoint:
         What the run is, by name: all of it must agree for a checkpoint to be read again.
     memory
         What the caller wants to find again beside the state.
+    read
+        Whether to go on from what the file holds; if not, it is only written.
     """
 
     path: str | PathLike[str]
     every: float = 60.0
     run: Mapping[str, Any] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    read: bool = True
 
     def save(self, state: Any, notes: Any = None) -> None:
         """Write a state, and the notes of the loop that made it."""
-        fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
-        arrays = {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
+        fields, arrays = _fields(state)
         header = {
             "format": FORMAT,
             "state": type(state).__qualname__,
@@ -66,14 +70,15 @@ class Checkpoint:
 
     def load(self, like: S) -> tuple[S, Any] | None:
         """A state of the same kind and shapes as `like`, and its notes; None without a file."""
-        found = self._read()
+        found = self._read() if self.read else None
         if found is None:
             return None
         header, arrays = found
-        wanted = {f.name: getattr(like, f.name) for f in dataclasses.fields(like)}  # type: ignore[arg-type]
-        shapes = {n: (v.shape, v.dtype) for n, v in wanted.items() if isinstance(v, np.ndarray)}
-        same = header["state"] == type(like).__qualname__
-        if not same or shapes != {name: (v.shape, v.dtype) for name, v in arrays.items()}:
+        wanted, alike = _fields(like)
+        shapes, found_shapes = (
+            {name: (v.shape, v.dtype) for name, v in of.items()} for of in (alike, arrays)
+        )
+        if header["state"] != type(like).__qualname__ or shapes != found_shapes:
             raise self._other("problem or solver")
         if set(header["scalars"]) | set(arrays) != set(wanted):
             raise self._other("version")
@@ -136,6 +141,20 @@ class Checkpoint:
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
         )
+
+
+def start_of(state: Any) -> str:
+    """The hash of the arrays of a state: where a run begins."""
+    digest = hashlib.sha256()
+    for array in _fields(state)[1].values():
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """All fields of a state, and those that are arrays."""
+    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
+    return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
 
 
 def _alike(value: Any, wanted: Any) -> bool:

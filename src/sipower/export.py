@@ -15,17 +15,24 @@ from sipower.files import replacing
 from sipower.kernels import Array
 from sipower.run_folder import Run
 
-__all__ = ["export", "write_rows"]
+__all__ = ["export", "files_of", "write_rows"]
 
 
 def export(run: Run, folder: Path, ending: str) -> list[Path]:
     """Write W and H as .csv or .parquet tables, or the run as one .h5ad file."""
+    files = files_of(folder, ending)
     if ending == "h5ad":
-        return [_write_anndata(run, folder / "run.h5ad")]
-    weights, components = folder / f"W.{ending}", folder / f"H.{ending}"
-    write_rows(weights, run.W, run.samples)
-    write_rows(components, run.H.T, run.features)  # a line a feature: tables have few columns
-    return [weights, components]
+        _write_anndata(run, files[0])
+    else:
+        write_rows(files[0], run.W, run.samples)
+        write_rows(files[1], run.H.T, run.features)  # a line a feature: tables have few columns
+    return files
+
+
+def files_of(folder: Path, ending: str) -> list[Path]:
+    """Where `export` writes."""
+    names = ("run",) if ending == "h5ad" else ("W", "H")
+    return [folder / f"{name}.{ending}" for name in names]
 
 
 def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
@@ -36,8 +43,7 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as to:
         if ending == ".npz":
-            named = {} if names is None else {"samples": np.array(names, np.str_)}
-            np.savez(to, allow_pickle=False, W=W, **named)
+            np.savez(to, allow_pickle=False, W=W, **_named(file, names))
             return
         frame = _frame(W, names)
         if ending == ".parquet":
@@ -49,6 +55,16 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             frame.to_csv(to, sep=separator, index_label="name", **how)
 
 
+def _named(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
+    """Names as NumPy's array of texts, which are all as long as the longest."""
+    if names is None:
+        return {}
+    changed = next((name for name in names if name.endswith("\0")), None)
+    if changed is not None:
+        raise ValueError(f"{file} cannot hold the name {changed!r}, which ends in NUL: use .csv.")
+    return {"samples": np.array(names, np.str_)}
+
+
 def _frame(W: Array, names: Sequence[str] | None) -> Any:
     import pandas as pd  # noqa: PLC0415 - optional
 
@@ -57,7 +73,7 @@ def _frame(W: Array, names: Sequence[str] | None) -> Any:
     return pd.DataFrame(W, index=index, columns=columns)
 
 
-def _write_anndata(run: Run, file: Path) -> Path:
+def _write_anndata(run: Run, file: Path) -> None:
     """The factors where scanpy looks for them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
     import anndata as ad  # noqa: PLC0415 - optional
     import h5py  # noqa: PLC0415
@@ -79,4 +95,3 @@ def _write_anndata(run: Run, file: Path) -> Path:
         ad.io.write_elem(content, "/", made)
     with replacing(file) as to:
         to.write(memory.getbuffer())
-    return file

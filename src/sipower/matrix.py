@@ -13,7 +13,7 @@ disk (`sipower.stored`) the same blocks come in windows, one after another: the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -269,6 +269,11 @@ class Columns:
         drawn = draw.batch(n, s, replace=replace)
         part = _scaled(self.rows.take(drawn), n / s, self.dtype)
         return Batch(Columns(Matrix(part, self.dtype, self.rows.threads)), drawn)
+
+
+def name_array(names: Sequence[str] | None) -> Array | None:
+    """Names as `row_names` and `column_names` hold them, each as long as it is."""
+    return None if names is None else np.array(names, object)
 
 
 def _remade(array: Any, dtype: Any, threads: int, transposable: bool) -> Matrix:

@@ -29,14 +29,17 @@ from sipower.files import naming, replacing
 from sipower.kernels import Array
 from sipower.solve import Record
 
-__all__ = ["Run", "forget_products", "load_run", "save_run"]
+__all__ = ["FILES", "MEASURED", "Run", "load_run", "save_run"]
 
 FORMAT = 1
 Names = tuple[str, ...]
+_TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
+PRODUCTS = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
+FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *PRODUCTS)
 # What readers of run.json rely on, where it is there.
-_MEASURED = ("certified_gap", "divergence", "rounds", "passes", "seconds")
+MEASURED = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 _FACTS: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
-_FACTS |= dict.fromkeys(_MEASURED, int | float)
+_FACTS |= dict.fromkeys(MEASURED, int | float)
 _FACTS_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
 _LARGEST = 2**1000  # of a whole number, to be a float as well
 
@@ -74,9 +77,13 @@ class Run:
 
 
 def save_run(run: Run, folder: str | PathLike[str]) -> Path:
-    """Write a run; its files replace older ones once all are on the disk, `run.json` last."""
+    """Write a run; its files replace older ones once all are on the disk, `run.json` last.
+
+    What was made of an older run (report, tables) is removed.
+    """
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
+    replaced = (to / "run.json").exists()
     texts = {
         "run.json": json.dumps({"format": FORMAT, **run.facts}, indent=2) + "\n",
         "names.json": json.dumps({"samples": run.samples, "features": run.features}),
@@ -88,6 +95,8 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
                 file.write(text.encode())
         with _written(to / "factors.npz", finished) as file:
             np.savez(file, allow_pickle=False, W=run.W, H=run.H)
+    for name in PRODUCTS if replaced else ():
+        (to / name).unlink(missing_ok=True)
     return to
 
 
@@ -107,13 +116,6 @@ def _table(trace: Sequence[Record]) -> str:
     writer.writerow(f.name for f in fields(Record))
     writer.writerows(map(astuple, trace))
     return table.getvalue()
-
-
-def forget_products(folder: str | PathLike[str]) -> None:
-    """Remove what was made of an older run in a folder, and nothing else."""
-    tables = (f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
-    for name in ("report.html", "run.h5ad", "consensus.json", *tables):
-        (Path(folder) / name).unlink(missing_ok=True)
 
 
 def load_run(folder: str | PathLike[str]) -> Run:

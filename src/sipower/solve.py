@@ -17,7 +17,7 @@ from numbers import Real
 from os import PathLike
 from typing import Any, Generic, Literal
 
-from sipower.checkpoint import Checkpoint
+from sipower.checkpoint import Checkpoint, start_of
 from sipower.protocols import S, Solver, State
 from sipower.trace import Clock, Record, Trace
 
@@ -159,8 +159,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     state = solver.init(problem, x0, operator.index(seed))
     notes = Trace(problem, clock, trace)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        run = {"solver": repr(solver), "problem": repr(problem)}
-        checkpoint = Checkpoint(checkpoint, checkpoint_every, run)
+        checkpoint = Checkpoint(checkpoint, checkpoint_every, _run(problem, solver, state))
     book = _Book(checkpoint, notes)
     state = book.opened(state)
     try:
@@ -179,6 +178,17 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
 
 
+def _run(problem: Any, solver: Any, state: Any) -> dict[str, str]:
+    """What a run is: names may be alike, but the data show in what the start is worth."""
+    worth = f"{problem.value(state.x)!r}, {problem.residual(state.x)!r}"
+    return {
+        "solver": repr(solver),
+        "problem": repr(problem),
+        "start": start_of(state),
+        "data": worth,
+    }
+
+
 class _Book:
     """The checkpoint of a loop, if it has one: read at the start, written when it is time."""
 
@@ -193,7 +203,7 @@ class _Book:
             return state
         state, notes = found
         with self.checkpoint.understood():
-            self.notes.go_on_from(notes)
+            self.notes.go_on_from(notes, state)
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work
+from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work, name_array
 from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
@@ -288,7 +288,7 @@ def open_store(
         both = masses[number], masses[1 - number]
         made = StoredMatrix(StoreSource(layout, side), working, threads, buffers, both)
         made.sha256 = layout.sha256 if side == "rows" else None
-        names = [None if names is None else np.asarray(names) for names in (samples, features)]
+        names = [name_array(samples), name_array(features)]
         made.row_names, made.column_names = names[:: 1 - 2 * number]
         sides.append(made)
     rows = sides[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from sipower.protocols import Solvable, State
@@ -73,12 +73,14 @@ class Trace:
         seconds, wall = self.clock.seconds(), self.clock.wall()
         if not due and not forced:
             return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
-        value = self.problem.value(state.x)
-        gap = self.problem.residual(state.x)
+        value, gap = self._evaluated(state)
         self.clock.off += self.clock.wall() - wall
         record = Record(state.round, state.passes, seconds, value, gap, state.step)
         self.records.append(record)
         return record
+
+    def _evaluated(self, state: State) -> tuple[float, float]:
+        return self.problem.value(state.x), self.problem.residual(state.x)
 
     def _is_due(self, state: State) -> bool:
         if self.schedule == "every" or not self.records:
@@ -99,8 +101,14 @@ class Trace:
             "seconds": self.clock.seconds(),
         }
 
-    def go_on_from(self, notes: dict[str, Any]) -> None:
-        """Be as the trace was when the checkpoint was written."""
+    def go_on_from(self, notes: dict[str, Any], state: State) -> None:
+        """Be as the trace was when the checkpoint of a state was written.
+
+        What the state is worth is evaluated again: no certificate is taken from a file.
+        """
         self.records = [Record(*values) for values in notes["records"]]
+        if self.records and self.records[-1].round == state.round:
+            value, gap = self._evaluated(state)
+            self.records[-1] = replace(self.records[-1], objective=value, gap=gap)
         self.spent, self.scheduled = notes["spent"], notes["scheduled"]
         self.clock.off = self.clock.wall() - notes["seconds"]

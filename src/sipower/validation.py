@@ -169,8 +169,16 @@ def _dense(array: Array, working: np.dtype[Any]) -> Array:
     return np.asarray(read_only(np.require(array, kind, ["C", "A"]).view()))
 
 
+def by_rows(array: Any, working: np.dtype[Any] | None = None) -> sp.csr_array:
+    """Sparse data as CSR; places given twice are summed in a type that holds the sums."""
+    if array.format not in ("csr", "csc"):  # others are summed on the way, in their own type
+        kind = np.result_type(array.dtype, working or working_type(array.dtype, None))
+        array = array.astype(kind, copy=False)
+    return sp.csr_array(array)
+
+
 def _csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
-    csr = sp.csr_array(array)
+    csr = by_rows(array, working)
     inside = csr.nnz == 0 or (csr.indices.min() >= 0 and csr.indices.max() < csr.shape[1])
     if not inside:
         raise ValueError("The sparse data are damaged: a column index is out of range.")

@@ -258,7 +258,7 @@ def test_names_cannot_command_the_terminal(counts):
     (counts / "evil.csv").write_text("x,\x1b[2Jred,b\n\x1b]0;title\x07a,1,2\nb,2,1\n")
     done = call("fit", "evil.csv", "-k", 1, "--no-report")
     assert "\x1b" not in done.stdout + done.stderr
-    assert printable("a\x1b[2J\u202eb\n") == "a\\x1b[2J\\u202eb\n"
+    assert printable("a\x1b[2J\u202eb\nc") == "a\\x1b[2J\\u202eb\\nc"
     done = call("transform", "evil-k1", "counts.csv", "-o", "W.csv", code=2)
     assert "\x1b" not in done.stderr
 

@@ -101,8 +101,69 @@ def test_a_run_goes_on_with_a_larger_limit_and_then_forgets_its_checkpoint(count
 def test_a_checkpoint_of_other_parameters_is_refused(counts):
     call(*FIT, "--resume", "--max-iter", 3)
     refused = call(*FIT, "--resume", "--seed", 8, code=2)
-    assert "is a checkpoint of another random_state (0, not 8)" in refused.stderr
+    assert "holds a run already, of another random_state" in refused.stderr
     assert load_run("run").facts["rounds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "other"),
+    [
+        (lambda: ("--transpose",), "data"),
+        (lambda: sp.save_npz("counts.npz", sp.csr_array(V[::-1])) or (), "data"),
+        (lambda: ("--solver", "mu"), "solver"),
+        (lambda: ("--checkpoint", "new.npz", "--seed", 2), "random_state"),
+    ],
+)
+def test_a_run_of_something_else_is_not_the_answer(counts, change, other):
+    call(*FIT, "--resume")
+    before = load_run("run").H.tobytes()
+    words = change()
+    refused = call(*FIT, "--resume", *words, code=2)
+    assert f"holds a run already, of another {other}: " in refused.stderr
+    assert load_run("run").H.tobytes() == before
+
+
+def test_a_consensus_is_no_fit_to_go_on_from(counts):
+    call("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
+    refused = call("fit", "counts.npz", "-k", 2, "-o", "run", "--resume", code=2)
+    assert "holds a run already, of another " in refused.stderr
+
+
+def test_what_an_interruption_left_out_is_written_by_resume(counts, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    words = (*(w for w in FIT if w != "--no-report"), "--also", "csv")
+    with monkeypatch.context() as patch:
+        patch.setattr("sipower.cli.running.write_report", interrupted)
+        said = call(*words, code=3).stderr
+    assert "the run is in run, and --resume writes what is missing" in said
+    factors, table = (counts / "run" / name for name in ("factors.npz", "W.csv"))
+    before = factors.stat().st_mtime_ns, table.stat().st_mtime_ns
+    call(*words, "--resume")
+    assert (counts / "run" / "report.html").exists()
+    assert (factors.stat().st_mtime_ns, table.stat().st_mtime_ns) == before
+    table.unlink()
+    call(*words, "--resume")
+    assert table.exists()
+
+
+@pytest.mark.parametrize("name", ["W.csv", "report.html", "factors.npz", "consensus.json"])
+def test_files_that_are_not_of_a_run_are_not_lost(counts, name):
+    mine = counts / "mine" / name
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    words = ("fit", "counts.npz", "-k", 2, "-o", "mine", "--no-report")
+    for more in ((), ("--resume",)):
+        assert f"mine holds {name}, which a run may replace" in call(*words, *more, code=2).stderr
+    assert mine.read_text() == "mine"
+    call(*words, "--force")
+    assert name == "factors.npz" or mine.read_text() == "mine"
+
+
+def test_a_demo_replaces_no_run(counts):
+    call(*FIT)
+    assert "run holds a run already" in call("demo", "-o", "run", "-k", 2, code=2).stderr
 
 
 def test_a_killed_command_goes_on_to_the_same_bits(counts):
@@ -131,6 +192,9 @@ def test_a_killed_command_goes_on_to_the_same_bits(counts):
 
 def test_force_forgets_the_checkpoint_of_the_older_run(counts):
     call(*FIT, "--resume", "--max-iter", 3)
+    misspelt = ("fit", "count.npz", *FIT[2:])
+    assert "does not exist" in call(*misspelt, "--force", code=2).stderr
+    assert (counts / "run" / "checkpoint.npz").exists()  # hours of work, maybe
     call(*FIT, "--force", "--seed", 4, "--max-iter", 2)
     assert not (counts / "run" / "checkpoint.npz").exists()
 

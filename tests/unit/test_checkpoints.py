@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fits that are killed, stopped or interrupted go on to the same bits."""
 
+import json
 import os
 import re
 import signal
@@ -10,23 +11,25 @@ import textwrap
 import threading
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import oracles
-from sipower import KLNMF, Interrupted, SSciPi, Stop, as_matrix, consensus, nmf, solve
+from sipower import KLNMF, Interrupted, SciPi, SSciPi, Stop, as_matrix, consensus, nmf, solve
 from sipower.checkpoint import Checkpoint
-from sipower.problems import PCA
+from sipower.problems import ICA, PCA, BurerMonteiro
 from sipower.solve import Status
 
 V = sp.csr_array(oracles.counts(120, 80, density=0.5))
 
 
 def model(path=None, **more):
-    settings = {"random_state": 1, "tol": 1e-6, "max_iter": 400, "checkpoint_every": 1e9}
-    return KLNMF(4, checkpoint=path, **(settings | more))
+    settings = {"n_components": 4, "random_state": 1, "tol": 1e-6, "max_iter": 400}
+    settings |= {"checkpoint_every": 1e9}
+    return KLNMF(checkpoint=path, **(settings | more))
 
 
 def same(a, b):
@@ -49,7 +52,6 @@ class Killed(BaseException):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_a_fit_that_dies_after_any_round_goes_on_to_the_same_bits(tmp_path, solver):
-    """Also where the exact rows have opened the gap again and a second loop runs."""
     settings = {"solver": solver, "max_iter": 12, "tol": 1e-4, "checkpoint_every": 0}
     if solver in ("auto", "ccd"):
         settings |= {"max_iter": 400, "tol": 1e-7}
@@ -64,6 +66,27 @@ def test_a_fit_that_dies_after_any_round_goes_on_to_the_same_bits(tmp_path, solv
         with pytest.raises(Killed):
             model(path, on_round=dies, **settings).fit(V)
         same(whole, model(path, **settings).fit(V))
+
+
+@pytest.mark.parametrize(("solver", "seed"), [("auto", 79), ("s-sci-pi", 17), ("mu", 2)])
+def test_loops_after_the_first_go_on_to_the_same_bits(tmp_path, solver, seed):
+    """Where the exact rows open the gap again, with and without a kill."""
+    data = np.random.default_rng(seed).poisson(0.5, (30, 20))
+    settings = {"solver": solver, "n_components": 3, "random_state": 0, "tol": 1e-2}
+    settings |= {"checkpoint_every": 0}
+    whole = model(None, **settings).fit(data)
+    rounds = [record.round for record in whole.trace_]
+    last = max(a for a, b in pairwise(rounds) if a == b and a < whole.n_iter_)  # loop's last round
+    same(whole, model(tmp_path / "never.npz", **settings).fit(data))
+    for at in (last - 1, last, last + 1, last + 2):
+
+        def dies(record, at=at):
+            if record.round == at:
+                raise Killed
+
+        with pytest.raises(Killed):
+            model(tmp_path / f"{at}.npz", on_round=dies, **settings).fit(data)
+        same(whole, model(tmp_path / f"{at}.npz", **settings).fit(data))
 
 
 def test_a_finished_fit_is_only_read_again(tmp_path):
@@ -123,6 +146,42 @@ def test_checkpoints_of_other_parameters_are_refused(tmp_path, change, what):
     with pytest.raises(ValueError, match=f"checkpoint of another {what} "):
         model(tmp_path / "run.npz").set_params(**change).fit(V)
     assert (tmp_path / "run.npz").read_bytes() == before
+
+
+def test_solve_refuses_checkpoints_of_data_that_look_alike(tmp_path):
+    """The same shape, the same sum: other columns, other starts."""
+    rng = np.random.default_rng(0)
+    data, signals = rng.poisson(2.0, (30, 20)), rng.normal(size=(200, 4))
+    edges = sp.random_array((12, 12), density=0.4, random_state=1)
+    for make, one, other in (
+        (lambda X: nmf.Factorization(X, 3), data, data[:, ::-1]),
+        (ICA, signals, signals**3),
+        (BurerMonteiro, edges + edges.T, (edges + edges.T)[::-1][:, ::-1]),
+    ):
+        problem, path = make(one), tmp_path / "run.npz"
+        rule = nmf.Alternating(nmf.SciPiRule()) if one is data else SciPi()
+        first = solve(problem, rule, stop=Stop(1e-3, 50), checkpoint=path)
+        with pytest.raises(ValueError, match=r"checkpoint of another (start|data)"):
+            solve(make(other), rule, stop=Stop(1e-3, 50), checkpoint=path)
+        with pytest.raises(ValueError, match="checkpoint of another start"):
+            solve(problem, rule, first.x, stop=Stop(1e-3, 50), checkpoint=path)
+        path.unlink()
+
+
+def test_no_certificate_is_taken_from_a_file(tmp_path):
+    """The notes of a checkpoint say that a point has converged: it is evaluated again."""
+    problem, path = PCA(np.random.default_rng(0).normal(size=(60, 5))), tmp_path / "run.npz"
+    checkpoint = Checkpoint(path, 0)
+    begun = solve(problem, SSciPi(), stop=Stop(1e-9, rounds=2), checkpoint=checkpoint)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    header = json.loads(parts["header"].tobytes())
+    header["notes"]["records"][-1][3:5] = [1e3, 0.0]
+    parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **parts)
+    again = solve(problem, SSciPi(), stop=Stop(1e-9, rounds=2), checkpoint=checkpoint)
+    assert again.status is Status.MAX_ROUNDS
+    assert (again.value, again.residual) == (begun.value, begun.residual)
 
 
 def test_checkpoints_of_other_data_or_starts_are_refused(tmp_path):

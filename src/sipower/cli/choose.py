@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.cli import options
 from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks, reported
 from sipower.cli.progress import Counter, duration
-from sipower.cli.running import facts_of, free, load, model_of, named_after, save
+from sipower.cli.running import facts_of, free, load, make_products, model_of, named_after
 from sipower.files import locked, replacing
-from sipower.run_folder import Run
+from sipower.run_folder import Run, save_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
@@ -123,7 +123,7 @@ def consensus(
     with reported():
         need("plotly")
         chosen, out = formats(also), out or named_after(source, f"consensus-k{components}")
-        free(out, force or (out / "fits").is_dir())
+        free(out, force, begun=(out / "fits").is_dir())
         _check_seeds(seed, replicates)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
@@ -141,7 +141,8 @@ def consensus(
             "replicates": replicates,
         }
         run = Run(found.W, found.H, (), facts, table.samples, table.features)
-        save(run, out, speaker, chosen, True, consensus=found)
+        save_run(run, out)
+        make_products(run, out, speaker, chosen, True, consensus=found)
         save_outcome(found, out / "consensus.json")
         low, mean = found.stability.min(), found.stability.mean()
         told = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"

@@ -130,8 +130,8 @@ def _heard() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """The text with whatever a terminal would obey or hide shown as its code."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    """The text on one line, with whatever a terminal would obey or hide shown as its code."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class Outcome:

@@ -14,14 +14,16 @@ from sipower.cli import options
 from sipower.cli.alignment import aligned
 from sipower.cli.common import Speaker, app, formats, need, reported
 from sipower.cli.running import (
+    code_of,
     finish,
     fitted,
     free,
     is_finished,
     load,
+    make_products,
     model_of,
     named_after,
-    save,
+    run_of,
 )
 from sipower.datasets import docstrings
 from sipower.describe import describe, largest, readable
@@ -29,7 +31,7 @@ from sipower.estimators import KLNMF
 from sipower.export import write_rows
 from sipower.io import Table
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run
+from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 
 __all__ = ["demo", "fit", "report", "transform"]
@@ -75,29 +77,34 @@ def fit(
     with reported("nothing was fitted yet, nothing is saved") as outcome:
         folder = out or named_after(source, f"k{components}")
         saved = _checkpoint(checkpoint, folder, resume)
-        if force and not resume:  # nothing of the older run is left
-            (folder / "checkpoint.npz").unlink(missing_ok=True)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components, init=init)
-        going_on = saved is not None and saved.exists()
-        if resume and not going_on and is_finished(folder, model, source):
-            finish(load_run(folder), folder, speaker)
-            return
-        free(folder, force or going_on)
+        begun = resume and any((folder / name).exists() for name in ("run.json", "checkpoint.npz"))
+        free(folder, force, begun)
         shape, chosen = _image_shape(image_shape), formats(also)
         if make_report:
             need("plotly")
         how = {"transpose": transpose, "layout": layout, "layer": layer}
         table = load(source, speaker, memory_limit=memory_limit, **how)
         _check_pixels(shape, table)
-        model.set_params(checkpoint=saved, checkpoint_every=checkpoint_every)
-        run, code = fitted(model, table, speaker, asked=max_iter is not None, file=str(source))
-        outcome.saved = f"what is missing in {folder} can be made by the same command"
-        save(run, folder, speaker, chosen, make_report and (shape or True))
+        older = run_of(folder, model, table) if resume and not force else None
+        going_on = saved is not None and saved.exists()
+        asked = max_iter is not None
+        if older is not None and not going_on and is_finished(older, model):
+            run, code = older, code_of(older.facts["status"], model, asked)
+        else:
+            model.set_params(checkpoint=saved, checkpoint_every=checkpoint_every)
+            run, code = fitted(model, table, speaker, asked=asked, file=str(source))
+            save_run(run, folder)
+        outcome.saved = f"the run is in {folder}, and --resume writes what is missing"
+        drawn = make_report and (shape or True)
+        make_products(run, folder, speaker, chosen, drawn, missing=run is older)
         outcome.saved = f"the run is in {folder}"
         finish(run, folder, speaker)
-        if saved is not None and model.status_ == "converged":  # there is nothing to go on to
+        if saved is not None and run.facts["status"] == "converged":  # nothing to go on to
             saved.unlink(missing_ok=True)
+        if force and not resume:  # nothing of the older run is left
+            (folder / "checkpoint.npz").unlink(missing_ok=True)
     if code:
         raise typer.Exit(code)
 
@@ -186,19 +193,23 @@ def report(
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Run folder.")] = Path("sipower-demo"),
     components: Annotated[int, typer.Option("-k", "--components", min=1, help="Topics.")] = 20,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older run.")] = False,
 ) -> None:
     """Topics in the docstrings of numpy, scipy and scikit-learn: a minute, no files needed."""
     speaker = Speaker()
     with reported("nothing is saved"):
         need("plotly")
+        free(out, force)
         speaker.say("Reading the docstrings of the installed numpy, scipy and scikit-learn ...")
         corpus = docstrings()
         table = Table(corpus.counts, corpus.documents, corpus.words)
         rows, columns = corpus.counts.shape
-        speaker.say(f"{rows:,} documents x {columns:,} words, {corpus.counts.nnz:,} nonzeros\n")
+        speaker.say(f"{rows:,} documents x {columns:,} words, {corpus.counts.nnz:,} nonzeros")
+        speaker.say("")
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
         run, code = fitted(model, table, speaker, asked=True, file=None)
-        save(run, out, speaker, [], True)
+        save_run(run, out)
+        make_products(run, out, speaker, [], True)
         for line in topics(run):
             speaker.say(line)
         speaker.say("")

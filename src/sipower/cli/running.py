@@ -18,31 +18,34 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.cli.common import NOT_CONVERGED, Speaker
 from sipower.cli.progress import FitProgress
 from sipower.estimators import KLNMF
-from sipower.export import export
+from sipower.export import export, files_of
 from sipower.fingerprint import fingerprint
 from sipower.io import FORMATS, Table, open_h5ad, read
 from sipower.kernels import level
 from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
-from sipower.run_folder import Run, forget_products, load_run, save_run
+from sipower.run_folder import FILES, MEASURED, Run, load_run
 from sipower.solve import Interrupted
 from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import as_matrix
 
 __all__ = [
+    "code_of",
     "facts_of",
     "finish",
     "fitted",
     "free",
     "is_finished",
     "load",
+    "make_products",
     "model_of",
     "named_after",
-    "save",
+    "run_of",
 ]
 
 MOST_ROUNDS = 500  # unless told
+_LIMITS = ("max_iter", "max_time", "n_jobs")  # decide nothing but when it ends
 
 
 def model_of(
@@ -120,8 +123,7 @@ def fitted(
         except Interrupted as interrupt:
             W, code = interrupt.result.x.W, 3
     model.set_params(on_round=None)
-    if model.status_ in ("max_rounds", "not_finite") and not asked and model.tol > 0:
-        code = NOT_CONVERGED
+    code = code or code_of(model.status_, model, asked)
     facts |= {
         "status": model.status_,
         "certified_gap": model.kkt_residual_,
@@ -131,6 +133,12 @@ def fitted(
         "seconds": round(time.monotonic() - started, 3),
     }
     return Run(W, model.components_, model.trace_, facts, table.samples, table.features), code
+
+
+def code_of(status: str, model: KLNMF, asked: bool) -> int:
+    """The exit code of a fit: that of a limit, unless it was the user's own."""
+    limited = status in ("max_rounds", "not_finite")
+    return NOT_CONVERGED if limited and not asked and model.tol > 0 else 0
 
 
 def facts_of(model: KLNMF, V: Matrix, file: str | None) -> dict[str, Any]:
@@ -158,25 +166,54 @@ def parameters_of(model: KLNMF) -> dict[str, Any]:
     return {k: v for k, v in model.get_params().items() if k not in told}
 
 
-def is_finished(folder: Path, model: KLNMF, source: Path) -> bool:
-    """Whether a folder holds the converged run of this very file and model."""
+def run_of(folder: Path, model: KLNMF, table: Table) -> Run | None:
+    """The run in a folder, of these data and this model but for its limits; another is refused."""
     if not (folder / "run.json").exists():
-        return False
-    facts = load_run(folder).facts
-    same = facts.get("parameters") == parameters_of(model)
-    return same and facts["status"] == "converged" and facts["input"]["file"] == str(source)
+        return None
+    run = load_run(folder)
+    V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
+    told = run.facts.get("input") or {}, run.facts.get("parameters") or {}
+    found = {"data": told[0].get("sha256"), "names": (run.samples, run.features), **told[1]}
+    wanted = {"data": fingerprint(V), "names": (table.samples, table.features)}
+    wanted |= {k: v for k, v in parameters_of(model).items() if k not in _LIMITS}
+    other = next((key for key, value in wanted.items() if found.get(key) != value), None)
+    if any(key not in run.facts for key in ("status", *MEASURED)):
+        other = "kind"  # a consensus
+    if other is not None:
+        raise ValueError(
+            f"{folder} holds a run already, of another {other}: choose another folder with -o, or "
+            "--force."
+        )
+    return run
 
 
-def save(
-    run: Run, folder: Path, speaker: Speaker, more: list[str], drawn: Any, **outcomes: Any
+def is_finished(run: Run, model: KLNMF) -> bool:
+    """Whether going on would change nothing."""
+    limit = run.facts["parameters"].get("max_iter")
+    status = run.facts["status"]
+    return bool(status == "converged" or (status == "max_rounds" and limit == model.max_iter))
+
+
+def make_products(
+    run: Run,
+    folder: Path,
+    speaker: Speaker,
+    more: list[str],
+    drawn: Any,
+    *,
+    missing: bool = False,
+    **outcomes: Any,
 ) -> None:
-    """Write the run folder; `drawn` is whether to write the report, or the shape of its images."""
-    save_run(run, folder)
-    forget_products(folder)
+    """Write what a run folder is asked to have beside the run, or as much of it as is missing.
+
+    `drawn` is whether to write the report, or the shape of its images.
+    """
     for ending in more:
+        if missing and all(file.exists() for file in files_of(folder, ending)):
+            continue
         for file in export(run, folder, ending):
             speaker.say(f"wrote {file}")
-    if drawn:
+    if drawn and not (missing and (folder / "report.html").exists()):
         shape = drawn if isinstance(drawn, tuple) else None
         write_report(run, folder / "report.html", image_shape=shape, **outcomes)
 
@@ -204,12 +241,17 @@ def named_after(source: Path, what: str) -> Path:
     return Path(f"{name.lstrip('.-') or 'counts'}-{what}")
 
 
-def free(folder: Path, force: bool) -> Path:
-    """A folder that can be written to and holds no run, or one that may be replaced."""
+def free(folder: Path, force: bool, begun: bool = False) -> Path:
+    """A folder that can be written to and where nothing is lost.
+
+    `begun`: what lies there is of this command, from before.
+    """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
-    if (folder / "run.json").exists() and not force:
-        raise ValueError(f"{folder} holds a run already: choose another with -o, or --force.")
+    lost = None if force or begun else next((f for f in FILES if (folder / f).exists()), None)
+    if lost is not None:
+        held = "a run already" if lost == "run.json" else f"{lost}, which a run may replace"
+        raise ValueError(f"{folder} holds {held}: choose another with -o, or --force.")
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} cannot be written to: choose another with -o.")

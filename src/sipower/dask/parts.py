@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dask.array as da
-import numpy as np
 from numpy.typing import DTypeLike
 
 from sipower.io import read
-from sipower.matrix import Matrix
+from sipower.matrix import Matrix, name_array
 from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import EntryError, as_matrix
 
@@ -65,7 +64,7 @@ def _rows(path: Path, options: Files, dtype: DTypeLike | None) -> Matrix:
         return store.T if transpose else store
     table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)
     matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, transposable=False)
-    matrix.column_names = None if table.features is None else np.array(table.features)
+    matrix.column_names = name_array(table.features)
     return matrix
 
 

@@ -224,7 +224,8 @@ class _Run:
             return None
         trace = [astuple(record) for record in self.trace]
         memory = {"loops": self.loops, "rounds": self.rounds, "trace": trace}
-        return replace(self.settings.checkpoint, memory=memory)
+        # What an earlier loop of this session has written is not gone on from.
+        return replace(self.settings.checkpoint, memory=memory, read=self.latest is None)
 
     def limit(self) -> Status | None:
         """The limit that is used up, if one is."""

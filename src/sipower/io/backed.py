@@ -17,11 +17,12 @@ from sipower.io.counts import Compressed
 from sipower.io.hdf5 import open_hdf5
 from sipower.io.table import ReadError
 from sipower.kernels import Array
+from sipower.matrix import name_array
 from sipower.store import byte_size
 from sipower.store.buckets import ranges
 from sipower.store.buffers import Buffers
 from sipower.stored import DEFAULT_LIMIT, StoredMatrix
-from sipower.validation import as_matrix
+from sipower.validation import as_matrix, working_type
 
 __all__ = ["open_h5ad"]
 
@@ -108,13 +109,11 @@ def open_h5ad(
         both orientations, and nothing to decompress.
     """
     source = BackedSource(Path(path), layer)
-    working = dtype
-    if dtype is None:
-        working = np.float32 if source.counts.data.dtype in (np.float16, np.float32) else np.float64
-    mass, column_mass, sha256 = source.looked_through(np.dtype(working))
+    working = working_type(source.counts.data.dtype, dtype)
+    mass, column_mass, sha256 = source.looked_through(working)
     buffers, threads = Buffers(byte_size(memory_limit)), kernels.count_threads(n_jobs)
-    matrix = StoredMatrix(source, np.dtype(working), threads, buffers, (mass, column_mass))
+    matrix = StoredMatrix(source, working, threads, buffers, (mass, column_mass))
     matrix.sha256 = sha256
-    if source.samples is not None and source.features is not None:
-        matrix.row_names, matrix.column_names = map(np.asarray, (source.samples, source.features))
+    matrix.row_names = name_array(source.samples)
+    matrix.column_names = name_array(source.features)
     return matrix

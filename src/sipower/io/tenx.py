@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sipower.archive import shown
 from sipower.io.coordinates import open_coordinates
 from sipower.io.streams import Stream
 from sipower.io.table import ReadError
@@ -17,6 +18,7 @@ __all__ = ["kinds_remark", "open_folder", "open_matrix_market", "told_apart"]
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")
+_KINDS = 10  # of features, in a remark
 
 
 def open_folder(folder: Path) -> Stream:
@@ -69,7 +71,8 @@ def kinds_remark(kinds: set[str]) -> tuple[str, ...]:
     """Tell the user if features of several kinds are mixed."""
     if len(kinds) < 2:
         return ()
-    return (f"The features are of several kinds, all of them kept: {', '.join(sorted(kinds))}.",)
+    named = ", ".join(map(shown, sorted(kinds)[:_KINDS])) + (", ..." if len(kinds) > _KINDS else "")
+    return (f"The features are of several kinds, all of them kept: {named}.",)
 
 
 def _beside(matrix: Path) -> tuple[Path, Path] | None:

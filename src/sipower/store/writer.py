@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sipower.files import naming
 from sipower.matrix import Matrix
@@ -19,7 +20,7 @@ from sipower.store.buckets import Progress, Room, Scratch, ranges
 from sipower.store.layout import Names, write_layout, write_names
 from sipower.store.sides import Rows, write_column_mass, write_columns
 from sipower.store.sizes import byte_size
-from sipower.validation import EntryError, as_matrix
+from sipower.validation import EntryError, as_matrix, by_rows
 
 __all__ = ["write_store"]
 
@@ -128,8 +129,8 @@ def _cut(blocks: Any, most: int) -> Iterator[Matrix]:
 
 def _parts(block: Any, most: int) -> Iterator[Any]:
     """Cut what can be cut by rows into parts of at most so many entries."""
-    if hasattr(block, "tocsr"):
-        block = block.tocsr()
+    if getattr(block, "ndim", 0) == 2 and sparse.issparse(block):
+        block = by_rows(block)
     if hasattr(block, "indptr"):
         starts = block.indptr
     elif isinstance(block, np.ndarray | Matrix) and len(block.shape) == 2:
