@@ -23,6 +23,7 @@ NAMES = (
     "[red]markup[/red] [link=https://example.org]x[/link]",
     "=cmd|' /C calc'!A0",
     "$title ${body} %{x} {{y}} $\\frac{1}{2}$",
+    "end of line\nforged line",
 )
 
 

@@ -49,6 +49,7 @@ def call(*words, code=None):
     done = CliRunner().invoke(app, [str(word) for word in words])
     assert commands(done.stdout + done.stderr) == []
     assert not set("\u2028\u202e\u2066") & set(done.stdout + done.stderr)
+    assert not any(line.startswith("forged") for line in (done.stdout + done.stderr).splitlines())
     assert code is None or done.exit_code == code, (done.output, done.stderr, done.exception)
     return done
 
@@ -56,7 +57,32 @@ def call(*words, code=None):
 # ---- the terminal --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [FILES[at] for at in (5, 8, 11, 12)])
+def test_kinds_of_features_cannot_forge_lines(here):
+    lines = [f"g{i}\tg{i}\t{kind}" for i, kind in enumerate((*map(repr, range(12)), "a\u2028b"))]
+    (here / "features.tsv").write_text("\n".join(lines))
+    (here / "barcodes.tsv").write_text("c\n")
+    (here / "matrix.mtx").write_text(
+        "%%MatrixMarket matrix coordinate integer general\n13 1 1\n1 1 5\n"
+    )
+    done = call("fit", "matrix.mtx", "-k", 1, "--no-report", code=0)
+    assert (
+        "several kinds, all of them kept: 0, 1, 10, 11, 2, 3, 4, 5, 6, 7 and 3 more.\n"
+        in done.stdout
+    )
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("k.h5", "w") as file:
+        group = file.create_group("matrix")
+        parts = {"data": [1, 2], "indices": [0, 1], "indptr": [0, 2], "shape": [2, 1]}
+        for name, numbers in parts.items():
+            group[name] = np.array(numbers)
+        group["barcodes"] = np.array([b"c"])
+        for name, texts in {"id": [b"a", b"b"], "name": [b"a", b"b"]}.items():
+            group[f"features/{name}"] = np.array(texts)
+        group["features/feature_type"] = np.array([b"A\nforged line", b"Gene"])
+    assert "kept: A forged line, Gene." in call("fit", "k.h5", "-k", 1, "--no-report").stdout
+
+
+@pytest.mark.parametrize("name", [FILES[at] for at in (5, 8, 11, 12, 15)])
 def test_file_names_cannot_command_the_terminal(here, name):
     file = table(f"{name}.csv")
     fit = call("fit", file, "-k", 1, "--max-iter", 2, "--no-report", "-o", name, code=0)

@@ -157,6 +157,19 @@ def test_names_are_carried(tmp_path) -> None:
     assert read_names(read_layout(tmp_path / "w")) == (None, features)
 
 
+def test_names_cost_what_they_hold_and_stay_as_they_are(tmp_path) -> None:
+    stored = pytest.importorskip("sipower.stored")
+    samples = ["x" * 1_000_000, "NUL\0", *(f"s{i}" for i in range(2, 1000))]
+    write_store(np.eye(1000, 3) + 1, tmp_path / "v", samples=samples)
+    tracemalloc.start()
+    try:
+        matrix = stored.open_store(tmp_path / "v", memory_limit="1MB")
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000  # side by side they were 4 GB
+    finally:
+        tracemalloc.stop()
+    assert matrix.row_names.tolist() == samples
+
+
 def test_memory_stays_within_the_limit(tmp_path) -> None:
     limit, V = 20_000_000, sparse.csr_array(counts(5000, 400, 0.5, 60000))
     tracemalloc.start()

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Matrix, as_matrix
+from sipower.store import write_store
+from sipower.stored import open_store
 
 V = oracles.counts(9, 7, density=0.3)
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
@@ -74,6 +76,25 @@ def test_duplicates_zeros_and_order_without_touching_the_input():
     for old, new in zip(before, (given.data, given.indices, given.indptr), strict=True):
         np.testing.assert_array_equal(old, new)
     assert row.size == 5
+
+
+@pytest.mark.parametrize("format_", ["coo", "bsr", "csr", "csc"])
+@pytest.mark.parametrize(("dtype", "value"), [("uint8", 200), ("int8", 100), ("bool", 1)])
+def test_places_given_twice_are_summed_in_a_type_that_holds_them(format_, dtype, value, tmp_path):
+    twice = sp.coo_array((np.array([value, value, 1], dtype), ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    if format_ == "bsr":
+        blocks = np.array([[[value]], [[value]], [[1]]], dtype)
+        given = sp.bsr_array((blocks, np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    elif format_ == "coo":
+        given = twice
+    else:
+        parts = (twice.data, np.array([0, 0, 1]), np.array([0, 2, 3]))
+        given = {"csr": sp.csr_array, "csc": sp.csc_array}[format_](parts, shape=(2, 2))
+    np.testing.assert_array_equal(as_dense(as_matrix(given)), [[2 * value, 0], [0, 1]])
+    write_store([given], tmp_path / "v")
+    np.testing.assert_array_equal(
+        open_store(tmp_path / "v").rows(0, 2).toarray(), [[2 * value, 0], [0, 1]]
+    )
 
 
 def test_read_only_and_memory_mapped(tmp_path):

@@ -71,7 +71,8 @@ def kinds_remark(kinds: set[str]) -> tuple[str, ...]:
     """Tell the user if features of several kinds are mixed."""
     if len(kinds) < 2:
         return ()
-    named = ", ".join(map(shown, sorted(kinds)[:_KINDS])) + (", ..." if len(kinds) > _KINDS else "")
+    named, more = ", ".join(map(shown, sorted(kinds)[:_KINDS])), len(kinds) - _KINDS
+    named += f" and {more} more" if more > 0 else ""
     return (f"The features are of several kinds, all of them kept: {named}.",)
 
 
