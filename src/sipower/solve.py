@@ -159,7 +159,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     state = solver.init(problem, x0, operator.index(seed))
     notes = Trace(problem, clock, trace)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint, checkpoint_every, _run(problem, solver, state))
+        checkpoint = Checkpoint(checkpoint, checkpoint_every, _run(problem, solver, state, seed))
     book = _Book(checkpoint, notes)
     state = book.opened(state)
     try:
@@ -178,12 +178,13 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
 
 
-def _run(problem: Any, solver: Any, state: Any) -> dict[str, str]:
+def _run(problem: Any, solver: Any, state: Any, seed: int) -> dict[str, str]:
     """What a run is: names may be alike, but the data show in what the start is worth."""
     worth = f"{problem.value(state.x)!r}, {problem.residual(state.x)!r}"
     return {
         "solver": repr(solver),
         "problem": repr(problem),
+        "seed": str(seed),
         "start": start_of(state),
         "data": worth,
     }

@@ -174,6 +174,13 @@ def test_a_negative_count_in_a_first_column_makes_it_no_names(tmp_path) -> None:
     refused(file, r"line 3, column 'a': the count -3 is negative")
 
 
+def test_a_count_of_400_digits_is_none(tmp_path) -> None:
+    """pandas 3.1 makes a Python number of it, which is no float."""
+    file = tmp_path / "v.csv"
+    file.write_text(f",a\ns,2\nt,1{'0' * 400}\n")
+    refused(file, r"line 3, column 'a': '10+…' is no finite number")
+
+
 def test_layouts_and_layers_are_checked(tmp_path) -> None:
     file = tmp_path / "v.csv"
     file.write_text(WIDE)

@@ -290,9 +290,14 @@ def _counts(column: Any, pandas: Any) -> NDArray[Any] | None:
 
 def _numbers(column: Any, pandas: Any) -> NDArray[Any]:
     """Cells as numbers, NaN for all others; a text that is there many times is read once."""
-    if column.dtype != "category":
-        return np.asarray(pandas.to_numeric(column, errors="coerce"))
-    values = np.asarray(pandas.to_numeric(column.cat.categories, errors="coerce"))
+    repeats = column.dtype == "category"
+    cells = column.cat.categories if repeats else column
+    try:
+        values = np.asarray(pandas.to_numeric(cells, errors="coerce"))
+    except OverflowError:  # whole numbers beyond the range of floats, in pandas 3.1
+        values = np.asarray(pandas.to_numeric(cells.astype(str), errors="coerce"))
+    if not repeats:
+        return values
     missing = column.cat.codes.min() < 0
     found = np.append(values, np.nan) if missing else values
     return np.asarray(found[column.cat.codes])
