@@ -9,6 +9,7 @@ scalars that holds everything that influences the future.
 from __future__ import annotations
 
 import enum
+import hashlib
 import operator
 import warnings
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from numbers import Real
 from os import PathLike
 from typing import Any, Generic, Literal
 
-from sipower.checkpoint import Checkpoint, start_of
+import numpy as np
+
+from sipower.checkpoint import Checkpoint
 from sipower.protocols import S, Solver, State
 from sipower.trace import Clock, Record, Trace
 
@@ -159,7 +162,9 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     state = solver.init(problem, x0, operator.index(seed))
     notes = Trace(problem, clock, trace)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint, checkpoint_every, _run(problem, solver, state, seed))
+        checkpoint = Checkpoint(
+            checkpoint, checkpoint_every, _run(problem, solver, (x0, seed), state.x)
+        )
     book = _Book(checkpoint, notes)
     state = book.opened(state)
     try:
@@ -178,15 +183,18 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
 
 
-def _run(problem: Any, solver: Any, state: Any, seed: int) -> dict[str, str]:
-    """What a run is: names may be alike, but the data show in what the start is worth."""
-    worth = f"{problem.value(state.x)!r}, {problem.residual(state.x)!r}"
+def _run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
+    """What a run is: names may be alike, but the data show in what the start x is worth."""
+    given, seed = start
+    digest = hashlib.sha256()
+    for part in given if isinstance(given, tuple) else (given,):
+        digest.update(b"" if part is None else np.ascontiguousarray(part).data)
     return {
         "solver": repr(solver),
         "problem": repr(problem),
-        "seed": str(seed),
-        "start": start_of(state),
-        "data": worth,
+        "seed": seed,
+        "start": digest.hexdigest(),
+        "data": [float(problem.value(x)), float(problem.residual(x))],
     }
 
 

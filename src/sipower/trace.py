@@ -104,11 +104,15 @@ class Trace:
     def go_on_from(self, notes: dict[str, Any], state: State) -> None:
         """Be as the trace was when the checkpoint of a state was written.
 
-        What the state is worth is evaluated again: no certificate is taken from a file.
+        What the state is worth is evaluated again: no certificate is taken from a file. A record
+        that only a limit asked for is dropped, for a run with a larger one does not have it.
         """
         self.records = [Record(*values) for values in notes["records"]]
-        if self.records and self.records[-1].round == state.round:
-            value, gap = self._evaluated(state)
-            self.records[-1] = replace(self.records[-1], objective=value, gap=gap)
         self.spent, self.scheduled = notes["spent"], notes["scheduled"]
+        last = self.records.pop() if self.records else None
+        if last is not None and last.passes == self.scheduled:
+            if last.round == state.round:
+                value, gap = self._evaluated(state)
+                last = replace(last, objective=value, gap=gap)
+            self.records.append(last)
         self.clock.off = self.clock.wall() - notes["seconds"]

@@ -207,7 +207,7 @@ def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
     least = least_beside(highest, working)
     if lowest >= 0 and highest <= limits.max and smallest >= least:
         return
-    small = (values > 0) & (values < limits.tiny)
+    small = (values > 0) & (values < least_beside(0, working))
     lost = (values > 0) & (values < least)
     refused = (
         (np.isnan(values), "NaN in data: entry {} is {}; fill it or drop its row."),
@@ -226,8 +226,7 @@ def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
 
 def least_beside(largest: Any, working: np.dtype[Any]) -> float:
     """The smallest entry that a fit can tell from 0: quotients take half the range of exponents."""
-    limits = np.finfo(working)
-    return max(float(limits.tiny), float(largest) / float(np.sqrt(limits.max)))
+    return max(1.0, float(largest)) / float(np.sqrt(np.finfo(working).max))
 
 
 def _smallest_positive(values: Array) -> Any:

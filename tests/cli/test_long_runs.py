@@ -123,6 +123,48 @@ def test_a_run_of_something_else_is_not_the_answer(counts, change, other):
     assert load_run("run").H.tobytes() == before
 
 
+def test_a_run_at_its_limit_is_left_as_it_is(counts):
+    words = (*FIT, "--resume", "--max-iter", 3)
+    call(*words, "--also", "csv")
+    before = {file.name: file.stat().st_mtime_ns for file in (counts / "run").iterdir()}
+    assert {"checkpoint.npz", "W.csv"} <= set(before)
+    call(*words)
+    assert {file.name: file.stat().st_mtime_ns for file in (counts / "run").iterdir()} == before
+
+
+def test_a_checkpoint_that_is_asked_for_is_kept(counts):
+    call(*FIT)
+    call(*FIT, "--force", "--checkpoint", "run/checkpoint.npz", "--max-iter", 2)
+    assert (counts / "run" / "checkpoint.npz").exists()
+    call(*FIT, "--checkpoint", "run/checkpoint.npz", "--resume")
+    assert load_run("run").facts["status"] == "converged"
+
+
+def test_a_run_that_is_half_written_goes_on(counts):
+    call(*FIT, "--max-iter", 2, "--checkpoint", "apart.npz")
+    (counts / "run" / "run.json").unlink()
+    call(*FIT, "--checkpoint", "apart.npz", "--resume")
+    assert load_run("run").facts["status"] == "converged"
+    assert not (counts / "apart.npz").exists()
+
+
+def test_a_consensus_replaces_no_fit(counts):
+    words = ("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
+    call(*words)
+    call(*words)  # goes on from its pieces
+    call(*FIT, "--force")
+    assert "run holds a run already" in call(*words, code=2).stderr
+    assert load_run("run").H.shape[0] == 4
+
+
+def test_a_store_is_not_replaced_with_what_lies_beside_it(counts):
+    call("convert", "counts.npz", "-o", "store")
+    (counts / "store" / "notes.txt").write_text("mine")
+    refused = call("convert", "counts.npz", "-o", "store", "--force", code=2).stderr
+    assert "store holds notes.txt beside the store" in refused
+    assert (counts / "store" / "notes.txt").read_text() == "mine"
+
+
 def test_a_consensus_is_no_fit_to_go_on_from(counts):
     call("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
     refused = call("fit", "counts.npz", "-k", 2, "-o", "run", "--resume", code=2)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Listeners of a fit: `on_round`, `verbose`, scikit-learn's callbacks."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -44,6 +46,18 @@ def test_on_round_is_told_of_every_round_and_can_stop():
     assert [r.round for r in heard] == [1, 2, 3, 4, 5]
     assert model.status_ == "stopped"
     assert model.n_iter_ == 5
+
+
+def test_passes_and_seconds_add_up_over_the_loops_of_a_fit():
+    """Where the exact rows open the gap again a second loop follows the first."""
+    data, heard = np.random.default_rng(79).poisson(0.5, (30, 20)), []
+    model = KLNMF(3, tol=1e-2, random_state=0, on_round=heard.append).fit(data)
+    rounds = [record.round for record in model.trace_]
+    assert any(a == b < model.n_iter_ for a, b in pairwise(rounds))  # two loops
+    for name in ("round", "passes", "seconds"):
+        told = [getattr(record, name) for record in heard]
+        assert told == sorted(told)
+    assert (heard[-1].round, heard[-1].passes) == (model.n_iter_, model.trace_[-1].passes)
 
 
 def test_listening_changes_no_bit():

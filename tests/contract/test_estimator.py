@@ -402,6 +402,32 @@ def test_partial_fit_learns_features_that_come_later():
     assert (model.components_.sum(axis=0)[big.sum(0) > 20] > 1e-9).all()
 
 
+def test_batches_without_counts_teach_nothing():
+    rng = np.random.default_rng(1)
+    V, nothing = rng.poisson(rng.gamma(0.5, 2, (60, 30))), np.zeros((2, 30))
+    plain, late = KLNMF(3, random_state=0), KLNMF(3, random_state=0)
+    late.partial_fit(nothing)
+    for model in (plain, late):
+        for _ in range(4):
+            model.partial_fit(V)
+    np.testing.assert_array_equal(late.components_, plain.components_)
+    for _ in range(20):
+        late.partial_fit(nothing)
+    np.testing.assert_array_equal(late.components_, plain.components_)
+    assert late.n_steps_ == plain.n_steps_ + 20
+
+
+def test_statistics_fade_no_further_than_their_quotient_has_bits():
+    topics = np.kron(np.eye(2), [[5.0, 4.0, 3.0, 2.0]])
+    model = KLNMF(2, random_state=0, forget_factor=1e-3)
+    for batch in [topics] * 30 + [topics[:1]] * 150:
+        model.partial_fit(batch)
+        quotient = model._numerator / model._denominator
+        floor = 1e-14 * quotient.max()
+        np.testing.assert_allclose(model.components_, quotient, rtol=1e-9, atol=floor)
+    assert model._denominator.min() > 1e-210
+
+
 @pytest.mark.parametrize(("tol", "row_tol"), [(1e-7, 1e-6), (1e-4, 1e-2)])
 def test_rows_are_exact_enough_for_the_tolerance(tol, row_tol):
     model = quick(tol=tol, transform_tol=row_tol, solver="ccd", max_iter=5000)

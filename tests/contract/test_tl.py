@@ -37,6 +37,13 @@ def test_results_are_those_of_klnmf_in_the_usual_places():
     assert (before != made.X).nnz == 0
 
 
+def test_no_cells_are_one_sentence_backed_too(tmp_path):
+    ad.AnnData(sparse.csr_matrix((0, 5))).write_h5ad(tmp_path / "empty.h5ad")
+    for backed in (None, "r"):
+        with pytest.raises(ValueError, match="minimum of 1 is required"):
+            tl.nmf(ad.read_h5ad(tmp_path / "empty.h5ad", backed=backed), 2)
+
+
 def test_backed_and_in_memory_give_the_same_bits(tmp_path):
     whole = adata()
     whole.write_h5ad(tmp_path / "cells.h5ad")

@@ -348,6 +348,15 @@ def test_rows_of_any_blocks_come_to_the_driver_in_the_order_asked_for(client, ro
     np.testing.assert_array_equal(found.toarray() if sparse else found, V[drawn])
 
 
+@pytest.mark.parametrize("sparse", [(False, False, True), (True, False, True)])
+def test_rows_of_dense_and_sparse_blocks_come_together(client, sparse):
+    parts = zip(np.split(V, 3), sparse, strict=True)
+    X = da.concatenate([lazy(part, (80,), sparse=is_sparse) for part, is_sparse in parts])
+    drawn = np.random.default_rng(0).permutation(len(V))[:123]
+    np.testing.assert_array_equal(Blocks(client, X, None).take(drawn).toarray(), V[drawn])
+    assert model(init="sample", max_iter=2).fit(X).n_iter_ == 2
+
+
 def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
     found = model(init="sample", random_state=3, max_iter=5).fit(lazy())
     matrix = as_matrix(sp.csr_array(V))

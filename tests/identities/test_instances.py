@@ -6,9 +6,10 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.decomposition import FastICA
 
-from sipower import SciPi, Stop, max_cut, solve
+from sipower import SciPi, SSciPi, Stop, max_cut, solve
 from sipower.problems import (
     ICA,
+    PCA,
     BurerMonteiro,
     LpKernelPCA,
     MixtureProportions,
@@ -159,6 +160,23 @@ def test_log_likelihoods_do_not_underflow():
     assert shifted.log_likelihood == pytest.approx(plain.log_likelihood - 500_000, rel=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-295, 1e-307, 1e300])
+def test_the_scale_of_a_row_only_shifts_the_likelihood(scale):
+    """Also where products of it would leave the range of floats; the certificate is no lie."""
+    rng = np.random.default_rng(0)
+    L = rng.gamma(1.0, 1.0, (300, 5))
+    plain = mixture_proportions(L)
+    scales = np.where(rng.random(300) < 0.5, scale, 1.0)
+    found = mixture_proportions(L * scales[:, None])
+    G = (L / (L @ found.proportions)[:, None]).mean(axis=0)
+    assert G.max() - 1 <= found.gap + 1e-12
+    np.testing.assert_allclose(found.proportions, plain.proportions, atol=1e-6)
+    shifted = plain.log_likelihood + np.log(scales).sum()
+    assert found.log_likelihood == pytest.approx(shifted, rel=1e-9)
+    solved = solve(MixtureProportions(L * scale), SciPi(), stop=Stop(1e-8, rounds=5000))
+    np.testing.assert_allclose(solved.x[0] ** 2, plain.proportions, atol=1e-4)
+
+
 def test_solvers_and_the_exact_routine_agree():
     L = np.random.default_rng(7).gamma(1.0, 1.0, (200, 5))
     problem = MixtureProportions(L)
@@ -227,6 +245,19 @@ def test_primal_meets_the_dual_bound(seed):
     assert bound - value <= 1e-4 * abs(value)
 
 
+def test_the_bound_of_a_large_graph_is_that_of_the_dense_one(monkeypatch):
+    """Lanczos begins at the same vector every time, and errs to the safe side."""
+    graph = random_graph(120, 0.1, 0) * np.exp(np.random.default_rng(1).normal(size=(120, 120)) * 3)
+    problem = BurerMonteiro(-(graph + graph.T))
+    x = solve(problem, SciPi(), stop=Stop(1e-3, rounds=200)).x
+    dense = problem.upper_bound(x)
+    monkeypatch.setattr("sipower.problems.burer_monteiro.SMALL", 50)
+    bounds = {problem.upper_bound(x) for _ in range(3)}
+    assert len(bounds) == 1
+    bound = bounds.pop()
+    assert dense * (1 - 1e-14) <= bound <= dense * (1 + 1e-6)
+
+
 def test_max_cut_of_small_graphs_is_bounded_and_near_the_best():
     for seed in range(3):
         graph = random_graph(10, 0.5, seed)
@@ -235,3 +266,34 @@ def test_max_cut_of_small_graphs_is_bounded_and_near_the_best():
         cut = max_cut(graph)
         assert cut.weight <= best <= cut.bound + 1e-6
         assert cut.weight >= 0.878 * best
+
+
+# ---- PCA ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["one sample", "rank one"])
+def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
+    A = np.ones((1, 5))
+    if data == "rank one":
+        A = np.outer(np.random.default_rng(0).normal(size=50), np.ones(5))
+    found = []
+    for _ in range(5):
+        problem = PCA(A, found=found or None)
+        x = solve(problem, SciPi(), stop=Stop(1e-6, rounds=100)).x[0]
+        assert np.linalg.norm(x) == pytest.approx(1, abs=1e-12)
+        assert all(abs(x @ other) <= 1e-12 for other in found)
+        found.append(x)
+
+
+@pytest.mark.parametrize("rows", [20, 250, 1000])
+def test_an_epoch_costs_what_it_reads(rows, monkeypatch):
+    """s is a whole number: of 20 rows a hundredth is one."""
+    problem, read = PCA(np.random.default_rng(0).normal(size=(rows, 4))), []
+    gradient = PCA.gradient
+    counting = lambda self, x, S=None: (  # noqa: E731
+        read.append(rows if S is None else len(S)) or gradient(self, x, S)
+    )
+    monkeypatch.setattr(PCA, "gradient", counting)
+    solver = SSciPi(step=0.3)
+    state = solver.advance(problem, solver.init(problem, None, 0))
+    assert state.passes == pytest.approx(sum(read) / rows)

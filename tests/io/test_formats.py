@@ -377,3 +377,19 @@ def test_names_that_repeat_are_kept_where_there_are_no_ids(tmp_path) -> None:
     (tmp_path / "v.csv").write_text("cell,a,a\nx,1,2\nx,3,4\n")
     table = read(tmp_path / "v.csv", layout="wide")
     assert (table.samples, table.features) == (("x", "x"), ("a", "a"))
+
+
+def test_fractions_are_the_same_numbers_from_any_file(tmp_path) -> None:
+    numbers = np.random.default_rng(0).gamma(0.5, 3.0, (50, 20))
+    np.save(tmp_path / "v.npy", numbers)
+    frame = pd.DataFrame(numbers)
+    frame.columns = frame.columns.map("g{}".format)
+    frame.index = frame.index.map("s{}".format)
+    frame.to_csv(tmp_path / "v.csv")
+    frame.to_parquet(tmp_path / "v.parquet")
+    long = frame.reset_index().melt("index")
+    long.to_csv(tmp_path / "long.csv", index=False)
+    mmwrite(tmp_path / "v.mtx", sparse.coo_array(numbers), precision=17)
+    for name in ("v.npy", "v.csv", "v.parquet", "long.csv", "v.mtx"):
+        found = as_matrix(read(tmp_path / name).counts)
+        assert fingerprint(found) == fingerprint(as_matrix(numbers)), name

@@ -62,13 +62,13 @@ def one_sentence(error):
 
 @generated(edges, TYPES, share=60, stress=600)
 def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
-    """Refused: infinite, subnormal or nothing beside the largest; a sum out of range."""
+    """Refused: infinite, too small or nothing beside the largest; a sum out of range."""
     V = edge.values()
     data = sp.csr_array(V) if edge.sparse else V
     limits = np.finfo(edge.dtype)
     nonzero = V[V != 0].astype(np.longdouble)
     largest = nonzero.max(initial=0)
-    least = max(np.longdouble(limits.tiny), largest / np.sqrt(np.longdouble(limits.max)))
+    least = max(np.longdouble(1), largest) / np.sqrt(np.longdouble(limits.max))
     fits = np.isfinite(V).all() and not (nonzero < least).any() and nonzero.sum() <= limits.max
     model = KLNMF(2, random_state=0, max_iter=10, tol=1e-4)
     with warnings.catch_warnings():

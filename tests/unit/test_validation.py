@@ -179,6 +179,14 @@ def test_values_outside_the_working_type(layout, value, word):
         as_matrix(layout(spoiled(value)), dtype=np.float32)
 
 
+@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e-21), ("float64", 1e-160)])
+def test_data_too_small_for_quotients_are_refused(dtype, scale):
+    """Below half the range of exponents certificates were lies, or fits went astray."""
+    with pytest.raises(ValueError, match=f"too small for {dtype}; rescale the data"):
+        as_matrix(np.array([[1.0, 2.0], [3.0, 4.0]]) * scale, dtype=dtype)
+    assert as_matrix(np.array([[1.0, 2.0]]) * scale * 1e6, dtype=dtype).total > 0
+
+
 def test_the_first_of_several_bad_entries_is_named():
     bad = V.copy()
     bad[8, 0], bad[5, 6], bad[5, 2] = -1, -1, -1

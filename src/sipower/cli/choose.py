@@ -18,7 +18,7 @@ from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks
 from sipower.cli.progress import Counter, duration
 from sipower.cli.running import facts_of, free, load, make_products, model_of, named_after
 from sipower.files import locked, replacing
-from sipower.run_folder import Run, save_run
+from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
@@ -72,6 +72,11 @@ def rank(
         speaker.event("done", best=found.best, reason=found.reason, folder=str(out))
 
 
+def _holds_no_fit(out: Path) -> bool:
+    """Whether a run in a folder is a consensus, whose pieces tell whether it is the same."""
+    return not (out / "run.json").exists() or "replicates" in load_run(out).facts
+
+
 def _check_seeds(seed: int, replicates: int) -> None:
     if seed + replicates > 2**32:
         raise ValueError(f"--seed {seed} leaves no room for {replicates} replicates below 2^32.")
@@ -123,7 +128,7 @@ def consensus(
     with reported():
         need("plotly")
         chosen, out = formats(also), out or named_after(source, f"consensus-k{components}")
-        free(out, force, begun=(out / "fits").is_dir())
+        free(out, force, begun=(out / "fits").is_dir() and _holds_no_fit(out))
         _check_seeds(seed, replicates)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)

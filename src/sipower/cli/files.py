@@ -79,8 +79,8 @@ def fit(
         saved = _checkpoint(checkpoint, folder, resume)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components, init=init)
-        begun = resume and any((folder / name).exists() for name in ("run.json", "checkpoint.npz"))
-        free(folder, force, begun)
+        here = (folder / "run.json", saved or folder / "checkpoint.npz")
+        free(folder, force, begun=resume and any(file.exists() for file in here))
         shape, chosen = _image_shape(image_shape), formats(also)
         if make_report:
             need("plotly")
@@ -88,9 +88,8 @@ def fit(
         table = load(source, speaker, memory_limit=memory_limit, **how)
         _check_pixels(shape, table)
         older = run_of(folder, model, table) if resume and not force else None
-        going_on = saved is not None and saved.exists()
         asked = max_iter is not None
-        if older is not None and not going_on and is_finished(older, model):
+        if older is not None and is_finished(older, model):
             run, code = older, code_of(older.facts["status"], model, asked)
         else:
             model.set_params(checkpoint=saved, checkpoint_every=checkpoint_every)
@@ -101,10 +100,9 @@ def fit(
         make_products(run, folder, speaker, chosen, drawn, missing=run is older)
         outcome.saved = f"the run is in {folder}"
         finish(run, folder, speaker)
-        if saved is not None and run.facts["status"] == "converged":  # nothing to go on to
-            saved.unlink(missing_ok=True)
-        if force and not resume:  # nothing of the older run is left
-            (folder / "checkpoint.npz").unlink(missing_ok=True)
+        own = folder / "checkpoint.npz"
+        used = own if run is older else saved
+        _forget_checkpoints(run, used, None if resume or not force else own)
     if code:
         raise typer.Exit(code)
 
@@ -117,6 +115,14 @@ def _checkpoint(given: Path | None, folder: Path, resume: bool) -> Path | None:
     if path is not None and path.exists() and not resume:
         raise ValueError(f"{path} exists already: go on from it with --resume, or remove it.")
     return path
+
+
+def _forget_checkpoints(run: Run, used: Path | None, older: Path | None) -> None:
+    """Remove that of a run which has nothing to go on to, and that of the run it has replaced."""
+    if used is not None and run.facts["status"] == "converged":
+        used.unlink(missing_ok=True)
+    if older is not None and (used is None or used.resolve() != older.resolve()):
+        older.unlink(missing_ok=True)
 
 
 def _image_shape(text: str | None) -> tuple[int, int] | None:

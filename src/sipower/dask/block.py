@@ -15,7 +15,7 @@ from sipower.kernels import Array
 from sipower.matrix import Matrix
 from sipower.validation import as_matrix
 
-__all__ = ["Block", "Facts", "as_block"]
+__all__ = ["Block", "Facts", "as_block", "other_feature"]
 
 
 class Facts(NamedTuple):
@@ -27,6 +27,22 @@ class Facts(NamedTuple):
     dtype: Any = None
     column_names: Array | None = None
     problem: Exception | None = None
+
+    @property
+    def feature_names(self) -> Array | None:
+        """The names that scikit-learn keeps and compares: all of them strings."""
+        names = self.column_names
+        if names is None or not all(isinstance(name, str) for name in names):
+            return None
+        return np.asarray(names, object)
+
+
+def other_feature(names: Array | None, wanted: Array | None) -> str:
+    """The first feature that is not the wanted one, in words; none if names are not known."""
+    if names is None or wanted is None or not (names != wanted).any():
+        return ""
+    at = int(np.argmax(names != wanted))
+    return f"feature {at} is {names[at]!s}, not {wanted[at]!s}"
 
 
 def _nothing() -> None:

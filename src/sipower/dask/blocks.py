@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 from numpy.typing import DTypeLike, NDArray
 
-from sipower.dask.block import Block, Facts, as_block
+from sipower.dask.block import Block, Facts, as_block, other_feature
 from sipower.dask.parts import Part, parts_of
 from sipower.dask.waiting import answers, wait_for
 from sipower.fingerprint import fingerprint
@@ -49,7 +49,7 @@ class Blocks:
         self.futures = self._made(dtype)
         facts = answers(client, client.map(_facts, self.futures, pure=False))
         self.parts = _located(self.parts, facts)
-        _check(self.parts, facts)
+        self.feature_names = _check(self.parts, facts)
         self.shape: tuple[int, int] = sum(f.shape[0] for f in facts), facts[0].shape[1]
         self.nnz = sum(f.nnz for f in facts)
         self.total = float(sum(f.total for f in facts))
@@ -127,7 +127,7 @@ class Blocks:
             if len(mine := items[held == block])
         ]
         parts = answers(self.client, tasks)
-        dense = isinstance(parts[0], np.ndarray)
+        dense = all(isinstance(part, np.ndarray) for part in parts)
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
         return joined[np.argsort(order)]
 
@@ -220,8 +220,9 @@ def _located(parts: list[Part], facts: list[Facts]) -> list[Part]:
     return found
 
 
-def _check(parts: list[Part], facts: list[Facts]) -> None:
-    """Refuse bad entries, and parts that do not fit together."""
+def _check(parts: list[Part], facts: list[Facts]) -> Array | None:
+    """Refuse bad entries, and parts that do not fit together; the names of their features."""
+    named = next((at for at, fact in enumerate(facts) if fact.column_names is not None), 0)
     for part, fact in zip(parts, facts, strict=True):
         if fact.problem is not None:
             raise ValueError(part.place.sentence(fact.problem))
@@ -230,12 +231,10 @@ def _check(parts: list[Part], facts: list[Facts]) -> None:
                 f"{part.place.name} has {fact.shape[1]} features, {parts[0].place.name} has "
                 f"{facts[0].shape[1]}: all parts need the same ones."
             )
-        names, wanted = fact.column_names, facts[0].column_names
-        if names is not None and wanted is not None and (names != wanted).any():
-            at = int(np.argmax(names != wanted))
+        if other := other_feature(fact.column_names, facts[named].column_names):
             raise ValueError(
-                f"{part.place.name} has other features than {parts[0].place.name}: feature {at} is "
-                f"{names[at]!s}, not {wanted[at]!s}."
+                f"{part.place.name} has other features than {parts[named].place.name}: {other}."
             )
     if not any(fact.shape[0] for fact in facts):
         raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+    return facts[named].feature_names

@@ -28,7 +28,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.block import Block, as_block
+from sipower.dask.block import Block, as_block, other_feature
 from sipower.dask.blocks import Blocks
 from sipower.dask.parts import Part, Place, parts_of
 from sipower.dask.rounds import Distributed
@@ -89,6 +89,8 @@ class KLNMF(
     ----------
     components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
         As of `sipower.KLNMF`.
+    feature_names_in_ : ndarray of str
+        Names of the features, if a file or a chunk has some.
 
     Examples
     --------
@@ -177,7 +179,7 @@ class KLNMF(
             blocks = Blocks(self._connected(), X, self.dtype)
             seed, rank = seed_of(self.random_state), int(self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            self.n_features_in_ = blocks.shape[1]
+            self._keep_features(blocks)
             make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
             H = make(blocks, rank, seed).astype(blocks.dtype)
             start = Factors(np.zeros((0, rank), blocks.dtype), H)
@@ -194,6 +196,12 @@ class KLNMF(
             self._keep(found, result.state.d)
         warn_unless_converged(found, self.tol)
         return blocks
+
+    def _keep_features(self, blocks: Blocks) -> None:
+        self.n_features_in_ = blocks.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # those of an earlier fit
+        if blocks.feature_names is not None:
+            self.feature_names_in_ = blocks.feature_names
 
     def _connected(self) -> Any:
         if self.client is None:
@@ -215,7 +223,8 @@ class KLNMF(
     def transform(self, X: Any) -> da.Array:
         """W of the convex row problems for the fitted components, lazily, chunk by chunk.
 
-        X is what `fit` takes. The bits are those of `sipower.KLNMF.transform`.
+        X is what `fit` takes. The bits are those of `sipower.KLNMF.transform`. Names of features
+        are compared with those of the fit when a worker has read them.
         """
         check_is_fitted(self)
         parts = parts_of(X)
@@ -227,7 +236,10 @@ class KLNMF(
         """W as a lazy array, of delayed blocks or of such that workers hold."""
         solve = delayed(_solved, pure=False)
         basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
-        chunks = [solve(block, part.place, basis, self.transform_tol_) for part, block in blocks]
+        names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
+        chunks = [
+            solve(block, part.place, basis, names, self.transform_tol_) for part, block in blocks
+        ]
         # Not by da.concatenate, which drops chunks without rows.
         name = f"sipower-rows-{uuid.uuid4().hex}"
         layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
@@ -246,11 +258,16 @@ class KLNMF(
         return local
 
 
-def _solved(block: Block, place: Place, H: Array, tol: float) -> Array:
+def _solved(block: Block, place: Place, H: Array, names: Array | None, tol: float) -> Array:
     """W of one block, on its worker; Dask runs several blocks side by side."""
     if block.facts.problem is not None:
         raise ValueError(place.sentence(block.facts.problem))
     _check_features(block.facts.shape[1], len(H))
+    if other := other_feature(block.facts.feature_names, names):
+        raise ValueError(
+            f"{place.name} has other features than the fit: {other}. "
+            "The feature names should match those that were passed during fit."
+        )
     if block.matrix is None:
         return np.zeros((0, H.shape[1]), H.dtype)
     unknown = ~H.any(axis=1)

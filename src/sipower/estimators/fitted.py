@@ -19,6 +19,7 @@ from sipower.solve import Status
 
 __all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]
 
+FADED = 1e-200  # statistics this small fade no further: their quotient would lose its bits
 LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
 
 
@@ -47,19 +48,22 @@ class Fitted:
     def _learn_from(self, V: Matrix, forget_factor: float) -> None:
         """Update the components from the rows of a batch, solved exactly for the present ones."""
         self._forget_the_fit()
+        self.n_steps_ += 1
+        if not V.total > 0:  # rows without counts tell nothing
+            return
         H = self.components_
         basis = np.ascontiguousarray(H.T, V.dtype)
         block = KLBlock(V.columns, exact_rows(V, basis, self.transform_tol_))
         # Where H is zero its share is zero too, however large the ratio.
         share = H * np.where(H > 0, block.ratio_sums(basis).T, 0)
-        self._numerator = forget_factor * self._numerator + share
-        self._denominator = forget_factor * self._denominator + block.d[:, None]
+        fading = np.where(self._denominator > FADED, forget_factor, 1.0)
+        self._numerator = fading * self._numerator + share
+        self._denominator = fading * self._denominator + block.d[:, None]
         alive = self._denominator > 0
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
         # A feature that no batch has had so far must be able to come.
         new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
         self._keep_components(new.astype(V.dtype))
-        self.n_steps_ += 1
 
     def _forget_the_fit(self) -> None:
         """Numbers of an earlier `fit` are not those of the components any more."""

@@ -198,11 +198,10 @@ class _Run:
         seconds = None if stop.seconds is None else max(stop.seconds - spent, 0.0)
         limits = Stop(tol, rounds, stop.passes, seconds)
         solver = _Watched(make_solver(self.settings.solver, near=self.rounds > 0))
-        before = self.rounds
+        before = self._last()
 
         def tell(record: Record) -> object:
-            record = replace(record, round=record.round + before)
-            return self.settings.on_round(record, solver.x)
+            return self.settings.on_round(_after(before, record), solver.x)
 
         try:
             result = solve(
@@ -234,17 +233,22 @@ class _Run:
             return Status.MAX_ROUNDS
         return Status.MAX_SECONDS if stop.seconds is not None and spent >= stop.seconds else None
 
+    def _last(self) -> Record:
+        return self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
     def _added(self, result: Result[Any]) -> Result[Any]:
-        last = self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        self.trace += [
-            replace(
-                r,
-                round=r.round + last.round,
-                passes=r.passes + last.passes,
-                seconds=r.seconds + last.seconds,
-            )
-            for r in result.trace
-        ]
+        last = self._last()
+        self.trace += [_after(last, record) for record in result.trace]
         self.rounds += result.state.round
         self.latest = replace(result, trace=self.trace)
         return self.latest
+
+
+def _after(last: Record, record: Record) -> Record:
+    """A record of a loop in the count of the whole fit, of which `last` is that before the loop."""
+    return replace(
+        record,
+        round=record.round + last.round,
+        passes=record.passes + last.passes,
+        seconds=record.seconds + last.seconds,
+    )

@@ -229,13 +229,14 @@ class KLNMF(
     def _take_in(self, X: Any, W: Any, H: Any) -> None:
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
-        if first:
+        if not first and (W is not None or H is not None):
+            raise ValueError("W and H start the first partial_fit only.")
+        # All before were rows without counts: the start has the size of the first that are not.
+        if first or (V.total > 0 and not self.components_.any()):
             start = start_of(self, V, seed_of(self.random_state), W, H)
             self.transform_tol_ = self.transform_tol
             self._keep_components(start.H.T)
             self._keep_statistics(np.zeros(self.n_components_))
-        elif W is not None or H is not None:
-            raise ValueError("W and H start the first partial_fit only.")
         self._learn_from(V, self.forget_factor)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

@@ -146,6 +146,7 @@ def _parsed(path: Path, pandas: Any) -> Grid:
                 dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
                 keep_default_na=False,
                 low_memory=False,
+                float_precision="round_trip",  # the number that is nearest, as everywhere else
             )
     except pandas.errors.EmptyDataError:
         raise ReadError(f"{path} has headings and no rows.") from None

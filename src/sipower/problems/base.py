@@ -69,8 +69,10 @@ class Deflation:
             raise ValueError(f"found spans all {d} dimensions: nothing is left to search.")
 
     def __call__(self, x: Point) -> Point:
-        """x without its part along what was found."""
-        return np.asarray(x - (x @ self.basis.T) @ self.basis)
+        """x without its part along what was found, also where rounding is all that remains."""
+        for _ in range(2):
+            x = np.asarray(x - (x @ self.basis.T) @ self.basis)
+        return x
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
@@ -171,9 +173,11 @@ class Problem(ABC):
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
         """Bring the step x → x_new back to the feasible set; here, to the sphere.
 
-        `threshold` serves problems with a sign constraint.
+        Where no direction is left (∇f = 0) x stays. `threshold` serves problems with a sign
+        constraint.
         """
-        return self.normalise(x_new)
+        new = self.normalise(x_new)
+        return np.where(new.any(axis=1, keepdims=True), new, x)
 
     def start(self, seed: int) -> Point:
         """A random point of the sphere."""

@@ -35,7 +35,9 @@ class ICA(Problem):
     X
         Samples as rows; whitened unless ``whitened=True`` says that they are.
     sign
-        1 for super-Gaussian sources (positive kurtosis), −1 for sub-Gaussian ones.
+        1 for super-Gaussian sources (positive kurtosis), −1 for sub-Gaussian ones. `SSciPi` and
+        ``Guarded(SciPi())`` climb f and find such a source. `SciPi` alone is FastICA, which turns
+        x over where f < 0 and may come to rest at a source of the other kind.
     found
         Directions found before, (r, d): the search is orthogonal to them (deflation).
     """

@@ -51,6 +51,8 @@ class MixtureProportions(KLBlock):
         elif (L < 0).any():
             row, column = (int(i) for i in np.argwhere(L < 0)[0])
             raise ValueError(f"Likelihood ({row}, {column}) is negative; use log=True for logs.")
+        else:
+            L, self.shift = _scaled(L)
         weights = _checked_weights(weights, len(L))
         impossible = ~(L > 0).any(axis=1) & (weights > 0)
         if impossible.any():
@@ -105,6 +107,12 @@ def mixture_proportions(
     h, gaps = problem.solution(tol)
     x = h[0] / h[0].sum()
     return Mixture(x, problem.log_likelihood(x), float(gaps[0]))
+
+
+def _scaled(L: Array) -> tuple[Array, Array]:
+    """Likelihoods with each row's largest in [1, 2), and the logs of what was taken off."""
+    exponents = np.frexp(L.max(axis=1, initial=0.0))[1] - 1
+    return np.ldexp(L, -exponents[:, None]), exponents * np.log(2)
 
 
 def _exponentials(logs: Array) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.kernels import Draw
+from sipower.kernels import Draw, batch_size
 from sipower.matrix import SCHEMES, Scheme
 from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
@@ -103,7 +103,9 @@ class SSciPi:
         if self.step is None:
             batches += PROBES
             value_passes = 0.0 if p else problem.value_passes
-        passes = state.passes + 1 + value_passes + problem.batch_passes * batches * self.batch
+        n = problem.terms
+        share = self.batch if n is None else batch_size(self.batch, n) / n  # s is a whole number
+        passes = state.passes + 1 + value_passes + problem.batch_passes * batches * share
         return replace(state, x=x, round=state.round + 1, passes=passes)
 
     @property

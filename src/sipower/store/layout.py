@@ -26,6 +26,7 @@ import numpy as np
 from sipower.archive import read_head, shown
 
 __all__ = [
+    "CONTENT",
     "FORMAT",
     "PARTS",
     "SIDES",
@@ -41,6 +42,7 @@ __all__ = [
 
 FORMAT = 1
 SIDES = ("rows", "columns")
+CONTENT = ("store.json", "names.json", *SIDES)
 # Each of these types holds every number of those before it.
 VALUE_TYPES: tuple[np.dtype[Any], ...] = tuple(
     np.dtype(kind) for kind in ("u1", "<u2", "<f4", "<f8")

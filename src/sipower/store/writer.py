@@ -17,7 +17,7 @@ from scipy import sparse
 from sipower.files import naming
 from sipower.matrix import Matrix
 from sipower.store.buckets import Progress, Room, Scratch, ranges
-from sipower.store.layout import Names, write_layout, write_names
+from sipower.store.layout import CONTENT, Names, write_layout, write_names
 from sipower.store.sides import Rows, write_column_mass, write_columns
 from sipower.store.sizes import byte_size
 from sipower.validation import EntryError, as_matrix, by_rows
@@ -154,6 +154,11 @@ def _made(room: Room, force: bool) -> Iterator[Scratch]:
             raise ValueError(f"{target} is there already and no store: choose another name.")
         if not force:
             raise ValueError(f"{target} is a store already: choose another name, or force.")
+        foreign = next((file.name for file in target.iterdir() if file.name not in CONTENT), None)
+        if foreign is not None:
+            raise ValueError(
+                f"{target} holds {foreign} beside the store: move it, or choose another name."
+            )
     with room.scratch() as scratch:
         new = scratch.folder / "new"
         new.mkdir()

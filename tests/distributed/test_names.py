@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Features that have names are those of the fit, in its order, or are refused."""
+
+import numpy as np
+import pytest
+
+import sipower
+
+da = pytest.importorskip("dask.array")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("distributed.client")
+
+from sipower.dask import KLNMF  # noqa: E402 - optional
+
+V = np.random.default_rng(0).poisson(2.0, (40, 3)).astype(float)
+NAMES = ["apples", "pears", "plums"]
+TURNED = NAMES[::-1]
+MISMATCH = "The feature names should match those that were passed during fit."
+
+
+def model():
+    return KLNMF(2, random_state=0, tol=1e-2)
+
+
+def frame(names=NAMES):
+    return pd.DataFrame(V, columns=NAMES)[names]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file without names, one with them, and one that has them in another order."""
+    np.save(tmp_path / "bare.npy", V)
+    for name, names in {"named.csv": NAMES, "turned.csv": TURNED}.items():
+        frame(names).to_csv(tmp_path / name, index=False)
+    return [str(tmp_path / name) for name in ("bare.npy", "named.csv", "turned.csv")]
+
+
+def test_transform_compares_names_as_the_local_model_does(client, files):
+    bare, named, turned = files
+    found = model().fit([bare, named])
+    assert found.feature_names_in_.dtype == object
+    assert found.feature_names_in_.tolist() == NAMES
+    wanted = found.to_local().transform(frame())
+    for same in (bare, named):
+        np.testing.assert_array_equal(found.transform([same]).compute(), wanted)
+    with pytest.raises(ValueError, match=rf"turned\.csv.*feature 0 is plums.*{MISMATCH}"):
+        found.transform([named, turned]).compute()
+    for local in (found.to_local(), sipower.KLNMF(2, random_state=0, tol=1e-2).fit(frame())):
+        with pytest.raises(ValueError, match=MISMATCH):
+            local.transform(frame(TURNED))
+
+
+def test_names_of_chunks_and_those_of_an_earlier_fit(client):
+    plain = da.from_array(V, chunks=(20, -1))
+
+    def chunks(names):
+        return plain.map_blocks(pd.DataFrame, columns=names, meta=V[:0])
+
+    found = model().fit(chunks(NAMES))
+    with pytest.raises(ValueError, match=rf"Chunk [01] .*{MISMATCH}"):
+        found.transform(chunks(TURNED)).compute()
+    numbers = found.transform(chunks(range(3)))  # no names to scikit-learn
+    np.testing.assert_array_equal(numbers.compute(), found.transform(plain).compute())
+    for unnamed in (plain, chunks(range(3))):
+        assert not hasattr(found.fit(chunks(NAMES)).fit(unnamed), "feature_names_in_")
+    assert found.transform(chunks(TURNED)).compute().shape == (40, 2)
+
+
+def test_named_parts_are_compared_wherever_the_first_of_them_stands(client, files):
+    message = r"turned\.csv has other features than .*named\.csv: feature 0 is plums, not apples"
+    with pytest.raises(ValueError, match=message):
+        model().fit(files)
