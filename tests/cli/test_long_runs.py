@@ -148,6 +148,25 @@ def test_a_run_that_is_half_written_goes_on(counts):
     assert not (counts / "apart.npz").exists()
 
 
+def test_samples_that_were_fitted_get_their_weights_again(counts):
+    call(*FIT, "--tol", 1e-8)
+    call("transform", "run", "counts.npz", "-o", "W.npz")
+    with np.load("W.npz") as found:
+        assert found["W"].tobytes() == load_run("run").W.tobytes()
+
+
+def test_damaged_pieces_of_a_consensus_are_made_again(counts):
+    words = ("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
+    call(*words)
+    before = load_run("run").H.tobytes()
+    piece = counts / "run" / "fits" / "replicate-001.npz"
+    with np.load(piece) as arrays:
+        parts = dict(arrays)
+    np.savez(piece, **(parts | {"H": parts["H"][:, :-1]}))
+    call(*words)
+    assert load_run("run").H.tobytes() == before
+
+
 def test_a_consensus_replaces_no_fit(counts):
     words = ("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
     call(*words)

@@ -28,6 +28,7 @@ from sipower.cli.running import (
 from sipower.datasets import docstrings
 from sipower.describe import describe, largest, readable
 from sipower.estimators import KLNMF
+from sipower.estimators.fitted import row_tolerance
 from sipower.export import write_rows
 from sipower.io import Table
 from sipower.report import write_report
@@ -158,6 +159,7 @@ def transform(
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         counts, remarks = aligned(table, run)
         model = KLNMF(len(run.H), init="custom", n_jobs=threads, dtype=run.H.dtype)
+        model.set_params(transform_tol=_row_tolerance(run, model.transform_tol))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             W = model._rows_for(counts, run.H)
@@ -167,6 +169,12 @@ def transform(
         write_rows(out, W, table.samples)
         speaker.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
         speaker.say(f"wrote {out}: {W.shape[0]:,} samples x {W.shape[1]} components")
+
+
+def _row_tolerance(run: Run, usual: float) -> float:
+    """As exact as the rows of the run itself: what was fitted gets its W again."""
+    tol = (run.facts.get("parameters") or {}).get("tol")
+    return row_tolerance(usual, tol) if isinstance(tol, float) and tol > 0 else usual
 
 
 @app.command()

@@ -74,7 +74,8 @@ def consensus(
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
-        piece = store.load(name, "W", "H", "numbers", "status")
+        n, m = data.shape
+        piece = store.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
         if piece is None:
             piece = replicas.answer(_piece, replicas.made(random_state=seed + r), placed)
             store.save(name, piece)

@@ -160,8 +160,9 @@ class _Path:
     def go(self, split: Any, replicate: int) -> dict[str, Any]:
         """Errors of all ranks, and the components of each; the split may lie on a worker."""
         name = f"replicate-{replicate:03d}"
-        piece = self.store.load(name, "W", "errors", "features") or {
-            "errors": np.full((len(self.ranks), GROUPS), np.nan),
+        shape = len(self.ranks), GROUPS
+        piece = self.store.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
+            "errors": np.full(shape, np.nan),
         }
         done = sum(f"H{k}" in piece for k in self.ranks)
         self.replicas.finished(done)

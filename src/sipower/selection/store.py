@@ -47,18 +47,32 @@ class Store:
                 "another folder, or remove it."
             )
 
-    def load(self, name: str, *needed: str) -> dict[str, Any] | None:
-        """The arrays of a piece, or None if it is not there; a damaged one is not."""
+    def load(self, name: str, **shapes: tuple[int, ...]) -> dict[str, Any] | None:
+        """The arrays of a piece, or None if it is not there; a damaged one is not.
+
+        Those that are named must have their shapes, where -1 is any number.
+        """
         if self.folder is None:
             return None
         try:
             with Archive(self.folder / f"{name}.npz") as piece:
-                return dict(piece) if set(needed) <= set(piece) else None
+                arrays = dict(piece)
         except (OSError, DamagedError):
             return None
+        whole = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())
+        return arrays if whole else None
 
     def save(self, name: str, arrays: dict[str, Any]) -> None:
         """Write a piece as a whole."""
         if self.folder is not None:
             with replacing(self.folder / f"{name}.npz") as file:
                 np.savez(file, allow_pickle=False, **arrays)
+
+
+def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
+    found = None if array is None else array.shape
+    return (
+        found is not None
+        and len(found) == len(shape)
+        and all(wanted in (-1, size) for size, wanted in zip(found, shape, strict=True))
+    )
