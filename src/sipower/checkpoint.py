@@ -154,8 +154,10 @@ def _agree(found: Any, wanted: Any) -> bool:
     """Equal; lists hold measured numbers, which other libraries or machines round otherwise."""
     if not isinstance(found, list) or not isinstance(wanted, list) or len(found) != len(wanted):
         return bool(found == wanted)
-    numbers = zip(found, wanted, strict=True)
-    return all(a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in numbers)
+    return all(
+        a == b or (isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9))
+        for a, b in zip(found, wanted, strict=True)
+    )
 
 
 def _alike(value: Any, wanted: Any) -> bool:

@@ -192,7 +192,7 @@ def _run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str,
     return {
         "solver": repr(solver),
         "problem": repr(problem),
-        "seed": seed,
+        "seed": operator.index(seed),
         "start": digest.hexdigest(),
         "data": [float(problem.value(x)), float(problem.residual(x))],
     }

@@ -187,8 +187,24 @@ def test_another_rounding_is_not_another_problem(tmp_path, monkeypatch):
     solve(problem, SciPi(), stop=Stop(1e-12, rounds=3), checkpoint=tmp_path / "run.npz")
     value = PCA.value
     monkeypatch.setattr(PCA, "value", lambda self, x: value(self, x) * (1 + 1e-14))
-    again = solve(problem, SciPi(), stop=Stop(1e-12, rounds=5), checkpoint=tmp_path / "run.npz")
+    again = solve(
+        problem, SciPi(), stop=Stop(1e-12, 5), seed=np.int64(0), checkpoint=tmp_path / "run.npz"
+    )
     assert again.state.round == 5
+
+
+@pytest.mark.parametrize("data", [["a", "b"], [10**400, 0], [1e308, 1.0], [[], {}], "x", [1.0]])
+def test_odd_facts_of_a_run_are_another_run(tmp_path, data):
+    problem, path = PCA(np.random.default_rng(0).normal(size=(60, 5))), tmp_path / "run.npz"
+    solve(problem, SciPi(), stop=Stop(1e-12, rounds=2), checkpoint=path)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    header = json.loads(parts["header"].tobytes())
+    header["run"]["data"] = data
+    parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **parts)
+    with pytest.raises(ValueError, match="checkpoint of another data"):
+        solve(problem, SciPi(), stop=Stop(1e-12, rounds=3), checkpoint=path)
 
 
 def test_no_certificate_is_taken_from_a_file(tmp_path):
