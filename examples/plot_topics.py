@@ -18,8 +18,8 @@ corpus = docstrings()
 print(corpus.counts.shape, "documents x words,", corpus.counts.nnz, "nonzeros")
 
 # %%
-# float32 halves the memory of the counts and is exact for them. A certified gap of 1e-2 is enough
-# to read topics.
+# float32 takes a third off the memory of the counts and is exact for them. A certified gap of
+# 1e-2 is enough to read topics.
 
 model = KLNMF(16, tol=1e-2, random_state=0, dtype=np.float32)
 W = model.fit_transform(corpus.counts)

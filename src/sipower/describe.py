@@ -106,6 +106,8 @@ class Convergence:
 def describe(W: Array, H: Array) -> Description:
     """Read the factors (samples, K) and (K, features) as probabilities.
 
+    The numbers of the components are by size in this W: other samples order them otherwise.
+
     Examples
     --------
     >>> import numpy as np

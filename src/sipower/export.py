@@ -6,11 +6,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sipower.describe import describe
 from sipower.files import replacing
 from sipower.kernels import Array
 from sipower.run_folder import Run
@@ -19,8 +21,12 @@ __all__ = ["export", "files_of", "write_rows"]
 
 
 def export(run: Run, folder: Path, ending: str) -> list[Path]:
-    """Write W and H as .csv or .parquet tables, or the run as one .h5ad file."""
-    files = files_of(folder, ending)
+    """Write W and H as .csv or .parquet tables, or the run as one .h5ad file.
+
+    Component k is that of the report: the k-th in order of size.
+    """
+    files, order = files_of(folder, ending), describe(run.W, run.H).order
+    run = replace(run, W=run.W[:, order], H=run.H[order])
     if ending == "h5ad":
         _write_anndata(run, files[0])
     else:

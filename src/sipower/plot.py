@@ -91,12 +91,13 @@ def structure(
         raise ValueError(f"most is {most}, expected at least 1.")
     if groups is not None and len(groups) != len(run.W):
         raise ValueError(f"{len(groups)} groups for {len(run.W)} samples: give one a sample.")
+    labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
     chosen = describe.choose_evenly(len(run.W), most)
     memberships = describe.describe(run.W, run.H).memberships[chosen]
-    blocks: dict[Any, list[int]] = {}
+    blocks: dict[str, list[int]] = {}
     for at, sample in enumerate(chosen):
-        blocks.setdefault(None if groups is None else groups[sample], []).append(at)
+        blocks.setdefault("" if labels is None else labels[sample], []).append(at)
     order = np.concatenate(
         [np.array(block)[describe.order_by_similarity(memberships[block])]
          for block in blocks.values()]
@@ -110,17 +111,21 @@ def structure(
         ax.stairs(base + part, edges, baseline=base, fill=True, color=colour, label=label)
         base = base + part
     _label_samples(ax, blocks, len(order), len(run.W))
+    if labels is None:
+        ax.set_xticks([])
     return ax
 
 
-def _label_samples(ax: Axes, blocks: dict[Any, list[int]], drawn: int, samples: int) -> None:
+def _labels(groups: Sequence[Any]) -> list[str]:
+    """Groups by position, whatever the index of a Series; what is missing is one group."""
+    return ["missing" if str(g) in ("None", "nan", "<NA>", "NaT") else str(g) for g in groups]
+
+
+def _label_samples(ax: Axes, blocks: dict[str, list[int]], drawn: int, samples: int) -> None:
     ends = np.cumsum([0, *map(len, blocks.values())])
-    if None in blocks:
-        ax.set_xticks([])
-    else:
-        ax.set_xticks((ends[:-1] + ends[1:]) / 2, [_short(str(group)) for group in blocks])
-        for end in ends[1:-1]:
-            ax.axvline(float(end), color="black", linewidth=1)
+    ax.set_xticks((ends[:-1] + ends[1:]) / 2, [_short(group) for group in blocks])
+    for end in ends[1:-1]:
+        ax.axvline(float(end), color="black", linewidth=1)
     which = f"samples ({drawn:,})" if drawn == samples else f"samples ({drawn:,} of {samples:,})"
     ax.set(xlim=(0, drawn), ylim=(0, 1), xlabel=which, ylabel="share of the sample's counts")
     ax.legend(

@@ -68,6 +68,7 @@ def nmf(
         raise ValueError(f"There is no layer {layer!r}; the layers are: {known}.")
     counts = _in_memory(adata.X if layer is None else adata.layers[layer])
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
+    model.set_output(transform="default")
     W = model.fit_transform(as_matrix(counts, dtype=model.dtype, n_jobs=model.n_jobs))
     adata.obsm[f"X_{key_added}"] = W
     adata.varm[key_added] = np.ascontiguousarray(model.components_.T)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +24,7 @@ from sipower.cli import app
 from sipower.cli.common import printable, ranks
 from sipower.cli.progress import duration
 from sipower.datasets import poisson, poisson_topics
+from sipower.describe import describe
 from sipower.fingerprint import fingerprint
 from sipower.run_folder import load_run
 
@@ -76,7 +78,11 @@ def test_all_outputs_can_be_asked_for(counts):
     tables = {f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet")}
     assert tables | {"run.h5ad", "factors.npz", "names.json", "run.json", "trace.csv"} == found
     W = pd.read_csv("run/W.csv", index_col="name")
-    np.testing.assert_allclose(W, load_run("run").W, rtol=1e-12)
+    run = load_run("run")
+    order = describe(run.W, run.H).order  # as the report counts them
+    np.testing.assert_allclose(W, run.W[:, order], rtol=1e-12)
+    np.testing.assert_allclose(pd.read_parquet("run/H.parquet").T, run.H[order], rtol=1e-12)
+    np.testing.assert_array_equal(anndata.read_h5ad("run/run.h5ad").varm["nmf"].T, run.H[order])
 
 
 def test_json_speaks_to_machines_alone(counts):
@@ -110,9 +116,10 @@ def test_transform_is_that_of_the_model(counts):
     call("transform", "run", "new.csv", "-o", "W.csv")
     found = pd.read_csv("W.csv", index_col="name")
     model = KLNMF(3, random_state=0).fit(V)
-    np.testing.assert_allclose(found, model.transform(V[:7]), rtol=1e-6)
+    order = describe(load_run("run").W, model.components_).order
+    np.testing.assert_allclose(found, model.transform(V[:7])[:, order], rtol=1e-6)
     call("transform", "run", "new.csv", "-o", "W.npz")
-    np.testing.assert_allclose(np.load("W.npz")["W"], found, rtol=1e-12)
+    np.testing.assert_allclose(np.load("W.npz")["W"][:, order], found, rtol=1e-12)
 
 
 def test_transform_finds_features_by_name(counts):
@@ -197,6 +204,19 @@ def test_info_tells_what_a_bug_report_needs():
     assert heard["versions"]["numpy"] == np.__version__
     assert heard["threads"] >= 1
     assert "plotly" in call("info").stdout
+
+
+def test_bench_of_data_that_are_fitted_exactly_and_of_none(counts):
+    np.save("exact.npy", np.outer(np.arange(1.0, 6), np.arange(1.0, 8)))
+    call("bench", "exact.npy", "-k", 1, "--max-time", 0.05, "--dtype", "float64")
+    np.save("none.npy", np.zeros((3, 4)))
+    assert "All counts are zero" in call("bench", "none.npy", "-k", 1, code=2).stderr
+
+
+def test_table_1_is_a_table(counts):
+    said = call("reproduce", "table1", "--quick", "--out", "repro", "--jobs", 1).stdout
+    assert "\\n" not in said
+    assert sum(line.startswith("| ") for line in said.splitlines()) > 3
 
 
 def test_bench_races_the_solvers(counts):

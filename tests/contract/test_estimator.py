@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import kl_div
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-from sipower import KLNMF, Interrupted, non_negative_factorization, solve
+from sipower import KLNMF, Interrupted, LpPCA, non_negative_factorization, solve
 from sipower.nmf import SOLVERS
 
 V = oracles.counts(60, 40)
@@ -516,3 +517,17 @@ def test_frames_of_nullable_and_mixed_columns():
     assert KLNMF(2, random_state=0, tol=0, max_iter=2).fit(frame).components_.shape == (2, 3)
     with pytest.raises(ValueError, match="choose float32 or float64"):
         KLNMF(2, dtype="foo").fit(V)
+
+
+def test_frames_as_the_default_output_change_no_inner_step():
+    """`sklearn.set_config(transform_output="pandas")` is for the faces of estimators alone."""
+    V = oracles.counts(30, 12, density=0.5)
+    plain = non_negative_factorization(V, n_components=2, random_state=0)
+    lp = LpPCA(2, kernel="rbf").fit(V)
+    with config_context(transform_output="pandas"):
+        W = non_negative_factorization(V, n_components=2, random_state=0)[0]
+        assert isinstance(W, np.ndarray)
+        np.testing.assert_array_equal(W, plain[0])
+        frame = LpPCA(2, kernel="rbf").fit_transform(V)
+        assert isinstance(frame, pd.DataFrame)
+        np.testing.assert_allclose(frame, lp.transform(V), atol=1e-9)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 
 from sipower import KLNMF, tl
 from sipower.datasets import poisson_topics
@@ -35,6 +36,14 @@ def test_results_are_those_of_klnmf_in_the_usual_places():
     assert facts["status"] == "converged"
     assert facts["params"]["n_components"] == 3
     assert (before != made.X).nnz == 0
+
+
+def test_frames_as_the_default_output_change_nothing():
+    made, usual = adata(), adata()
+    tl.nmf(usual, 2)
+    with config_context(transform_output="pandas"):
+        tl.nmf(made, 2)
+    np.testing.assert_array_equal(made.obsm["X_nmf"], usual.obsm["X_nmf"])
 
 
 def test_no_cells_are_one_sentence_backed_too(tmp_path):

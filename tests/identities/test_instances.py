@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.decomposition import FastICA
 
-from sipower import SciPi, SSciPi, Stop, max_cut, solve
+from sipower import SciPi, Stop, max_cut, solve
 from sipower.problems import (
     ICA,
     PCA,
@@ -283,17 +283,3 @@ def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
         assert np.linalg.norm(x) == pytest.approx(1, abs=1e-12)
         assert all(abs(x @ other) <= 1e-12 for other in found)
         found.append(x)
-
-
-@pytest.mark.parametrize("rows", [20, 250, 1000])
-def test_an_epoch_costs_what_it_reads(rows, monkeypatch):
-    """s is a whole number: of 20 rows a hundredth is one."""
-    problem, read = PCA(np.random.default_rng(0).normal(size=(rows, 4))), []
-    gradient = PCA.gradient
-    counting = lambda self, x, S=None: (  # noqa: E731
-        read.append(rows if S is None else len(S)) or gradient(self, x, S)
-    )
-    monkeypatch.setattr(PCA, "gradient", counting)
-    solver = SSciPi(step=0.3)
-    state = solver.advance(problem, solver.init(problem, None, 0))
-    assert state.passes == pytest.approx(sum(read) / rows)

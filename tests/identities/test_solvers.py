@@ -297,3 +297,27 @@ def test_means_and_covariances_follow_the_new_weights(eta):
     np.testing.assert_allclose(new.means, R.T @ A / R.sum(axis=0)[:, None], rtol=1e-10)
     plain = PlainEM().advance(problem, state)
     np.testing.assert_allclose(plain.weights, x.weights * G, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [20, 250, 1000])
+def test_an_epoch_costs_what_it_reads(rows):
+    """s is a whole number: of 20 rows a hundredth is one."""
+    read = []
+
+    class Counted(PCA):
+        def gradient(self, x, S=None):
+            read.append(rows if S is None else len(S))
+            return super().gradient(x, S)
+
+    problem, solver = Counted(np.random.default_rng(0).normal(size=(rows, 4))), SSciPi(step=0.3)
+    state = solver.advance(problem, solver.init(problem, None, 0))
+    assert state.passes == pytest.approx(sum(read) / rows)
+
+
+def test_where_the_number_of_terms_is_unknown_the_share_is_that_asked_for():
+    class Unknown(PCA):
+        terms = None
+
+    problem, solver = Unknown(np.random.default_rng(0).normal(size=(20, 4))), SSciPi(step=0.3)
+    state = solver.advance(problem, solver.init(problem, None, 0))
+    assert state.passes == pytest.approx(1 + problem.batch_passes * 119 * 0.01)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -109,6 +110,20 @@ def test_structure_keeps_groups_together_and_draws_at_most(ax: Any) -> None:
     of_b = chosen[groups[chosen] == "b"]
     shares = describe(RUN.W, RUN.H).memberships[of_b, 0]
     assert_allclose(sorted(first.values[: len(of_b)]), sorted(shares))
+
+
+def test_groups_go_by_position_and_what_is_missing_is_one_group(ax: Any) -> None:
+    groups = np.array(["b", "a"])[np.arange(40) % 2]
+    plot.structure(RUN, ax, groups=groups)
+    bars = ax.patches[0].get_data().values
+    turned = pd.Series(groups, index=np.arange(40)[::-1])
+    for given in (turned, pd.Series(groups, dtype="category")):
+        again = plot.structure(RUN, ax.figure.add_subplot(), groups=given)
+        assert_allclose(again.patches[0].get_data().values, bars)
+        assert [label.get_text() for label in again.get_xticklabels()] == ["b", "a"]
+    holes = [None, np.nan, pd.NA, pd.NaT, *groups[4:]]
+    again = plot.structure(RUN, ax.figure.add_subplot(), groups=holes)
+    assert [label.get_text() for label in again.get_xticklabels()] == ["missing", "b", "a"]
 
 
 def test_structure_refuses_what_does_not_fit(ax: Any) -> None:

@@ -134,7 +134,7 @@ def test_outcomes_and_their_pieces(make, tmp_path, marker):
     refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
     refused(lambda: load_outcome(Consensus, tmp_path / "rank.json"), marker)
     (tmp_path / "piece.npz").write_bytes(make(marker))
-    assert Store(tmp_path, {"model": {"random_state": 0}}).load("piece", "W") is None
+    assert Store(tmp_path, {"model": {"random_state": 0}}).load("piece", W=(-1, -1)) is None
     (tmp_path / "runs.jsonl").write_bytes(make(marker))
     assert read_table(tmp_path / "runs.jsonl") == []
     assert not marker.exists()

@@ -10,7 +10,15 @@ import scipy.sparse as sp
 import oracles
 from sipower import as_matrix, kernels
 from sipower.kernels import Draw
-from sipower.matrix import LARGEST_BLOCK, LEAST_BLOCK, SCHEMES, Columns, Matrix, cut_by_work
+from sipower.matrix import (
+    LARGEST_BLOCK,
+    LEAST_BLOCK,
+    SCHEMES,
+    Columns,
+    Matrix,
+    cut_by_work,
+    name_array,
+)
 from sipower.problems.kl import KLBlock
 
 V = oracles.counts(12, 9)
@@ -420,3 +428,10 @@ def test_arrays_that_are_not_aligned_are_read_all_the_same(layout):
     np.testing.assert_array_equal(plain.ratio_sums(h), moved.ratio_sums(shifted(h)))
     np.testing.assert_array_equal(plain.gaps(h), moved.gaps(shifted(h)))
     assert plain.divergence(h) == moved.divergence(shifted(h))
+
+
+def test_names_are_as_long_as_they_are():
+    assert name_array(None) is None
+    names = name_array(("long" * 99, "NUL\0"))
+    assert names.dtype == object
+    assert names.tolist() == ["long" * 99, "NUL\0"]

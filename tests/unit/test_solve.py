@@ -12,7 +12,7 @@ import pytest
 import oracles
 from sipower import Guarded, Interrupted, SciPi, SSciPi, Status, Stop, load_state, save_state, solve
 from sipower.checkpoint import Checkpoint
-from sipower.nmf import MU, Alternating, Factorization
+from sipower.nmf import MU, Alternating, Factorization, Factors
 from sipower.problems import PCA
 
 A = np.random.default_rng(0).normal(size=(60, 5)) * [3, 2.8, 1, 1, 1]
@@ -281,6 +281,16 @@ def test_checkpoints_of_something_else_are_refused(tmp_path):
         solve(problem, Guarded(solver), checkpoint=path)
     with pytest.raises(ValueError, match="another seed"):
         solve(problem, solver, seed=9, checkpoint=path)
+    with pytest.raises(ValueError, match="another data"):
+        solve(Factorization(V[:, ::-1], 3), solver, checkpoint=path)
+    W, H = solver.init(problem, None, 0).x
+    with pytest.raises(ValueError, match="another start"):
+        solve(problem, solver, Factors(W, H), checkpoint=path)
+    path.unlink()
+    solve(problem, solver, Factors(W, H), stop=Stop(0, rounds=2), checkpoint=path)
+    solve(problem, solver, Factors(W, H), stop=Stop(0, rounds=3), checkpoint=path)
+    with pytest.raises(ValueError, match="another start"):
+        solve(problem, solver, Factors(W, 2 * H), checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="not a checkpoint or is damaged"):
         solve(problem, solver, checkpoint=path)

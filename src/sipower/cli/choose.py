@@ -151,7 +151,7 @@ def consensus(
         save_outcome(found, out / "consensus.json")
         low, mean = found.stability.min(), found.stability.mean()
         told = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
-        speaker.say(f"replicate {found.medoid} is nearest to all others; {told}")
+        speaker.say(f"replicate {found.medoid + 1} is nearest to all others; {told}")
         speaker.say(f"wrote {out}/ (factors.npz, run.json, consensus.json, report.html)")
         speaker.event("done", medoid=found.medoid, stability=found.stability.tolist())
     if facts["status"] == "max_rounds" and max_iter is None:

@@ -166,6 +166,8 @@ def transform(
         remarks += [str(warning.message) for warning in warned]
         for remark in remarks:
             speaker.say(remark)
+        if out.suffix.lower() != ".npz":  # headings of tables are numbers by size
+            W = W[:, describe(run.W, run.H).order]
         write_rows(out, W, table.samples)
         speaker.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
         speaker.say(f"wrote {out}: {W.shape[0]:,} samples x {W.shape[1]} components")

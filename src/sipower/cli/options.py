@@ -79,7 +79,7 @@ Threads = Annotated[
 ]
 Dtype = Annotated[
     Literal["float32", "float64"] | None,
-    typer.Option(help="float32 halves memory and time.", rich_help_panel=_LIMITS),
+    typer.Option(help="float32 takes less memory and time.", rich_help_panel=_LIMITS),
 ]
 MemoryLimit = Annotated[
     str | None,

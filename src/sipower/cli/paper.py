@@ -63,7 +63,8 @@ def reproduce(
         need("matplotlib", "plotly")
         rows = _with_progress(names, BUDGETS[name], folder / "runs.jsonl", jobs)
         if "table1" in names:
-            speaker.say(table_of_facts())
+            for line in table_of_facts().splitlines():
+                speaker.say(line)
         for file in write(rows, folder):
             speaker.say(f"wrote {file}")
 

@@ -31,6 +31,7 @@ from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import as_matrix
 
 __all__ = [
+    "check_counts",
     "code_of",
     "facts_of",
     "finish",
@@ -111,8 +112,7 @@ def fitted(
     `asked`: the limit on rounds is the user's own, so that reaching it is no failure.
     """
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
-    if not V.total > 0:
-        raise ValueError("All counts are zero: there is nothing to fit.")
+    check_counts(V)
     facts = facts_of(model, V, file)
     started, code = time.monotonic(), 0
     with FitProgress(speaker, model.tol, model.max_time) as progress, warnings.catch_warnings():
@@ -133,6 +133,12 @@ def fitted(
         "seconds": round(time.monotonic() - started, 3),
     }
     return Run(W, model.components_, model.trace_, facts, table.samples, table.features), code
+
+
+def check_counts(V: Matrix) -> None:
+    """Refuse data without any."""
+    if not V.total > 0:
+        raise ValueError("All counts are zero: there is nothing to fit.")
 
 
 def code_of(status: str, model: KLNMF, asked: bool) -> int:

@@ -65,5 +65,5 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     )
     if not update_H:
         return model._rows_for(X, H), np.asarray(H), 1
-    W = model.fit_transform(X, W=W, H=H)
+    W = model.set_output(transform="default").fit_transform(X, W=W, H=H)
     return W, model.components_, model.n_iter_

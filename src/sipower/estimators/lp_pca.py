@@ -214,7 +214,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         check_kernel_matrix(K)
         largest = float(np.abs(K).max())
         if self.center:
-            self._centerer = KernelCenterer().fit(K)
+            self._centerer = KernelCenterer().set_output(transform="default").fit(K)
             centred = self._centerer.transform(K)
             K[:] = (centred + centred.T) / 2
         trace = float(np.trace(K))
