@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from sipower import as_matrix
+from sipower.describe import describe
 from sipower.export import export, write_rows
 from sipower.files import replacing
 from sipower.fingerprint import ROWS_AT_A_TIME, fingerprint
@@ -95,25 +96,34 @@ def test_a_run_holds_no_pickle(run, tmp_path):
         load_run(tmp_path)
 
 
+def by_size(run):
+    """The factors with the components as the report counts them."""
+    order = describe(run.W, run.H).order
+    assert order.tolist() == [1, 0]
+    return run.W[:, order], run.H[order]
+
+
 def test_tables_hold_the_factors(run, tmp_path):
+    factors = by_size(run)
     for ending, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
         weights, components = export(run, tmp_path, ending)
         W, H = read(weights), read(components)
         if ending == "csv":
             W, H = W.set_index("name"), H.set_index("name")
-            np.testing.assert_allclose(W, run.W, rtol=1e-12)
+            np.testing.assert_allclose(W, factors[0], rtol=1e-12)
         else:
-            np.testing.assert_array_equal(W, run.W)
+            np.testing.assert_array_equal(W, factors[0])
         assert tuple(W.index) == NAMES
-        np.testing.assert_allclose(H, run.H.T, rtol=1e-12)
+        np.testing.assert_allclose(H, factors[1].T, rtol=1e-12)
 
 
 def test_anndata_holds_the_factors(run, tmp_path):
     anndata = pytest.importorskip("anndata")
     (file,) = export(run, tmp_path, "h5ad")
     found = anndata.read_h5ad(file)
-    np.testing.assert_array_equal(found.obsm["X_nmf"], run.W)
-    np.testing.assert_array_equal(found.varm["nmf"], run.H.T)
+    W, H = by_size(run)
+    np.testing.assert_array_equal(found.obsm["X_nmf"], W)
+    np.testing.assert_array_equal(found.varm["nmf"], H.T)
     assert tuple(found.obs_names) == NAMES
     assert found.uns["nmf"]["status"] == "converged"
 
