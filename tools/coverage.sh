@@ -24,7 +24,9 @@ $install --no-deps --editable . \
 
 export COVERAGE_RCFILE="$PWD/tools/coverage.ini"
 tests=0
-"$bin/python" -m coverage run -m pytest -n 2 "$@" || tests=$?
+# Ctrl-C in coverage's own critical section leaves its lock taken, and the process waits for ever.
+"$bin/python" -m coverage run -m pytest -n 2 "$@" \
+    --deselect tests/faults/test_interrupts.py || tests=$?
 "$bin/python" -m coverage combine --quiet
 py=0 cpp=0
 "$bin/python" -m coverage report --fail-under=$least || py=$?
