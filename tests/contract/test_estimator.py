@@ -523,11 +523,11 @@ def test_frames_as_the_default_output_change_no_inner_step():
     """`sklearn.set_config(transform_output="pandas")` is for the faces of estimators alone."""
     V = oracles.counts(30, 12, density=0.5)
     plain = non_negative_factorization(V, n_components=2, random_state=0)
-    lp = LpPCA(2, kernel="rbf").fit(V)
+    lp = LpPCA(2, kernel="rbf", random_state=0).fit(V)
     with config_context(transform_output="pandas"):
         W = non_negative_factorization(V, n_components=2, random_state=0)[0]
         assert isinstance(W, np.ndarray)
         np.testing.assert_array_equal(W, plain[0])
-        frame = LpPCA(2, kernel="rbf").fit_transform(V)
+        frame = LpPCA(2, kernel="rbf", random_state=0).fit_transform(V)
         assert isinstance(frame, pd.DataFrame)
         np.testing.assert_allclose(frame, lp.transform(V), atol=1e-9)
