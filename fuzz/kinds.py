@@ -143,6 +143,8 @@ def _assert_stored(stored: Any) -> None:
     assert found.shape == stored.shape
     assert np.isfinite(found.data).all()
     assert (found.data > 0).all()
+    assert found.has_canonical_format
+    np.testing.assert_allclose(found.astype(np.float64).sum(axis=1), stored.mass, rtol=1e-6)
 
 
 def read_prepared(path: Path) -> None:
@@ -185,6 +187,8 @@ def read_checkpoint(path: Path) -> None:
         wanted, there = getattr(_STATE, field.name), getattr(state, field.name)
         if isinstance(wanted, np.ndarray):
             assert (there.shape, there.dtype) == (wanted.shape, wanted.dtype)
+            assert np.isfinite(there).all()
+            assert (there >= 0).all()
         else:
             assert type(there) is type(wanted) or (type(wanted), type(there)) == (float, int)
 

@@ -75,15 +75,17 @@ class Checkpoint:
         if found is None:
             return None
         header, arrays = found
-        wanted, alike = _fields(like)
+        wanted, wanted_arrays = _fields(like)
         shapes, found_shapes = (
-            {name: (v.shape, v.dtype) for name, v in of.items()} for of in (alike, arrays)
+            {name: (v.shape, v.dtype) for name, v in of.items()} for of in (wanted_arrays, arrays)
         )
         if header["state"] != type(like).__qualname__ or shapes != found_shapes:
             raise self._other("problem or solver")
         if set(header["scalars"]) | set(arrays) != set(wanted):
             raise self._other("version")
-        if not all(_alike(value, wanted[name]) for name, value in header["scalars"].items()):
+        alike = all(_alike(value, wanted[name]) for name, value in header["scalars"].items())
+        least = 0.0 if getattr(like, "non_negative", False) else -math.inf
+        if not alike or not all(_lies_above(least, array) for array in arrays.values()):
             raise self._damaged()
         if header["scalars"].get("seed") != wanted.get("seed"):
             raise self._other("seed")
@@ -164,6 +166,11 @@ def _alike(value: Any, wanted: Any) -> bool:
     """Whether a scalar of a file is of the kind of another; a float may be a whole number."""
     found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
     return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
+
+
+def _lies_above(least: float, array: Array) -> bool:
+    """Whether all numbers are finite and none is below the least."""
+    return bool(np.isfinite(array).all() and (array >= least).all())
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:

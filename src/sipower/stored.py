@@ -24,12 +24,13 @@ from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work, name_array
 from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
-from sipower.store.reading import OpenPart
+from sipower.store.reading import OpenPart, check_terms
 from sipower.validation import least_beside, working_type
 
 __all__ = ["StoredMatrix", "open_store"]
 
 DEFAULT_LIMIT = "512MB"
+SUM_TOL = 1e-9  # of the sum of a row, by rounding
 
 
 class Source(Protocol):
@@ -80,6 +81,7 @@ class StoredMatrix(Matrix):
         self._transposed = None
         self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
         self.windows_of_blocks = self._cut_into_windows()
+        self._seen: set[int] = set()  # windows that were found whole
 
     def __reduce__(self) -> tuple[Any, ...]:
         how = self.dtype, self.threads, self.buffers.limit
@@ -144,7 +146,9 @@ class StoredMatrix(Matrix):
         first, last = int(self.indptr[begin]), int(self.indptr[end])
         indices, values = self.buffers.arrays(place, last - first, self.source.value_type)
         self.source.read(first, indices, values)
-        data = self._checked(self.indptr, indices, values, (begin, end))
+        rows, seen = slice(begin, end), blocks.start in self._seen
+        data = self._checked(self.indptr, indices, values, rows, None if seen else self.mass[rows])
+        self._seen.add(blocks.start)
         return self.buffers.keep(Held(key, place, Window(data, blocks)))
 
     # ---- parts -------------------------------------------------------------------------------
@@ -162,18 +166,26 @@ class StoredMatrix(Matrix):
         for begin, end in pairwise(np.append(starts, len(items))):
             run = slice(indptr[begin], indptr[end])
             self.source.read(int(self.indptr[items[begin]]), indices[run], values[run])
-        self._checked(indptr, indices, values)
+        self._checked(indptr, indices, values, slice(0, len(items)), self.mass[items])
         values = values.astype(self.dtype, copy=False)
         return sp.csr_array((values, indices, indptr), shape=(len(items), self.shape[1]))
 
     def _checked(
-        self, indptr: Array, indices: Array, values: Array, rows: tuple[int, int] | None = None
+        self, indptr: Array, indices: Array, values: Array, rows: slice, mass: Array | None
     ) -> kernels.Csr:
-        """What was read, once its indices lie within the matrix and its values are counts."""
+        """What was read, once its indices lie within the matrix and rows have their `mass`.
+
+        The one is asked always, for no index may leave its array; the other of what is read for
+        the first time.
+        """
         try:
-            if len(values) and not (values.min() > 0 and values.max() < np.inf):
-                raise ValueError("a value is not positive and finite")
-            return kernels.Csr(indptr, indices, values, self.shape[1], rows)
+            data = kernels.Csr(indptr, indices, values, self.shape[1], (rows.start, rows.stop))
+            if mass is not None:
+                starts = indptr[rows.start : rows.stop + 1]
+                check_terms(starts - starts[0], indices, values)
+                if not np.allclose(data.row_sums(), mass, rtol=SUM_TOL, atol=0):
+                    raise ValueError("the values of a row have another sum")
+            return data
         except ValueError as problem:
             raise ValueError(
                 f"{self.source} is damaged: {problem}; convert the data again."
@@ -280,7 +292,7 @@ def open_store(
     buffers, threads = Buffers(limit), kernels.count_threads(n_jobs)
     masses = [_whole(layout, side, "mass") for side in SIDES]
     for side, mass in zip(SIDES, masses, strict=True):
-        if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= 1e-9 * layout.total):
+        if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= SUM_TOL * layout.total):
             raise ValueError(f"The store {path} is damaged: {side}/mass.npy; convert again.")
     samples, features = read_names(layout)
     sides = []

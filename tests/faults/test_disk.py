@@ -290,13 +290,28 @@ def test_a_command_that_cannot_write_says_so_in_one_sentence(workplace, words, f
     assert load_run("run").facts["parameters"]["random_state"] == 7
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["info"], ["datasets"]])
-def test_a_full_disk_behind_the_output_is_one_sentence_too(words):
+def with_full_output(*words):
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        return subprocess.run(
             [sys.executable, "-m", "sipower", *words],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["info"], ["datasets"]])
+def test_a_full_disk_behind_the_output_is_one_sentence_too(words):
+    done = with_full_output(*words)
     assert done.returncode == 2
-    assert done.stderr == "sipower: [Errno 28] No space left on device\n"
+    assert done.stderr.startswith("sipower: ")
+    assert done.stderr.endswith("[Errno 28] No space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_a_full_disk_behind_the_output_does_not_cost_the_fit(workplace, how):
+    done = with_full_output("fit", "counts.npy", "-k", "2", "-o", "new", *how)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sipower: the work is done, but what it said is lost")
+    assert load_run("new").facts["status"] == "converged"

@@ -17,6 +17,7 @@ from sipower.fingerprint import fingerprint
 from sipower.io import ReadError, open_h5ad
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
+from sipower.store.reading import check_terms
 from sipower.stored import open_store
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
@@ -223,6 +224,49 @@ def test_a_store_that_is_replaced_while_it_is_open_is_not_mixed_with_the_new_one
     stored = open_store(path, memory_limit=500_000)
     write_store(V[::-1], path, force=True)
     assert fitted(stored, "mu").components_.tobytes() == fitted(V, "mu").components_.tobytes()
+
+
+def _another_value(indices, values, mass):
+    values[values == 1] = 2
+
+
+def _masses_of_others(indices, values, mass):
+    mass[:] = np.roll(mass, 1)
+
+
+def _a_column_twice(indices, values, mass):
+    indices[1] = indices[0]
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_another_value, "have another sum"),
+        (_masses_of_others, "have another sum"),
+        (_a_column_twice, "not in order"),
+    ],
+)
+def test_counts_on_disk_that_contradict_each_other_are_damage(tmp_path, side, damage, said):
+    path = tmp_path / "counts.sipower"
+    write_store(V, path)
+    names = ("indices", "values", "mass")
+    parts = [np.load(path / side / f"{name}.npy") for name in names]
+    damage(*parts)
+    for name, part in zip(names, parts, strict=True):
+        np.save(path / side / f"{name}.npy", part)
+    with pytest.raises(ValueError, match=f"is damaged: .* {said}; convert the data again"):
+        fitted(open_store(path), "mu")
+
+
+def test_order_is_asked_for_across_parts(monkeypatch):
+    """Of a part that begins in the middle of a row too."""
+    monkeypatch.setattr("sipower.store.reading.AT_A_TIME", 2)
+    values, starts = np.ones(6), np.array([0, 0, 3, 6, 6])
+    check_terms(starts, np.array([0, 4, 7, 1, 2, 9]), values)
+    for indices in ([4, 4, 7, 1, 2, 9], [0, 4, 3, 1, 2, 9], [0, 4, 7, 1, 9, 9]):
+        with pytest.raises(ValueError, match="not in order"):
+            check_terms(starts, np.array(indices), values)
 
 
 @pytest.mark.parametrize("side", ["rows", "columns"])

@@ -457,6 +457,23 @@ def test_a_scalar_of_another_kind_is_damage(tmp_path, value):
         model(tmp_path / "run.npz", max_iter=4, tol=0).fit(V)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
+@pytest.mark.parametrize("solver", nmf.SOLVERS)
+def test_factors_that_cannot_be_are_damage(tmp_path, solver, value):
+    """Each array of each state: none may be negative, NaN or infinite."""
+    path = tmp_path / "fit.npz"
+    settings = {"solver": solver, "max_iter": 2, "tol": 0.0}
+    model(path, **settings).fit(V)
+    parts = dict(np.load(path))
+    for name in parts.keys() - {"header"}:
+        changed = parts[name].copy()
+        changed.flat[0] = value
+        np.savez(path, **(parts | {name: changed}))
+        with pytest.raises(ValueError, match="is damaged"):
+            model(path, **settings).fit(V)
+
+
 def test_replicates_have_no_use_for_a_checkpoint(tmp_path):
     found = consensus(V, model(tmp_path / "run.npz", tol=1e-2), replicates=2)
     assert found.H.shape == (4, 80)

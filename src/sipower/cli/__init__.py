@@ -14,7 +14,8 @@ __all__ = ["app", "choose", "convert", "files", "inspect", "main", "paper"]
 def main() -> None:
     """Run the command; what a terminal cannot show is written as its code."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if stream is not None:  # closed
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with reported("nothing is saved"):  # such as a full disk behind `sipower info > file`
             app()

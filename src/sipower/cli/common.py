@@ -80,8 +80,19 @@ app = typer.Typer(
 )
 # Formats of the factors, and the libraries that write them.
 FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",)}
-console, errors = Console(), Console(stderr=True)
 _debug = False
+
+
+class _Console(Console):
+    """Where words go; rich would end the work when nobody reads them."""
+
+    def on_broken_pipe(self) -> None:
+        """Go on in silence."""
+        _go_silent()
+
+
+console, errors = _Console(), _Console(stderr=True)
+_unsaid: list[OSError] = []  # why words could not be written
 
 
 def _version(asked: bool) -> None:
@@ -122,11 +133,17 @@ class Speaker:
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """Nobody reads on (`| head`): the work goes on in silence."""
+    """Nobody reads on (`| head`), or the disk is full: the work goes on in silence."""
     try:
         yield
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:
+        _go_silent()
+        if not isinstance(problem, BrokenPipeError):
+            _unsaid.append(problem)
+
+
+def _go_silent() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:
@@ -149,6 +166,7 @@ def reported(
     outcome = Outcome(saved)
     try:
         yield outcome
+        _check_said()
     except typer.Exit:
         raise
     except KeyboardInterrupt:
@@ -167,6 +185,12 @@ def reported(
             f"sipower: {type(problem).__name__}: {problem} (run sipower --debug to see where)"
         )
         raise typer.Exit(FAULT) from None
+
+
+def _check_said() -> None:
+    """Once the work is done, it is an error that words were lost."""
+    if _unsaid:
+        raise OSError(f"the work is done, but what it said is lost: {_unsaid.pop()}")
 
 
 def _complain(text: str) -> None:

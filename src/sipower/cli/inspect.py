@@ -34,20 +34,25 @@ RACERS = ("auto", "s-sci-pi", "sci-pi", "ccd", "mu")
 @app.command()
 def info(as_json: options.Json = False) -> None:
     """Versions, processor, threads, optional packages and data sets: what a bug report needs."""
-    speaker, facts = Speaker(as_json), provenance()
-    packages = {name: _version(name) for name in ("scikit-learn", *OPTIONAL)}
-    here = [name for name in CATALOGUE if is_present(name)]
-    speaker.event(
-        "info", **facts, packages=packages, threads=count_threads(None), instruction_set=level(),
-        datasets=here,
-    )  # fmt: skip
-    speaker.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
-    speaker.say(f"processor: {facts['cpu']}; kernels for {level()}; {count_threads(None)} threads")
-    for name, found in (facts["versions"] | packages).items():
-        if name != "sipower":
-            speaker.say(f"  {name:14} {found or 'not installed'}")
-    speaker.say(f"data sets: {', '.join(here)}")
-    speaker.say(f"SIPOWER_DATA: {os.environ.get('SIPOWER_DATA', 'not set')}")
+    speaker = Speaker(as_json)
+    with reported():
+        facts = provenance()
+        packages = {name: _version(name) for name in ("scikit-learn", *OPTIONAL)}
+        here = [name for name in CATALOGUE if is_present(name)]
+        speaker.event(
+            "info", **facts, packages=packages, threads=count_threads(None),
+            instruction_set=level(),
+            datasets=here,
+        )  # fmt: skip
+        speaker.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
+        speaker.say(
+            f"processor: {facts['cpu']}; kernels for {level()}; {count_threads(None)} threads"
+        )
+        for name, found in (facts["versions"] | packages).items():
+            if name != "sipower":
+                speaker.say(f"  {name:14} {found or 'not installed'}")
+        speaker.say(f"data sets: {', '.join(here)}")
+        speaker.say(f"SIPOWER_DATA: {os.environ.get('SIPOWER_DATA', 'not set')}")
 
 
 def _version(name: str) -> str | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -144,6 +144,7 @@ def _lift_zeros(factor: Array, d: Array, mass: Array) -> None:
 class NMFState:
     """Everything that influences the future of a run."""
 
+    non_negative: ClassVar[bool] = True
     W: Array
     H: Array
     step: float

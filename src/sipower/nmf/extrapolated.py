@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ LEAST = 0.01  # share of a value that extrapolation leaves
 class ExtrapolatedState:
     """Everything that influences the future of a run."""
 
+    non_negative: ClassVar[bool] = True
     W: Array
     H: Array
     W_ahead: Array

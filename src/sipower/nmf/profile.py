@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ ROW_PASSES = 25.0  # what solving the rows costs, roughly
 class ProfileState:
     """Everything that influences the future of a run."""
 
+    non_negative: ClassVar[bool] = True
     W: Array
     H: Array
     g: Array

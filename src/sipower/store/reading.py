@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of a store that stay open and are read in parts."""
+"""Files of a store that stay open and are read in parts, and what is read is looked at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 from sipower.kernels import Array
 from sipower.store.layout import Part
 
-__all__ = ["OpenPart"]
+__all__ = ["OpenPart", "check_terms"]
+
+AT_A_TIME = 1 << 20  # terms: what is compared takes memory too
 
 
 class OpenPart:
@@ -40,3 +42,15 @@ class OpenPart:
         with self.lock:
             self.file.seek(at)
             return self.file.readinto(view) or 0
+
+
+def check_terms(indptr: Array, indices: Array, values: Array) -> None:
+    """Refuse values that are no counts, and columns that do not rise within a row."""
+    for first in range(0, len(indices), AT_A_TIME):
+        part = values[first : first + AT_A_TIME]
+        if not (part.min() > 0 and part.max() < np.inf):
+            raise ValueError("a value is not positive and finite")
+        here = indices[max(first - 1, 0) : first + AT_A_TIME]
+        falls = max(first, 1) + np.flatnonzero(here[1:] <= here[:-1])
+        if not (indptr[np.searchsorted(indptr, falls)] == falls).all():
+            raise ValueError("the columns of a row are not in order")
