@@ -45,6 +45,8 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
     weights = sp.csr_array(check_array(graph, accept_sparse="csr", dtype=np.float64))
     if weights.nnz and weights.data.min() < 0:
         raise ValueError("The graph has a negative weight; max_cut needs non-negative ones.")
+    if not weights.data.any():  # no cut weighs anything
+        return Cut(np.ones(weights.shape[0]), 0.0, 0.0)
     problem = BurerMonteiro(-weights)
     result = solve(problem, SciPi(), stop=Stop(tol, rounds=rounds), seed=seed)
     return cut_from(weights, problem, result.x, seed)

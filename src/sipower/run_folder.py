@@ -67,6 +67,19 @@ class Run:
     samples: Names | None = None
     features: Names | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("W", "H"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name)))
+        W, H = self.W.shape, self.H.shape
+        if not (len(W) == len(H) == 2 and W[1] == H[0]):
+            raise ValueError(f"W and H have shapes {W} and {H}, expected (n, K) and (K, m).")
+        for side, size in (("samples", W[0]), ("features", H[1])):
+            names = getattr(self, side)
+            if names is not None:
+                if len(names) != size:
+                    raise ValueError(f"{len(names)} names for {size} {side}: give one each.")
+                object.__setattr__(self, side, tuple(map(str, names)))
+
     def sample_names(self) -> Names:
         """Names of the rows of W; numbers from 1 where the data have none."""
         return self.samples or tuple(str(i + 1) for i in range(len(self.W)))
@@ -85,7 +98,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     to.mkdir(parents=True, exist_ok=True)
     replaced = (to / "run.json").exists()
     texts = {
-        "run.json": json.dumps({"format": FORMAT, **run.facts}, indent=2) + "\n",
+        "run.json": json.dumps({"format": FORMAT, **run.facts}, indent=2, default=_plain) + "\n",
         "names.json": json.dumps({"samples": run.samples, "features": run.features}),
         "trace.csv": _table(run.trace),
     }
@@ -108,6 +121,13 @@ def _written(path: Path, finished: ExitStack) -> Iterator[BinaryIO]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"run.json cannot hold {value!r}: give numbers, texts, lists and dicts.")
 
 
 def _table(trace: Sequence[Record]) -> str:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import oracles
 from sipower import KLNMF
 from sipower.cli import app
+from sipower.files import locked
 from sipower.run_folder import load_run
 
 V = sp.csr_array(oracles.counts(300, 200, density=0.5))
@@ -263,3 +264,46 @@ def test_force_forgets_the_checkpoint_of_the_older_run(counts):
 def test_a_store_is_not_converted_again(counts):
     call("convert", "counts.npz", "-o", "store")
     assert "is a store already" in call("convert", "store", "-o", "again", code=2).stderr
+
+
+# ---- one folder, several sessions --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["fit", "consensus", "rank", "demo"])
+def test_a_folder_belongs_to_one_session_at_a_time(counts, command):
+    words = () if command == "demo" else ("counts.npz", "-k", 2)
+    more = ("--force",) if command != "rank" else ()
+    (counts / "run").mkdir()
+    with locked(counts / "run" / "run"):
+        said = call(command, *words, "-o", "run", *more, code=2).stderr
+    assert "Another session is at work on run" in said
+    assert not list((counts / "run").iterdir())
+
+
+def test_force_begins_a_consensus_anew(counts):
+    words = ("consensus", "counts.npz", "-o", "c", "--replicates", 2, "--tol", 1e-2)
+    call(*words, "-k", 3)
+    assert "another task" in call(*words, "-k", 4, code=2).stderr
+    (counts / "c" / "fits" / "mine.txt").write_text("kept")
+    call(*words, "-k", 4, "--force")
+    assert load_run("c").H.shape[0] == 4
+    assert (counts / "c" / "fits" / "mine.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("command", ["fit", "consensus", "rank", "bench"])
+def test_data_without_counts_are_refused_before_anything_is_made(counts, command):
+    np.save("zeros.npy", np.zeros((6, 5)))
+    out = () if command == "bench" else ("-o", "made")
+    said = call(command, "zeros.npy", "-k", 2, *out, code=2).stderr
+    assert "All counts are zero" in said
+    assert not list(counts.glob("made/*"))
+
+
+def test_a_smaller_limit_leaves_a_longer_run_as_it_is(counts):
+    words = ("fit", "counts.npz", "-k", 4, "-o", "run", "--no-report", "--tol", 1e-12, "--resume")
+    call(*words, "--max-iter", 6)
+    before = load_run("run")
+    call(*words, "--max-iter", 3)
+    after = load_run("run")
+    assert after.facts["parameters"]["max_iter"] == after.facts["rounds"] == 6
+    assert after.H.tobytes() == before.H.tobytes()

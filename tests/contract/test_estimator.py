@@ -531,3 +531,12 @@ def test_frames_as_the_default_output_change_no_inner_step():
         frame = LpPCA(2, kernel="rbf", random_state=0).fit_transform(V)
         assert isinstance(frame, pd.DataFrame)
         np.testing.assert_allclose(frame, lp.transform(V), atol=1e-9)
+
+
+def test_a_sparse_w_is_transformed_back():
+    """As scikit-learn's NMF takes it."""
+    model = KLNMF(2, random_state=0, tol=1e-2).fit(V)
+    W = model.transform(V)
+    np.testing.assert_allclose(model.inverse_transform(sp.csr_array(W)), W @ model.components_)
+    with pytest.raises(ValueError, match=r"X has shape \(2, 5\)"):
+        model.inverse_transform(sp.csr_array((2, 5)))

@@ -290,3 +290,24 @@ def test_bad_input_gets_one_sentence(what):
     action, message = BAD[what]
     with pytest.raises(ValueError, match=message):
         action()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rank", [1, 3])
+def test_right_problems_pass_where_f_is_constant_or_of_float32(dtype, rank):
+    rng = np.random.default_rng(0)
+    V, B = rng.poisson(2.0, (6, 9)).astype(dtype), rng.random((9, rank)).astype(dtype)
+    assert check_problem(KLBlock(V, B)).ok
+    assert check_problem(PCA(np.eye(4, dtype=dtype))).ok
+    with pytest.raises(ValueError, match="GaussianMixture is no problem on the sphere"):
+        check_problem(GaussianMixture(rng.normal(size=(20, 2)), 2))
+
+
+def test_a_wrong_degree_fails_in_float32_too():
+    class Wrong(KLBlock):
+        degree = 1.0
+
+    rng = np.random.default_rng(0)
+    V, B = rng.poisson(2.0, (6, 9)).astype("float32"), rng.random((9, 3)).astype("float32")
+    with pytest.raises(ValueError, match="FAILED"):
+        check_problem(Wrong(V, B))

@@ -104,3 +104,8 @@ def test_cancelled_tasks(client):
     client.cancel([future])
     with pytest.raises(RuntimeError, match="Dask has cancelled the tasks"):
         waiting.answers(client, [future])
+
+
+def test_w_stays_lazy_whatever_the_output_of_scikit_learn():
+    """A frame of W would bring all of it to the client."""
+    assert not hasattr(KLNMF(2), "set_output")

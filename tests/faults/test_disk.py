@@ -265,6 +265,7 @@ COMMANDS = {
     "consensus": ("consensus", "counts.npy", "-k", 2, "-o", "consensus", "--replicates", 2),
     "rank": ("rank", "counts.npy", "-k", "1:2", "-o", "rank", "--replicates", 2),
     "convert": ("convert", "counts.npy", "-o", "counts.sipower"),
+    "reproduce": ("reproduce", "table1", "--out", "paper"),
 }  # fmt: skip
 
 
@@ -273,6 +274,7 @@ def workplace(folder, monkeypatch):
     monkeypatch.chdir(folder)
     np.save("counts.npy", V)
     assert call("fit", "counts.npy", "-k", 2, "-o", "run", "--seed", 7).exit_code == 0
+    assert call(*COMMANDS["reproduce"]).exit_code == 0
     return folder
 
 

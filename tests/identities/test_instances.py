@@ -283,3 +283,45 @@ def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
         assert np.linalg.norm(x) == pytest.approx(1, abs=1e-12)
         assert all(abs(x @ other) <= 1e-12 for other in found)
         found.append(x)
+
+
+# ---- numbers of any size -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "c"), [(2.0, 1e-76), (4.0, 1e-37), (20.0, 1e-7), (20.0, 1e7)])
+def test_a_small_gradient_is_no_small_residual(p, c):
+    """The residual is that of the same data at scale 1, though squares of ∇f are zero."""
+    A = np.random.default_rng(3).normal(size=(50, 3))
+    x = LpKernelPCA.of_features(A, p).start(0)
+    truth = LpKernelPCA.of_features(A, p).residual(x)
+    assert truth > 0.1
+    assert LpKernelPCA.of_features(c * A, p).residual(x) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize("c", [1e-120, 1e120])
+def test_powers_that_leave_the_range_are_refused(c):
+    A = np.random.default_rng(3).normal(size=(50, 3))
+    with pytest.raises(ValueError, match=r"powers with p=4\.0 leave the range"):
+        LpKernelPCA.of_features(c * A, 4.0)
+    with pytest.raises(ValueError, match="too small: rescale"):
+        LpKernelPCA(1e-160 * A, 1.0)
+
+
+@pytest.mark.parametrize("c", [1e-200, 1e160, 1e300])
+def test_whitening_forgets_the_scale(c):
+    X = np.random.default_rng(4).laplace(size=(80, 3))
+    Z, M = whiten(c * X)
+    np.testing.assert_allclose(Z, whiten(X)[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose((c * X - (c * X).mean(axis=0)) @ M, Z, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", ["3", 2.5, 0, -1])
+def test_a_rank_that_is_no_number_of_columns_is_refused(rank):
+    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+        BurerMonteiro(np.ones((4, 4)), rank)
+
+
+def test_a_graph_without_edges_has_the_cut_zero():
+    cut = max_cut(np.zeros((4, 4)))
+    assert (cut.weight, cut.bound) == (0.0, 0.0)
+    assert (np.abs(cut.sides) == 1).all()

@@ -263,6 +263,15 @@ def test_columns_that_may_be_names_are_remarked(tmp_path) -> None:
     table = read(tmp_path / "v.csv")
     assert table.counts.shape == (5, 4)
     assert "counts up by one" in table.remarks[0]
+
+
+@pytest.mark.parametrize("heading", ["id", "cell_id", "Unnamed: 0", "Barcode", "index"])
+def test_a_heading_of_names_over_numbers_is_remarked(tmp_path, heading) -> None:
+    text = f"{heading},a,b,c\n" + "".join(f"{7 * i % 5},0,1,2\n" for i in range(5))
+    (tmp_path / "v.csv").write_text(text)
+    assert f"is headed {heading} and was read as counts" in read(tmp_path / "v.csv").remarks[0]
+    (tmp_path / "v.csv").write_text(text.replace(heading, "acid"))
+    assert read(tmp_path / "v.csv").remarks == ()
     (tmp_path / "w.csv").write_text("s1,0,1,2\ns2,3,4,5\n")
     assert "was read as headings" in read(tmp_path / "w.csv").remarks[0]
 

@@ -351,3 +351,21 @@ def test_outcomes_survive_their_file(tmp_path):
 def test_a_folder_needs_a_seed(tmp_path):
     with pytest.raises(ValueError, match="random_state is None"):
         consensus(poisson_topics(20, 10, 2), KLNMF(2), replicates=1, folder=tmp_path)
+
+
+def test_rows_without_a_partner_say_so():
+    """The best assignment by brute force, whichever side has more rows."""
+    A, B = np.eye(3), np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(match(A, B), ([1, -1, 0], [1, 0, 1]))
+    np.testing.assert_array_equal(match(B, A), ([2, 0], [1, 1]))
+
+
+def test_a_model_whose_output_is_a_frame_chooses_as_any_other(tmp_path):
+    V = poisson_topics(60, 40, 2, length=80, seed=0)
+    plain = KLNMF(2, tol=1e-2, random_state=0)
+    framed = KLNMF(2, tol=1e-2, random_state=0).set_output(transform="pandas")
+    one, other = (rank_selection(V, [1, 2], model, replicates=2) for model in (plain, framed))
+    np.testing.assert_array_equal(one.deviance, other.deviance)
+    for _ in range(2):  # made, and read again
+        found = consensus(V, framed, replicates=2, folder=tmp_path / "fits")
+        assert isinstance(found.W, np.ndarray)

@@ -165,3 +165,23 @@ def test_files_are_for_others_too(tmp_path):
     finally:
         os.umask(mask)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+def test_parts_that_do_not_fit_are_no_run():
+    W, H = np.ones((5, 2)), np.ones((2, 4))
+    with pytest.raises(ValueError, match=r"expected \(n, K\) and \(K, m\)"):
+        Run(W[:, :1], H)
+    with pytest.raises(ValueError, match="3 names for 5 samples"):
+        Run(W, H, samples=("a", "b", "c"))
+
+
+def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
+    W, H = np.ones((2, 1)), np.ones((1, 3))
+    facts = {"status": "converged", "rounds": np.int64(3), "divergence": np.float32(0.5)}
+    run = Run(pd.DataFrame(W), pd.DataFrame(H), (), facts, features=np.array(["a", "b", "c"]))
+    found = load_run(save_run(run, tmp_path))
+    np.testing.assert_array_equal(found.W, W)
+    assert found.features == ("a", "b", "c")
+    assert (found.facts["rounds"], found.facts["divergence"]) == (3, 0.5)
+    with pytest.raises(TypeError, match=r"run\.json cannot hold"):
+        save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +17,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.cli import options
 from sipower.cli.common import NOT_CONVERGED, Speaker, app, formats, need, ranks, reported
 from sipower.cli.progress import Counter, duration
-from sipower.cli.running import facts_of, free, load, make_products, model_of, named_after
+from sipower.cli.running import (
+    check_counts,
+    facts_of,
+    load,
+    make_products,
+    model_of,
+    named_after,
+    owned,
+)
 from sipower.files import locked, replacing
 from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
+from sipower.selection.store import forget_pieces
 from sipower.validation import as_matrix
 
 __all__ = ["consensus", "rank"]
@@ -58,11 +68,12 @@ def rank(
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
+        check_counts(V)
         seconds = estimated_seconds(V, wanted, model, replicates=replicates)
         speaker.say(f"{len(wanted) * replicates} fits: about {duration(seconds)}.")
         speaker.event("estimate", seconds=seconds)
         out.mkdir(parents=True, exist_ok=True)
-        with locked(out / "rank"), Counter(speaker) as counter:
+        with locked(out / "run"), Counter(speaker) as counter:
             found = rank_selection(
                 V, wanted, model, replicates=replicates, folder=out / "fits", on_fit=counter
             )
@@ -120,22 +131,27 @@ def consensus(
     layout: options.Layout = None,
     layer: options.Layer = None,
     also: options.Also = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an older run.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Begin anew, replacing an older run.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
     speaker = Speaker(as_json)
-    with reported():
+    with reported(), ExitStack() as held:
         need("plotly")
         chosen, out = formats(also), out or named_after(source, f"consensus-k{components}")
-        free(out, force, begun=(out / "fits").is_dir() and _holds_no_fit(out))
+        begun = (out / "fits").is_dir() and _holds_no_fit(out)
+        held.enter_context(owned(out, force, begun))
         _check_seeds(seed, replicates)
         table = load(source, speaker, transpose=transpose, layout=layout, layer=layer)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components)
         V = as_matrix(table.counts, dtype=model.dtype, n_jobs=threads)
-        out.mkdir(parents=True, exist_ok=True)
-        with locked(out / "consensus"), Counter(speaker) as counter, warnings.catch_warnings():
+        check_counts(V)
+        if force:
+            forget_pieces(out / "fits")
+        with Counter(speaker) as counter, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code says it
             found = repeat(V, model, replicates=replicates, folder=out / "fits", on_fit=counter)
         model.set_params(random_state=seed + found.medoid)

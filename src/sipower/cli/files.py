@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +18,12 @@ from sipower.cli.running import (
     code_of,
     finish,
     fitted,
-    free,
     is_finished,
     load,
     make_products,
     model_of,
     named_after,
+    owned,
     run_of,
 )
 from sipower.datasets import docstrings
@@ -75,13 +76,14 @@ def fit(
 ) -> None:
     """Factorise a file of counts into a run folder with factors, trace and report."""
     speaker = Speaker(as_json)
-    with reported("nothing was fitted yet, nothing is saved") as outcome:
+    with reported("nothing was fitted yet, nothing is saved") as outcome, ExitStack() as held:
         folder = out or named_after(source, f"k{components}")
         saved = _checkpoint(checkpoint, folder, resume)
         model = model_of(solver, tol, max_time, max_iter, seed, threads, dtype)
         model.set_params(n_components=components, init=init)
         here = (folder / "run.json", saved or folder / "checkpoint.npz")
-        free(folder, force, begun=resume and any(file.exists() for file in here))
+        begun = resume and any(file.exists() for file in here)
+        held.enter_context(owned(folder, force, begun))
         shape, chosen = _image_shape(image_shape), formats(also)
         if make_report:
             need("plotly")
@@ -213,9 +215,8 @@ def demo(
 ) -> None:
     """Topics in the docstrings of numpy, scipy and scikit-learn: a minute, no files needed."""
     speaker = Speaker()
-    with reported("nothing is saved"):
+    with reported("nothing is saved"), owned(out, force):
         need("plotly")
-        free(out, force)
         speaker.say("Reading the docstrings of the installed numpy, scipy and scikit-learn ...")
         corpus = docstrings()
         table = Table(corpus.counts, corpus.documents, corpus.words)

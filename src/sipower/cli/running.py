@@ -8,6 +8,8 @@ import shlex
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from sipower.cli.common import NOT_CONVERGED, Speaker
 from sipower.cli.progress import FitProgress
 from sipower.estimators import KLNMF
 from sipower.export import export, files_of
+from sipower.files import locked
 from sipower.fingerprint import fingerprint
 from sipower.io import FORMATS, Table, open_h5ad, read
 from sipower.kernels import level
@@ -36,12 +39,12 @@ __all__ = [
     "facts_of",
     "finish",
     "fitted",
-    "free",
     "is_finished",
     "load",
     "make_products",
     "model_of",
     "named_after",
+    "owned",
     "run_of",
 ]
 
@@ -195,9 +198,7 @@ def run_of(folder: Path, model: KLNMF, table: Table) -> Run | None:
 
 def is_finished(run: Run, model: KLNMF) -> bool:
     """Whether going on would change nothing."""
-    limit = run.facts["parameters"].get("max_iter")
-    status = run.facts["status"]
-    return bool(status == "converged" or (status == "max_rounds" and limit == model.max_iter))
+    return bool(run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter)
 
 
 def make_products(
@@ -247,18 +248,20 @@ def named_after(source: Path, what: str) -> Path:
     return Path(f"{name.lstrip('.-') or 'counts'}-{what}")
 
 
-def free(folder: Path, force: bool, begun: bool = False) -> Path:
-    """A folder that can be written to and where nothing is lost.
+@contextmanager
+def owned(folder: Path, force: bool, begun: bool = False) -> Iterator[None]:
+    """Keep a folder to this session that can be written to and where nothing is lost.
 
     `begun`: what lies there is of this command, from before.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
-    lost = None if force or begun else next((f for f in FILES if (folder / f).exists()), None)
-    if lost is not None:
-        held = "a run already" if lost == "run.json" else f"{lost}, which a run may replace"
-        raise ValueError(f"{folder} holds {held}: choose another with -o, or --force.")
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} cannot be written to: choose another with -o.")
-    return folder
+    with locked(folder / "run"):
+        lost = None if force or begun else next((f for f in FILES if (folder / f).exists()), None)
+        if lost is not None:
+            held = "a run already" if lost == "run.json" else f"{lost}, which a run may replace"
+            raise ValueError(f"{folder} holds {held}: choose another with -o, or --force.")
+        yield

@@ -56,11 +56,12 @@ SHARED = (
 )  # fmt: skip
 
 
-class KLNMF(
+class KLNMF(  # type: ignore[call-arg]
     Fitted,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
+    auto_wrap_output_keys=None,  # W is lazy: a frame would bring all of it here
 ):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence on a Dask cluster.
 

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.base import (
     BaseEstimator,
@@ -264,7 +265,7 @@ class KLNMF(
     def inverse_transform(self, X: Any) -> Array:
         """W H."""
         check_is_fitted(self)
-        W = np.asarray(X)
+        W: Any = X if sp.issparse(X) else np.asarray(X)
         if W.ndim != 2 or W.shape[1] != self.n_components_:
             raise ValueError(f"X has shape {W.shape}, expected (samples, {self.n_components_}).")
         return np.asarray(W @ self.components_)

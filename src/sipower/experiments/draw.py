@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sipower.experiments.figures import Figure, Panel
+from sipower.files import replacing
 
 __all__ = ["draw_html", "draw_png"]
 
@@ -32,7 +33,8 @@ def draw_png(figure: Figure, file: Path) -> None:
             lines.values(), lines.keys(), loc="outside lower center",
             ncols=max(3, int(width / 2.6)), fontsize="small", frameon=False,
         )  # fmt: skip
-    canvas.savefig(file, dpi=110)
+    with replacing(file) as to:
+        canvas.savefig(to, format="png", dpi=110)
 
 
 def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def _panel(axes: Any, panel: Panel, *, first: bool) -> dict[str, Any]:
 def draw_html(figure: Figure, file: Path) -> None:
     """Draw with plotly; plotly.min.js is put beside the file, once."""
     import plotly.graph_objects as go  # noqa: PLC0415 - optional
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415
     from plotly.subplots import make_subplots  # noqa: PLC0415
 
     rows, columns = len(figure.rows), max(len(row) for row in figure.rows)
@@ -95,7 +98,12 @@ def draw_html(figure: Figure, file: Path) -> None:
         template="plotly_white",
         legend={"groupclick": "togglegroup"},
     )
-    made.write_html(file, include_plotlyjs="directory", full_html=True)
+    library = file.with_name("plotly.min.js")
+    if not library.exists():
+        with replacing(library) as to:
+            to.write(get_plotlyjs().encode())
+    with replacing(file) as to:
+        to.write(made.to_html(include_plotlyjs="directory", full_html=True).encode())
 
 
 def _traces(go: Any, panel: Panel, shown: set[str]) -> list[Any]:

@@ -15,6 +15,7 @@ from sipower.experiments.figures import TITLES, Figure, figures
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
 from sipower.experiments.verdict import verdicts
+from sipower.files import replacing
 
 __all__ = ["page", "table1", "write"]
 
@@ -30,7 +31,8 @@ def write(rows: list[Row], out: Path) -> list[Path]:
             written.append(out / f"{figure.name}.{ending}")
             draw(figure, written[-1])
     written.append(out / "index.md")
-    written[-1].write_text(page(rows, drawn), encoding="utf-8")
+    with replacing(written[-1]) as file:
+        file.write(page(rows, drawn).encode())
     return written
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from sipower.store.buckets import Entries, from_coordinates, repeated
 __all__ = ["read_csv", "read_parquet"]
 
 Records = Iterator[tuple[str, Sequence[Any]]]
+# Headings of columns that name samples by numbers more often than they count anything.
+_IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
 _TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
 
 
@@ -228,10 +231,12 @@ def _wide(grid: Grid, pandas: Any) -> Table:
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         raise grid.fault(first=int(named))
-    if not named and len(found[0]) > 2 and (np.diff(found[0]) == 1).all():
+    up = len(found[0]) > 2 and bool((np.diff(found[0]) == 1).all())
+    if not named and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
+        why = "counts up by one" if up else f"is headed {shown(headings[0])}"
         remark = (
-            f"The first column of {grid.path.name} counts up by one and was read as counts: if it "
-            "names the samples, leave its heading empty."
+            f"The first column of {grid.path.name} {why} and was read as counts: if it names the "
+            "samples, leave its heading empty."
         )
         remarks = (*remarks, remark)
     samples = tuple(map(str, columns[0])) if named else None

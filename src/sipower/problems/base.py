@@ -190,7 +190,9 @@ class Problem(ABC):
         g = self.gradient(x)
         multiplier = self.inner(x, g)
         off = g - multiplier[:, None] * x
-        norm, size = np.sqrt(self.inner(off, off)), np.abs(multiplier)
+        unit = np.abs(off).max(axis=1, keepdims=True)  # squares of a small gradient would be zero
+        off = np.divide(off, unit, out=np.zeros_like(off), where=unit > 0)
+        norm, size = unit[:, 0] * np.sqrt(self.inner(off, off)), np.abs(multiplier)
         with np.errstate(divide="ignore"):  # λ = 0 with a gradient is as far from optimal as can be
             return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
 

@@ -18,6 +18,7 @@ X       rows σ_i, items                                (n, r)
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +58,10 @@ class BurerMonteiro(Problem):
         self.C.eliminate_zeros()
         if self.C.nnz == 0:
             raise ValueError("C has no entry off its diagonal: every X is optimal.")
+        if rank is not None and not (isinstance(rank, Integral) and rank >= 1):
+            raise ValueError(f"rank is {rank!r}, expected a whole number of at least 1.")
         n = C.shape[0]
-        self.rank = int(np.ceil(np.sqrt(2 * n))) + 1 if rank is None else rank
+        self.rank = int(np.ceil(np.sqrt(2 * n))) + 1 if rank is None else int(rank)
 
     def __repr__(self) -> str:
         return f"BurerMonteiro({self.C.shape}, {self.C.nnz} nonzeros, rank {self.rank})"

@@ -30,6 +30,7 @@ from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_row
 
 __all__ = ["Cholesky", "LpKernelPCA", "check_kernel_matrix", "pivoted_cholesky"]
 
+LEAST_TRACE = 1e-280  # below it products of entries are zero
 ASYMMETRY = 1e-8  # of the largest entry, that a kernel matrix may have by rounding
 
 
@@ -76,6 +77,14 @@ class LpKernelPCA(Problem):
         if not isinstance(p, Real) or not 1 <= float(p) < np.inf:
             raise ValueError(f"p is {p}, expected a finite number of at least 1.")
         self.A, self.degree = A, float(p)
+        largest = float(np.abs(A).max())
+        size = largest * float(np.sqrt(((A / (largest or 1)) ** 2).sum(axis=1).max()))
+        limit = float(np.finfo(np.float64).max) ** (0.5 / self.degree)
+        if not 1 / limit < size < limit:
+            raise ValueError(
+                f"The largest sample has norm {size}: powers with p={p} leave the range of "
+                "float64; rescale the data or choose a smaller p."
+            )
         self.smooth = self.degree >= 2
         self.deflated = Deflation(found, A.shape[1])
 
@@ -141,6 +150,8 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
     trace = float(rest.sum())
     if rest.min() < -tol * trace or not trace > 0:
         raise ValueError("The kernel matrix has a negative or zero diagonal.")
+    if trace < LEAST_TRACE:
+        raise ValueError(f"The kernel matrix has the trace {trace}, too small: rescale the data.")
     rows = np.empty_like(K, dtype=np.float64)  # Aᵀ, row by row
     pivots: list[int] = []
     while rest.sum() > tol * trace and len(pivots) < len(K):

@@ -19,10 +19,15 @@ def cosines(A: Array, B: Array) -> NDArray[np.float64]:
 
 
 def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """For every row of A its partner in B and their cosine, of the assignment with largest sum."""
+    """For every row of A its partner in B and their cosine, of the assignment with largest sum.
+
+    Where A has more rows than B, some have no partner: −1, with a cosine of 0.
+    """
     table = cosines(A, B)
-    _, partners = linear_sum_assignment(table, maximize=True)
-    return partners, table[np.arange(len(partners)), partners]
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    partners, found = np.full(len(table), -1, np.int64), np.zeros(len(table))
+    partners[rows], found[rows] = columns, table[rows, columns]
+    return partners, found
 
 
 def _unit(F: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class Replicates:
             asked = self.model.on_round is not None and self.model.on_round(record)
             return bool(asked) or self.over.is_set()
 
-        copy: KLNMF = clone(self.model)
+        copy: KLNMF = clone(self.model).set_output(transform="default")
         copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
         copy.set_params(checkpoint=None, **parameters)  # finished fits are what is kept
         return copy

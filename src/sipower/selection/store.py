@@ -14,7 +14,7 @@ import numpy as np
 from sipower.archive import Archive, DamagedError
 from sipower.files import replacing
 
-__all__ = ["Store"]
+__all__ = ["Store", "forget_pieces"]
 
 
 class Store:
@@ -67,6 +67,13 @@ class Store:
         if self.folder is not None:
             with replacing(self.folder / f"{name}.npz") as file:
                 np.savez(file, allow_pickle=False, **arrays)
+
+
+def forget_pieces(folder: Path) -> None:
+    """Remove the pieces of a task from its folder, and nothing else."""
+    if (folder / "task.json").exists():
+        for piece in (*folder.glob("replicate-*.npz"), folder / "task.json"):
+            piece.unlink()
 
 
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
