@@ -137,12 +137,15 @@ struct CsrData {
             require(view.terms(j) < INT32_MAX, "an item has more than 2^31 terms");
         }
         require(view.start(last) == held, "indptr does not span the values");
-        int32_t lowest = 0, highest = -1;
+        // The highest bit of j or of others − 1 − j is set unless 0 ≤ j < others: no branch, no compare.
+        require(0 <= others && others <= INT32_MAX, "there are 0 to 2^31 - 1 columns");
+        const uint32_t largest = static_cast<uint32_t>(others) - 1;
+        uint32_t outside = others == 0 && held > 0 ? 1u << 31 : 0;
         for (int64_t t = 0; t < held; ++t) {
-            lowest = std::min(lowest, i.data()[t]);
-            highest = std::max(highest, i.data()[t]);
+            const uint32_t j = static_cast<uint32_t>(view.indices[t]);
+            outside |= j | (largest - j);
         }
-        require(lowest >= 0 && highest < others, "a column index is out of range");
+        require(outside >> 31 == 0, "a column index is out of range");
     }
 
     nb::object row_sums() const {

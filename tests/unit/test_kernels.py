@@ -3,6 +3,7 @@
 
 import gc
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -132,6 +133,20 @@ def test_bindings_refuse(what):
     W, H = oracles.factors(5, 8, 3)
     with pytest.raises((ValueError, TypeError)):
         WRONG[what](V, H, W)
+
+
+@pytest.mark.parametrize(
+    ("index", "columns", "fits"),
+    [
+        *((j, n, True) for j, n in ((0, 1), (5, 6), (2**31 - 2, 2**31 - 1))),
+        *((j, n, False) for n in (0, 1, 6, 2**31 - 1) for j in (-(2**31), -1, n)),
+        *((0, n, False) for n in (-1, 2**31, 2**32 + 1)),
+    ],
+)
+def test_indices_at_the_ends_of_their_type(index, columns, fits):
+    parts = np.array([0, 1]), np.array([index], np.int32), np.ones(1)
+    with nullcontext() if fits else pytest.raises(ValueError, match="columns|out of range"):
+        kernels.Csr(*parts, columns)
 
 
 def test_an_array_without_elements_may_begin_anywhere():

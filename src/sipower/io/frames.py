@@ -149,7 +149,7 @@ def _parsed(path: Path, pandas: Any) -> Grid:
                 dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
                 keep_default_na=False,
                 low_memory=False,
-                float_precision="round_trip",  # the number that is nearest, as everywhere else
+                **_precise(pandas),
             )
     except pandas.errors.EmptyDataError:
         raise ReadError(f"{path} has headings and no rows.") from None
@@ -160,6 +160,12 @@ def _parsed(path: Path, pandas: Any) -> Grid:
         raise grid.fault()
     columns = [frame[at] for at in frame]
     return replace(grid, headings=[""] * missing + grid.headings, columns=columns)
+
+
+def _precise(pandas: Any) -> dict[str, str]:
+    """Have the number that is nearest to a fraction, as everywhere else; pandas 3.1 always does."""
+    old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
+    return {"float_precision": "round_trip"} if old else {}
 
 
 def _records(path: Path, separator: str, skipped: int) -> Records:
