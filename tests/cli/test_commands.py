@@ -324,7 +324,7 @@ def test_what_must_fail_fails_before_the_fit(counts):
     np.save("zero.npy", np.zeros((4, 5)))
     for words, sentence in (
         (["fit", "zero.npy", "-k", 1], "All counts are zero"),
-        (["rank", "zero.npy", "-k", "1:2"], "All data are zero"),
+        (["rank", "zero.npy", "-k", "1:2"], "All counts are zero"),
         (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "does not make 40 features"),
         (["fit", "counts.csv", "-k", 1, "-o", "counts.csv/x"], "counts.csv"),
         (["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1], "leaves no room"),
