@@ -20,9 +20,11 @@ check: lint types            ## a subset of about three minutes
 stress: $(VENV)/.tools       ## generated fits, interruptions, damaged files, killed runs
 	$(BIN)/python -m pytest -n 2 -m stress
 
-fuzz: $(VENV)/.tools         ## 200,000 strange arguments and files
+fuzz: $(VENV)/.tools         ## 220,000 strange arguments and files, the last chosen by atheris
+	$(BIN)/python -m pip install --quiet --group fuzz
 	$(BIN)/python fuzz/bindings.py --inputs 150000 --seed 0
 	$(BIN)/python fuzz/readers.py --inputs 50000 --seed 0
+	$(BIN)/python fuzz/readers.py --inputs 20000 --seed 0 --guided
 
 sanitize: $(VENV)/.tools     ## kernels and bindings under address, undefined, thread and bounds checks
 	$(BIN)/python tools/sanitize.py
