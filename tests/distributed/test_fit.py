@@ -159,12 +159,23 @@ def test_to_local_pickle_and_clone(client, plain):
     assert type(one) is sipower.KLNMF
     assert one.solver == "profile"
     np.testing.assert_array_equal(one.components_, plain.components_)
-    one.partial_fit(V[:50])  # goes on from the sums of W
     held = model(client=client)
     assert clone(held).client is client
     assert pickle.loads(pickle.dumps(held.fit(lazy()))).client is None
     names = plain.get_feature_names_out()
     assert names.tolist() == [f"klnmf{k}" for k in range(RANK)]
+
+
+def test_partial_fit_goes_on_from_the_sums_of_all_rows(client, plain):
+    """H ← (f H∘d + H∘Wᵀ(V ⊘ WH)) / (f d + Σ W): d of the W of the fit, the rest of the batch."""
+    one, batch, f = plain.to_local(), V[:50], 0.7
+    d = plain.transform(lazy()).compute().sum(axis=0)[:, None]
+    W, H = one.transform(batch), one.components_
+    ratios = np.divide(batch, W @ H, out=np.zeros_like(batch), where=batch > 0)
+    below = f * d + W.sum(axis=0)[:, None]  # zero: a component that no row has any more
+    wanted = H * np.divide(f * d + W.T @ ratios, below, out=np.ones_like(H), where=below > 0)
+    found = one.set_params(forget_factor=f).partial_fit(batch).components_
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12 * wanted.max())
 
 
 def test_counts_of_unknown_features_are_told(client, plain):

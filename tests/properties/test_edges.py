@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from properties.generated import Fits, generated
-from properties.matrices import Recipe, recipes, seeds
+from properties.matrices import INTEGERS, Recipe, recipes, seeds
+from properties.test_klnmf import divergence
 from sipower import KLNMF, as_matrix
 from sipower.nmf import SOLVERS
 
@@ -22,8 +24,10 @@ TYPES = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Edge:
-    """Values near both ends of a type, 10^low to 10^high."""
+    """Values near both ends of a type, 10^low to 10^high, and who is to factorise them."""
 
+    solver: str
+    rank: int
     dtype: str
     rows: int
     columns: int
@@ -42,17 +46,23 @@ class Edge:
         return V
 
 
-def edges(dtype):
+def edges(solver):
     ends = {"float32": (-47.0, 39.0), "float64": (-325.0, 309.0)}
-    return dtype.flatmap(
-        lambda name: st.builds(
-            lambda size, ab, sparse, seed: Edge(name, *size, *sorted(ab), sparse, seed),
+
+    def of_type(name):
+        return st.builds(
+            lambda solver, rank, size, ab, sparse, seed: Edge(
+                solver, rank, name, *size, *sorted(ab), sparse, seed
+            ),
+            solver,
+            st.sampled_from([1, 2, 5]),
             st.tuples(st.integers(1, 12), st.integers(1, 12)),
             st.tuples(st.floats(*ends[name]), st.floats(*ends[name])),
             st.booleans(),
             seeds,
         )
-    )
+
+    return st.sampled_from(TYPES).flatmap(of_type)
 
 
 def one_sentence(error):
@@ -60,7 +70,7 @@ def one_sentence(error):
     return text.strip() == text and "\n" not in text and text.endswith(".") and len(text) < 300
 
 
-@generated(edges, TYPES, share=60, stress=600)
+@generated(edges, SOLVERS, share=80, stress=150)
 def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
     """Refused: infinite, too small or nothing beside the largest; a sum out of range."""
     V = edge.values()
@@ -70,7 +80,7 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
     largest = nonzero.max(initial=0)
     least = max(np.longdouble(1), largest) / np.sqrt(np.longdouble(limits.max))
     fits = np.isfinite(V).all() and not (nonzero < least).any() and nonzero.sum() <= limits.max
-    model = KLNMF(2, random_state=0, max_iter=10, tol=1e-4)
+    model = KLNMF(edge.rank, solver=edge.solver, random_state=0, max_iter=10, tol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")  # it fell out of range
@@ -84,6 +94,37 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
     for number in (W, model.components_, model.kl_divergence_, model.kkt_residual_):
         assert np.isfinite(number).all()
         assert np.min(number) >= 0
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_up_to_their_limits_fit(dtype, sparse, record_property):
+    """Beyond 2^53 they are rounded to the working type, in whose range they all lie."""
+    most = np.iinfo(dtype).max
+    near = [n for n in (2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63) if n < most]
+    numbers = ([most, most - 1, most // 2, 1, 0, 3, *near, 1, 2, 0, 5, 7] * 2)[:18]
+    V = np.array(numbers, dtype).reshape(6, 3)
+    record_property("fits", 2 * len(SOLVERS))
+    for solver, working in itertools.product(SOLVERS, TYPES):
+        model = KLNMF(2, solver=solver, dtype=working, random_state=0, max_iter=10, tol=1e-4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            W = model.fit_transform(sp.csr_array(V) if sparse else V)
+        for number in (W, model.components_, model.kl_divergence_, model.kkt_residual_):
+            assert np.isfinite(number).all()
+            assert np.min(number) >= 0
+        data = V.astype(working).astype(np.longdouble)
+        value, size = divergence(data, W, model.components_)
+        assert model.kl_divergence_ == pytest.approx(value, abs=1e-12 * size)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [name for name in INTEGERS if name.startswith("int")])
+def test_the_least_integers_are_refused_in_a_sentence(dtype, sparse):
+    V = np.array([[1, 0], [np.iinfo(dtype).min, 2]], dtype)
+    with pytest.raises(ValueError, match=r"Negative values in data: entry \(1, 0\)") as refused:
+        KLNMF(1).fit(sp.csr_array(V) if sparse else V)
+    assert one_sentence(refused.value)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])

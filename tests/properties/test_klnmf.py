@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,9 +27,12 @@ from properties.matrices import (
     unchanged,
 )
 from sipower import KLNMF
-from sipower.nmf import SOLVERS
+from sipower.matrix import SCHEMES
+from sipower.nmf import RULES, SOLVERS, SSciPiRule
 
 SMALL = 20_000  # terms n·m·K up to which the oracle works in long double
+SAMPLED = "s-sci-pi, sampled"  # which by its own plan these data are too small for
+KINDS = (*SOLVERS, SAMPLED)
 DETERMINISTIC = tuple(s for s in SOLVERS if s not in ("s-sci-pi", "vanilla", "scd"))
 DEGENERATE = ("rank one", "equal rows", "ones", "single", "diagonal", "zeros")
 
@@ -39,7 +43,7 @@ class Case:
 
     recipe: Recipe
     rank: int
-    solver: str
+    solver: str  # one of KINDS
     dtype: str | None = None
     n_jobs: int = 1
     custom: bool = True
@@ -62,9 +66,10 @@ class Case:
     def fit(self, V, start=None):
         """A fitted model and its W."""
         Fits.number += 1
+        sampled = self.solver == SAMPLED
         model = KLNMF(
             self.rank,
-            solver=self.solver,
+            solver="s-sci-pi" if sampled else self.solver,
             init="random" if start is None else "custom",
             tol=1e-6 if self.rounds > 20 else 0.0,
             max_iter=self.rounds,
@@ -74,9 +79,16 @@ class Case:
             random_state=self.recipe.seed % 2**31,
         )
         W, H = (None, None) if start is None else start
-        with warnings.catch_warnings():
+        scheme = (None, *SCHEMES)[self.recipe.seed % 5]
+        rules = {"s-sci-pi": lambda: sampling(scheme)} if sampled else {}
+        with warnings.catch_warnings(), patch.dict(RULES, rules):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model, model.fit_transform(V, W=W, H=H)
+
+
+def sampling(scheme=None, **options):
+    """S-SCI-PI that samples however small the data are."""
+    return SSciPiRule(batch=0.3, epoch=4, shortest=0, scheme=scheme, **options)
 
 
 ranks = st.one_of(st.integers(1, 4), st.integers(1, 12), st.just(40))
@@ -132,7 +144,7 @@ def em(V, X, B, steps=40):
     return X
 
 
-@generated(cases, SOLVERS, share=100, stress=1100)
+@generated(cases, KINDS, share=110, stress=1100)
 def test_a_fit_keeps_its_promises(case):
     """Finite, non-negative, input untouched, D as it is, never above the start, gap no lie."""
     V = case.recipe.matrix()
@@ -178,7 +190,7 @@ def test_a_fit_keeps_its_promises(case):
     assert gained <= model.kkt_residual_ * total + 1e-9 * total + 1e-13 * size
 
 
-@generated(small_cases, SOLVERS, share=10, stress=100)
+@generated(small_cases, KINDS, share=22, stress=100)
 def test_the_certificate_bounds_the_true_gap(case):
     """The true gap by L-BFGS-B, row by row and column by column."""
     V = case.recipe.matrix()
@@ -196,7 +208,7 @@ def test_the_certificate_bounds_the_true_gap(case):
     assert gap <= (model.kkt_residual_ + 1e-9) * total
 
 
-@generated(float64_cases, SOLVERS, share=30, stress=200)
+@generated(float64_cases, KINDS, share=33, stress=200)
 def test_scaling_the_data_scales_the_factors_to_the_bit(case):
     """V·c with c = 2^±20, from a random start or from one scaled alike: W and H times √c."""
     V = case.recipe.values().astype(float)
@@ -226,7 +238,7 @@ def cases_of_one_solution(solver):
     )
 
 
-@generated(cases_of_one_solution, DETERMINISTIC, share=30, stress=300)
+@generated(cases_of_one_solution, DETERMINISTIC, share=32, stress=300)
 def test_permuted_data_give_permuted_factors(case):
     """After 20 rounds, D to 1e-9 of the mass and W H to 1e-9 of its largest entry.
 

@@ -7,6 +7,7 @@ It prints every attempt to reach a network that Python saw meanwhile, and first 
 import json
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,14 @@ def watch(event: str, _: object) -> None:
         attempts.append(event)
 
 
+def code_of(app: Callable[[list[str]], object], words: list[str]) -> object:
+    try:
+        app(words)
+    except SystemExit as done:
+        return done.code or 0
+    return 0
+
+
 def main(folder: Path) -> None:
     import numpy as np  # noqa: PLC0415 - watched, as all that follows
 
@@ -30,14 +39,21 @@ def main(folder: Path) -> None:
     V = np.random.default_rng(0).poisson(3.0, (12, 9))
     np.save(folder / "counts.npy", V)
     sipower.KLNMF(2, random_state=0).fit_transform(V)
-    counts, run = str(folder / "counts.npy"), str(folder / "run")
+    counts, run, ranks = (str(folder / name) for name in ("counts.npy", "run", "ranks"))
     for words in (
         ["info"], ["datasets"], ["fit", counts, "-k", "2", "-o", run, "--also", "csv"],
-        ["report", run], ["convert", counts, "-o", str(folder / "counts.sipower")],
+        ["convert", counts, "-o", str(folder / "counts.sipower")],
+        ["transform", run, counts, "-o", str(folder / "weights.csv")],
+        ["rank", counts, "-k", "1,2", "--replicates", "2", "-o", ranks],
+        ["consensus", counts, "-k", "2", "--replicates", "2", "-o", str(folder / "consensus")],
+        ["report", run, "--rank", ranks, "-o", str(folder / "again.html")],
+        ["bench", counts, "-k", "2", "--max-time", "0.02"],
+        ["demo", "-k", "2", "-o", str(folder / "demo")],
+        ["reproduce", "table1", "--quick", "--jobs", "1", "--out", str(folder / "paper")],
     ):  # fmt: skip
-        with suppress(SystemExit):
-            app(words)
-    assert (folder / "run/report.html").is_file()
+        assert code_of(app, words) == 0, words  # a command that failed has shown nothing
+    for made in ("run/report.html", "again.html", "weights.csv", "consensus", "demo/report.html"):
+        assert (folder / made).exists(), made
 
 
 if __name__ == "__main__":

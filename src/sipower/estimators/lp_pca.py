@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -199,6 +200,10 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def _kernel(self, X: Any, Y: Any = None) -> Array:
         if self.kernel == "precomputed":
             return np.asarray(X)
+        if self.kernel == "rbf" and not sp.issparse(X):
+            # Of differences: squared norms less products would cancel for samples far from zero.
+            gamma = 1 / X.shape[1] if self.gamma is None else self.gamma
+            return np.asarray(np.exp(-gamma * cdist(X, X if Y is None else Y, "sqeuclidean")))
         # Imported here: scikit-learn's metrics bring in more than the rest of the package.
         from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
 

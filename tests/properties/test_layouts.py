@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How counts are stored is no part of the problem: every layout of every type, the same bits."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import cycle
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from properties.matrices import (
+    DENSE_LAYOUTS,
+    DENSE_TYPES,
+    SPARSE_LAYOUTS,
+    SPARSE_TYPES,
+    Recipe,
+    contents_of,
+    laid_out,
+    unchanged,
+)
+from sipower import KLNMF
+from sipower.nmf import SOLVERS
+
+
+def fitted(V, solver, dtype=None):
+    model = KLNMF(2, solver=solver, dtype=dtype, max_iter=3, tol=0.0, random_state=0, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit_transform(V), model.components_
+
+
+@pytest.mark.parametrize("layout", [*DENSE_LAYOUTS, *SPARSE_LAYOUTS])
+def test_every_layout_and_type_gives_the_bits_of_the_plain_one(layout, record_property):
+    """Plain are float64 numbers as a C-ordered array, or as CSR where the layout is sparse."""
+    sparse = layout in SPARSE_LAYOUTS
+    types = SPARSE_TYPES if sparse else DENSE_TYPES
+    solvers = cycle(SOLVERS)
+    record_property("fits", 2 * len(types))
+    for number, dtype in enumerate(types):
+        content = ("poisson", "empty lines")[number % 2]
+        recipe, solver = Recipe(11, 7, content, dtype, layout, 3 + number), next(solvers)
+        V = recipe.matrix()
+        before = contents_of(V)
+        W, H = fitted(V, solver)
+        assert unchanged(before, V)
+        plain = laid_out(recipe.values().astype(np.float64), "csr" if sparse else "C", 0)
+        W_plain, H_plain = fitted(plain, solver, W.dtype)
+        np.testing.assert_array_equal(W, W_plain, err_msg=dtype, strict=True)
+        np.testing.assert_array_equal(H, H_plain, err_msg=dtype, strict=True)
