@@ -2,6 +2,7 @@
 """Disks that are full and folders that nobody may write to, for everything that is written."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -153,6 +154,27 @@ def test_a_run_is_replaced_by_a_whole_one_or_not_at_all(folder, name):
     assert set(content(folder)) == set(before)
 
 
+def test_a_file_is_on_the_disk_before_it_takes_its_place(folder, monkeypatch):
+    """Else a failure of power could leave an empty file where a whole one was."""
+    path, calls = folder / "run.json", []
+    fsync, put = os.fsync, Path.replace
+
+    def synced(handle):
+        fsync(handle)
+        calls.append(("fsync", os.fstat(handle).st_ino, os.fstat(handle).st_size))
+
+    def replaced(self, target):
+        calls.append(("replace", self.stat().st_ino, self.stat().st_size))
+        return put(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    with replacing(path) as file:
+        file.write(b"whole")
+    number = path.stat().st_ino
+    assert calls == [("fsync", number, 5), ("replace", number, 5)]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_cannot_be_converted_leaves_the_older_one(folder, fault):
     for seed in range(2):
@@ -290,6 +312,24 @@ def test_a_command_that_cannot_write_says_so_in_one_sentence(workplace, words, f
     assert not [path for path in content(workplace) if path.name.startswith(".")]
     assert before.items() <= content(workplace).items()
     assert load_run("run").facts["parameters"]["random_state"] == 7
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_rank_that_cannot_be_written_leaves_all_of_the_older_one(workplace, fault):
+    """Its fits are there, so that only the outcome is written again."""
+    assert call(*COMMANDS["rank"]).exit_code == 0
+    whole = content(workplace)
+    older = {Path("rank", f"rank.{ending}"): b"older" for ending in ("csv", "png", "json")}
+    for path, text in older.items():
+        path.write_bytes(text)
+    with FAULTS[fault](workplace):
+        done = call(*COMMANDS["rank"])
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert re.fullmatch(r"sipower: .*(too large|denied).*rank.*\n", done.stderr)
+    assert {path: path.read_bytes() for path in older} == older
+    assert set(content(workplace)) == set(whole)
+    assert call(*COMMANDS["rank"]).exit_code == 0
+    assert content(workplace) == whole
 
 
 def with_full_output(*words):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The compiled module trusts nothing that it is given."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +127,18 @@ def test_newton_refuses_a_hessian_that_fits_nowhere():
     data, basis = kernels.Dense(np.ones((1, 2))), kernels.basis(np.ones((2, 2049)), dense=True)
     with pytest.raises(ValueError, match="2048"):
         kernels.newton(data, basis, h, 0, 1, np.zeros_like(h), np.ones(1), 1)
+
+
+@pytest.mark.parametrize(("library", "room"), [("no-such-asan.so", 0), ("", 256)])
+def test_under_a_sanitizer_an_array_ends_with_its_memory(library, room):
+    """It sees a read beyond a block of the heap, but none of the guard within one."""
+    code = (
+        "import numpy as np; from arguments import Yard; yard = Yard(); a = yard.put(np.ones(5));"
+        "(place,) = yard.places; memory = place.memory;"
+        "print(memory.ctypes.data + memory.nbytes - a.ctypes.data - a.nbytes)"
+    )
+    variables = {key: value for key, value in os.environ.items() if key != "FUZZ_GUARD"}
+    variables |= {"LD_PRELOAD": library, "PYTHONPATH": str(ROOT / "fuzz")}
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert int(ended.stdout) == room

@@ -11,14 +11,14 @@ from sipower.selection import Consensus, RankSelection
 from sipower.solve import Record
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(2)>",
+    "<script>window.pwned=1</script>",
+    "</script><img src=x onerror=window.pwned=1>",
     "<!--<script>",
     "\"quoted\" & 'single' &amp; &lt;",
     "NUL \x00 bell \x07 escape \x1b line \n return \r",
     "right to left \u202e gnp.exe",
     "lone surrogate \ud800, separator \u2028",
-    "long" * 1000,
+    '"><img src=x onerror=window.pwned=1>' * 3 + "long" * 1000,
     '<a href="https://example.org/">link</a>',
     "$title ${body} %{x} {{y}}",
     "<b>bold</b>",

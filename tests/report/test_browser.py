@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sipower.describe import describe, largest
+from sipower.describe import describe, largest, readable
 from sipower.report import write_report
 from sipower.run_folder import Run
 
@@ -132,6 +132,60 @@ def test_hover_names_the_sample_and_its_components(opened: Any) -> None:
     assert "component" in label[0].get_attribute("textContent")
 
 
+def ticks(driver: Any, key: str, axis: str) -> list[str]:
+    """Labels along an axis, as they are drawn."""
+    found = driver.execute_script(
+        "return [...document.querySelectorAll(`#${arguments[0]} .${arguments[1]}tick text`)]"
+        ".map((label) => label.textContent)",
+        key,
+        axis,
+    )
+    return [str(label) for label in found]
+
+
+def cut(name: str, most: int) -> str:
+    """What the page shows of a name."""
+    name = readable(name, 60)
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def test_labels_show_names_letter_by_letter(opened: Any, hostile_run: Run) -> None:
+    """Plotly takes markup in labels: a name in bold, or without its tags, is another name."""
+    choose(opened, "sample-order", "file")
+    samples = [cut(name, 16) for name in hostile_run.sample_names()]
+    assert ticks(opened, "sample-plot", "x") == samples
+    narrow = opened.execute_script("return innerWidth") < 600
+    features = {cut(name, 16 if narrow else 40) for name in hostile_run.feature_names()}
+    assert set(ticks(opened, "feature-plot", "y")) == features
+
+
+@pytest.mark.parametrize("key", ["sample-plot", "feature-plot"])
+def test_hover_shows_names_letter_by_letter(opened: Any, hostile_run: Run, key: str) -> None:
+    choose(opened, "sample-order", "file")
+    names, trace = list(hostile_run.sample_names()), -1
+    if key == "feature-plot":
+        profile = describe(hostile_run.W, hostile_run.H).profiles[0]
+        names, trace = [hostile_run.feature_names()[i] for i in largest(profile, 12)], 0
+    for point, name in enumerate(names):
+
+        def said(point: int = point, name: str = name) -> bool:
+            label = opened.execute_script(
+                "const [key, trace, pointNumber] = arguments, plot = document.getElementById(key);"
+                "const curveNumber = (trace + plot.data.length) % plot.data.length;"
+                "Plotly.Fx.hover(plot, [{ curveNumber, pointNumber }]);"
+                "return plot.querySelector('.hoverlayer').textContent",
+                key, trace, point,
+            )  # fmt: skip
+            return str(label).startswith(readable(name, 60))
+
+        wait(opened, said)
+
+
+def test_no_name_is_run(opened: Any) -> None:
+    assert opened.execute_script("return window.pwned === undefined")
+    assert not opened.find_elements("css selector", "[onerror], [src='x']")
+
+
 def test_sort_control_reorders_the_bars(opened: Any, hostile_run: Run) -> None:
     memberships = describe(hostile_run.W, hostile_run.H).memberships.round(4)
     orders = {"file": np.arange(20), "1": np.argsort(-memberships[:, 1], kind="stable")}
@@ -179,7 +233,7 @@ def test_table_is_searched_and_sorted(opened: Any, hostile_run: Run) -> None:
         box.send_keys(wanted)
         assert shown() == found
     box.clear()
-    box.send_keys("<SCRIPT>alert")
+    box.send_keys("<SCRIPT>window")
     about = describe(hostile_run.W, hostile_run.H)
     tables = (about.profiles, about.distinctiveness())
     listed = [any(0 in largest(values[k], 10) for values in tables) for k in range(3)]

@@ -34,6 +34,15 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
+def lying(members: dict[str, bytes], name: str, size: int) -> bytes:
+    """An archive whose directory claims so many bytes for a member, as the member's head may."""
+    archive = bytearray(zipped(members))
+    entry = archive.rindex(name.encode()) - 46  # the fixed part of an entry is before its name
+    assert archive[entry : entry + 4] == b"PK\x01\x02"
+    archive[entry + 24 : entry + 28] = size.to_bytes(4, "little")
+    return bytes(archive)
+
+
 def endless(start: bytes, unit: bytes, megabytes: int = 24) -> bytes:
     """Gzip of more than memory holds: the same member again and again, as the format allows."""
     unit = gzip.compress(unit * (2**20 // len(unit)), 9)
@@ -43,11 +52,17 @@ def endless(start: bytes, unit: bytes, megabytes: int = 24) -> bytes:
 def bombs() -> dict[str, bytes]:
     market = b"%%MatrixMarket matrix coordinate integer general\n"
     square = {name: head("(536870912,)") for name in ("data.npy", "indices.npy", "indptr.npy")}
-    good = io.BytesIO()
+    good, shape = io.BytesIO(), io.BytesIO()
     np.save(good, np.array("csr"))
+    np.save(shape, np.array([2, 2]))
+    # Nothing contradicts this head but how little is stored.
+    start = head("(500000000,)")
+    whole = {"format.npy": good.getvalue(), "shape.npy": shape.getvalue()}
+    whole |= dict.fromkeys(square, start + bytes(100))
     return {
         "claims.npy": head("(1000000, 1000000)"),
         "claims.npz": zipped({"format.npy": good.getvalue(), "shape.npy": head("(2,)"), **square}),
+        "directory.npz": lying(whole, "data.npy", len(start) + 4 * 10**9),
         "claims.mtx": market + b"2147483646 2147483646 9000000000000000\n1 1 1\n",
         "claims.txt": b"2000000000\n2000000000\n9000000000000000\n1 1 1\n",
         "line.csv.gz": endless(b"a,b\n", b"1"),

@@ -24,6 +24,8 @@ NAMES = (
     "=cmd|' /C calc'!A0",
     "$title ${body} %{x} {{y}} $\\frac{1}{2}$",
     "end of line\nforged line",
+    # Longer than what is shown of a name, so that the rest goes into an attribute.
+    '"><img src=x onerror=window.pwned=1>' * 3,
 )
 
 

@@ -19,13 +19,14 @@ def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert len(said) == 9
+    assert len(said) == 10
     for name, sentence in said.items():
         assert sentence != "was read", name
         assert str(tmp_path) in sentence
         assert "\n" not in sentence
     assert all("promises" in said[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt"))
     assert "is longer than" in said["line.csv.gz"]
+    assert "promises 4000000128 bytes for the array data and stores" in said["directory.npz"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")

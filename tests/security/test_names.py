@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+from html import escape
 from xml.etree import ElementTree
 
 import numpy as np
@@ -213,7 +214,41 @@ def test_a_report_takes_no_markup_from_an_outcome(tmp_path):
     """`best` is a number; one that a file makes a text was put into the page as it was."""
     pytest.importorskip("plotly")
     found = RankSelection((2,), np.ones((1, 1)), np.ones(1), NAMES[1], NAMES[0], NAMES[2])  # type: ignore[arg-type]
-    page = write_report(a_run(), tmp_path / "report.html", selection=found).read_text()
-    before = page.partition("<script>")[0]
-    assert "<img src=x" not in before
+    before = markup(a_run(), tmp_path, selection=found)
+    assert "<img" not in before
     assert "&lt;img src=x onerror=window.pwned=1&gt;" in before
+
+
+def markup(run, folder, **more):
+    """The page of a run before its data and the library that draws them."""
+    page = write_report(run, folder / "report.html", **more).read_text()
+    return page.partition("<script>")[0]
+
+
+def test_a_long_name_cannot_leave_its_title(tmp_path):
+    pytest.importorskip("plotly")
+    before = markup(a_run(), tmp_path)
+    assert 'title="&quot;&gt;&lt;img src=x onerror=window.pwned=1&gt;&quot;&gt;' in before
+    assert "<img" not in before
+
+
+@pytest.mark.parametrize("name", [NAMES[at] for at in (0, 1, 2, 3, -1)])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        lambda name: {"command": name},
+        lambda name: {"parameters": {"n_components": 2, "solver": name}},
+        lambda name: {"parameters": {"n_components": [name], name: name}},
+        lambda name: {name: {name: [name, name]}, "status": name, "input": {"file": name}},
+    ],
+    ids=["command", "parameter", "parameters", "other facts"],
+)
+def test_a_report_takes_no_markup_from_the_facts_of_a_run(tmp_path, facts, name):
+    """Whoever made the folder of a run has written them."""
+    pytest.importorskip("plotly")
+    run = Run(np.ones((3, 2)), np.ones((2, 4)), (), facts(name))
+    before = markup(run, tmp_path)
+    assert "<img" not in before
+    assert name not in before  # as it is: each has a letter that means something to a browser
+    assert "To repeat it" in before or "parameters" not in run.facts
+    assert escape(name[:30]) in before

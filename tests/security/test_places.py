@@ -30,12 +30,17 @@ V = counts(9, 7)
 def h5ad(tmp_path):
     """A function that makes an AnnData file, and lets it be changed."""
     anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
-    anndata.AnnData(sparse.csr_matrix(V)).write_h5ad(tmp_path / "private.h5ad")
+    matrix = sparse.csr_matrix(V)
+    layers = {"x": matrix}
+    anndata.AnnData(matrix, layers=layers).write_h5ad(tmp_path / "private.h5ad")
+    with h5py.File(tmp_path / "private.h5ad", "r+") as content:
+        categorical(content, "obs/_index")
+        nullable(content, "var/_index")
     (tmp_path / "private").write_bytes(bytes(range(1, 200)))
 
     def made(change):
         file = tmp_path / "counts.h5ad"
-        anndata.AnnData(sparse.csr_matrix(V)).write_h5ad(file)
+        anndata.AnnData(matrix, layers=layers).write_h5ad(file)
         with h5py.File(file, "r+") as content:
             change(h5py, content, tmp_path)
         return file
@@ -43,8 +48,39 @@ def h5ad(tmp_path):
     return made
 
 
-def linked(place):
+def group_of(content, place, encoding, version):
+    """A group in the place of names, whose own names become its texts."""
+    names = content[place].asstr()[()]
+    del content[place]
+    group = content.create_group(place)
+    group.attrs.update({"encoding-type": encoding, "encoding-version": version})
+    return group, names
+
+
+def categorical(content, place):
+    group, names = group_of(content, place, "categorical", "0.2.0")
+    group.attrs["ordered"] = False
+    texts(group, "categories", names)
+    group["codes"] = np.arange(len(names), dtype=np.int8)
+    group["codes"].attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    return group
+
+
+def nullable(content, place):
+    group, names = group_of(content, place, "nullable-string-array", "0.1.0")
+    texts(group, "values", names)
+    group["mask"] = np.zeros(len(names), bool)
+    return group
+
+
+def texts(group, name, names):
+    group[name] = names.astype(object)
+    group[name].attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
+
+
+def linked(place, prepare=lambda content: None):
     def change(h5py, content, folder):
+        prepare(content)
         del content[place]
         content[place] = h5py.ExternalLink("private.h5ad", f"/{place}")
 
@@ -68,18 +104,85 @@ def virtual(h5py, content, folder):
     content.create_virtual_dataset("X/data", layout)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [linked("X"), linked("X/indptr"), linked("obs"), linked("obs/_index"), virtual,
-     raw("X/data", "u1", int((V > 0).sum())), raw("obs/_index", "S4", 9)],
-    ids=["X", "indptr", "obs", "index", "virtual", "raw numbers", "raw names"],
-)  # fmt: skip
+def categories_within(h5py, content, folder):
+    """Categories that are in this file, but not the texts of which they consist."""
+    group = categorical(content, "obs/_index")
+    nullable(content, "obs/_index/categories")
+    del group["categories/values"]
+    group["categories/values"] = h5py.ExternalLink("private.h5ad", "/obs/_index/categories")
+
+
+def in_categories(part):
+    return linked(f"obs/_index/{part}", lambda content: categorical(content, "obs/_index"))
+
+
+def in_nullable(part):
+    return linked(f"var/_index/{part}", lambda content: nullable(content, "var/_index"))
+
+
+ELSEWHERE = {
+    **{place: linked(place) for place in ("X", "X/data", "X/indices", "X/indptr")},
+    **{place: linked(place) for place in ("obs", "obs/_index", "var", "var/_index")},
+    **{part: in_categories(part) for part in ("categories", "codes")},
+    **{part: in_nullable(part) for part in ("values", "mask")},
+    "within categories": categories_within,
+    "virtual": virtual,
+    "raw numbers": raw("X/data", "u1", int((V > 0).sum())),
+    "raw names": raw("obs/_index", "S4", 9),
+}
+
+
+@pytest.mark.parametrize("change", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_an_hdf5_file_cannot_have_another_one_read(h5ad, change):
     """Links, views and raw files would put what its maker may not see into the results."""
     file = h5ad(change)
     for act in (read, open_h5ad):
-        with pytest.raises(ReadError, match="lies in another file"):
+        with pytest.raises(ReadError, match="another file holds"):
             act(file)
+
+
+@pytest.mark.parametrize("part", ["", "/data", "/indices", "/indptr"])
+def test_a_layer_cannot_have_another_file_read(h5ad, part):
+    file = h5ad(linked(f"layers/x{part}"))
+    for act in (read, open_h5ad):
+        with pytest.raises(ReadError, match="another file holds"):
+            act(file, layer="x")
+
+
+TENX = ["data", "indices", "indptr", "shape", "barcodes"]
+TENX += ["features/id", "features/name", "features/feature_type"]
+
+
+@pytest.mark.parametrize("place", ["matrix", "matrix/features", *(f"matrix/{p}" for p in TENX)])
+def test_a_file_of_10x_cannot_have_another_one_read(tmp_path, place):
+    h5py = pytest.importorskip("h5py")
+    private, file = tmp_path / "private.h5", tmp_path / "counts.h5"
+    names, by_cells = np.array(list("abcdefg"), "S"), sparse.csr_array(V)
+    parts = [by_cells.data, by_cells.indices, by_cells.indptr, np.array(V.T.shape)]
+    parts += [np.array(list("123456789"), "S"), names, names, np.array(["Gene"] * 7, "S")]
+    for made in (private, file):
+        with h5py.File(made, "w") as content:
+            for name, part in zip(TENX, parts, strict=True):
+                content[f"matrix/{name}"] = part
+    np.testing.assert_array_equal(read(file).counts.toarray(), V)
+    with h5py.File(file, "r+") as content:
+        del content[place]
+        content[place] = h5py.ExternalLink(str(private), f"/{place}")
+    with pytest.raises(ReadError, match="another file holds"):
+        read(file)
+
+
+def test_categories_and_missing_names_of_the_file_itself_are_read(h5ad):
+    """Without which their refusal elsewhere would say nothing."""
+
+    def change(h5py, content, folder):
+        group = categorical(content, "obs/_index")
+        group["codes"][:3] = 8, -1, 8
+        nullable(content, "var/_index")["mask"][1] = True
+
+    found = read(h5ad(change))
+    assert found.samples == ("8", "nan", "8", *map(str, range(3, 9)))
+    assert found.features == ("0", "<NA>", *map(str, range(2, 7)))
 
 
 def test_links_within_an_hdf5_file_are_followed(h5ad):

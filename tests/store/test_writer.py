@@ -366,3 +366,29 @@ def test_what_is_no_store_is_said(tmp_path) -> None:
     (tmp_path / "v" / "names.json").write_text('{"samples": ["a"]}')
     with pytest.raises(ValueError, match=r"names\.json does not name 3 samples"):
         read_names(read_layout(tmp_path / "v"))
+
+
+@pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_the_older_store_comes_back_when_the_new_one_cannot_take_its_place(
+    tmp_path, monkeypatch, problem
+):
+    """Between the two renames there is no store: whatever happens there, the older one returns."""
+    path = tmp_path / "v.sipower"
+    write_store(counts(30, 20), path)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    rename, calls = Path.rename, []
+
+    def second_fails(self, target):
+        calls.append(self.name)
+        if len(calls) == 2:
+            assert not path.exists()
+            raise problem
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", second_fails)
+    with pytest.raises(type(problem)):
+        write_store(counts(40, 20), path, force=True)
+    assert calls == ["v.sipower", "new", "old"]
+    assert list(tmp_path.iterdir()) == [path]
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    assert read_layout(path).shape == (30, 20)

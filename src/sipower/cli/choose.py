@@ -98,18 +98,20 @@ def _write_rank(found: RankSelection, out: Path) -> None:
 
     from sipower import plot  # noqa: PLC0415 - optional
 
-    save_outcome(found, out / "rank.json")
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))])
     for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
         lines.writerow([k, np.mean(errors), stability, *errors])
-    with replacing(out / "rank.csv") as file:
-        file.write(text.getvalue().encode())
     figure = Figure(figsize=(7, 4), layout="constrained")
     plot.rank_selection(found, figure.add_subplot())
-    with replacing(out / "rank.png") as file:
-        figure.savefig(file, dpi=120)
+    # None takes its place before there is room for all of them.
+    with replacing(out / "rank.csv") as table, replacing(out / "rank.png") as drawn:
+        table.write(text.getvalue().encode())
+        table.flush()
+        figure.savefig(drawn, dpi=120)
+        drawn.flush()
+        save_outcome(found, out / "rank.json")
 
 
 @app.command()

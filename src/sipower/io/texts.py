@@ -45,7 +45,7 @@ def own(path: str, *elements: Any) -> None:
     for element in elements:
         elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
         if elsewhere or element.file.filename != path:
-            raise ValueError(f"{element.name} lies in another file")
+            raise ValueError(f"another file holds {element.name}")  # a long name is cut
 
 
 def _main(path: str, matrix: str, *places: str) -> None:
@@ -64,18 +64,26 @@ def _names(path: str, element: Any) -> list[str]:
         return list(map(str, _library("anndata.io", path).read_elem(element).index))
     if not hasattr(element, "shape"):
         element = element[element.attrs["_index"]]
-        own(path, element)
-    if not hasattr(element, "shape"):  # categories, or texts of which some may be missing
-        own(path, *element.values())
-        encoding = str(element.attrs.get("encoding-type"))
-        if encoding.startswith("nullable"):
-            names, missing = _names(path, element["values"]), element["mask"][()]
-            return ["<NA>" if no else name for name, no in zip(names, missing, strict=True)]
-        if encoding != "categorical":
-            raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
-        return list(map(str, _library("anndata.io", path).read_elem(element)))
-    content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
-    return list(map(str, content.ravel().tolist()))
+    return _texts(path, element)
+
+
+def _texts(path: str, element: Any) -> list[str]:
+    """Read each part by itself: anndata would follow links that lead out of any of them."""
+    own(path, element)
+    if hasattr(element, "shape"):
+        content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
+        return list(map(str, content.ravel().tolist()))
+    own(path, *element.values())
+    encoding = str(element.attrs.get("encoding-type"))
+    if encoding.startswith("nullable"):
+        names, missing = _texts(path, element["values"]), element["mask"][()]
+        return ["<NA>" if no else name for name, no in zip(names, missing, strict=True)]
+    if encoding != "categorical":
+        raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
+    names, codes = _texts(path, element["categories"]), element["codes"][()].tolist()
+    if any(code < -1 for code in codes):
+        raise ValueError(f"{element.name} has codes below -1")
+    return ["nan" if code == -1 else names[code] for code in codes]
 
 
 def _library(name: str, path: str) -> Any:
