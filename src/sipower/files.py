@@ -93,5 +93,11 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def _take(lock: IO[str]) -> None:
-    if fcntl is not None:
+    if fcntl is None:
+        return
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # file systems of clusters may have no locks: that is no reason not to work
+        return

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run folders, exports, fingerprints and files that are there whole or not at all."""
 
+import errno
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from scipy import sparse
 from sipower import as_matrix
 from sipower.describe import describe
 from sipower.export import export, write_rows
-from sipower.files import replacing
+from sipower.files import locked, replacing
 from sipower.fingerprint import ROWS_AT_A_TIME, fingerprint
 from sipower.run_folder import Run, load_run, save_run
 from sipower.solve import Record
@@ -185,3 +186,14 @@ def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
     assert (found.facts["rounds"], found.facts["divergence"]) == (3, 0.5)
     with pytest.raises(TypeError, match=r"run\.json cannot hold"):
         save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch, number):
+    def flock(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("sipower.files.fcntl.flock", flock)
+    with locked(tmp_path / "run"):
+        pass
+    assert not list(tmp_path.iterdir())

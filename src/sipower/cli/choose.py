@@ -73,11 +73,12 @@ def rank(
         speaker.say(f"{len(wanted) * replicates} fits: about {duration(seconds)}.")
         speaker.event("estimate", seconds=seconds)
         out.mkdir(parents=True, exist_ok=True)
-        with locked(out / "run"), Counter(speaker) as counter:
-            found = rank_selection(
-                V, wanted, model, replicates=replicates, folder=out / "fits", on_fit=counter
-            )
-        _write_rank(found, out)
+        with locked(out / "run"):
+            with Counter(speaker) as counter:
+                found = rank_selection(
+                    V, wanted, model, replicates=replicates, folder=out / "fits", on_fit=counter
+                )
+            _write_rank(found, out)
         speaker.say(found.reason)
         speaker.say(f"wrote {out}/ (rank.json, rank.csv, rank.png)")
         speaker.event("done", best=found.best, reason=found.reason, folder=str(out))

@@ -215,8 +215,9 @@ def demo(
 ) -> None:
     """Topics in the docstrings of numpy, scipy and scikit-learn: a minute, no files needed."""
     speaker = Speaker()
-    with reported("nothing is saved"), owned(out, force):
+    with reported("nothing is saved"), ExitStack() as held:
         need("plotly")
+        held.enter_context(owned(out, force))
         speaker.say("Reading the docstrings of the installed numpy, scipy and scikit-learn ...")
         corpus = docstrings()
         table = Table(corpus.counts, corpus.documents, corpus.words)
