@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import IO, Any
 
 import typer
 from rich.console import Console
@@ -88,7 +88,7 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> None:
         """Go on in silence."""
-        _go_silent()
+        _go_silent(self.file)
 
 
 console, errors = _Console(), _Console(stderr=True)
@@ -137,13 +137,13 @@ def _heard() -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        _go_silent()
+        _go_silent(sys.stdout)
         if not isinstance(problem, BrokenPipeError):
             _unsaid.append(problem)
 
 
-def _go_silent() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _go_silent(stream: IO[str]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def printable(text: str) -> str:

@@ -41,8 +41,7 @@ def info(as_json: options.Json = False) -> None:
         here = [name for name in CATALOGUE if is_present(name)]
         speaker.event(
             "info", **facts, packages=packages, threads=count_threads(None),
-            instruction_set=level(),
-            datasets=here,
+            instruction_set=level(), datasets=here,
         )  # fmt: skip
         speaker.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
         speaker.say(
