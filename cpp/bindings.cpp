@@ -340,18 +340,88 @@ void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t
     kernels<T, typename Data::View>().solve(V.view, B.view, which, tol, most, begin_of(gap));
 }
 
+// Elements of all nonzeros for every inner step of an epoch, sorted by the items they belong to.
+class DrawnElements {
+public:
+    DrawnElements(const Vector<const int64_t>& indptr, const Epoch& e) {
+        require(indptr.shape(0) >= 1, "indptr is empty");
+        items = static_cast<int64_t>(indptr.shape(0)) - 1;
+        const int64_t* const first = begin_of(indptr);
+        nb::gil_scoped_release release;
+        require(first[0] == 0, "indptr does not begin with 0");
+        for (int64_t j = 0; j < items; ++j) require(first[j] <= first[j + 1], "indptr decreases");
+        const int64_t nnz = first[items];
+        require(nnz <= INT32_MAX, "more than 2^31 nonzeros cannot be drawn at once");
+        start.assign(static_cast<size_t>(items) + 1, 0);
+        if (nnz == 0) return;
+        count = batch_size(e.batch, nnz);
+        sort(first, draw(nnz, e));
+    }
+    Elements view() const { return {start.data(), step.data(), at.data(), count}; }
+
+    int64_t items = 0;
+    std::vector<int64_t> start;
+    std::vector<int32_t> step, at;
+
+private:
+    // Positions among all nonzeros, `count` for each of the steps 1, ..., m - 1; at 0 the batch cancels.
+    std::vector<int32_t> draw(int64_t nnz, const Epoch& e) const {
+        std::vector<int32_t> drawn(static_cast<size_t>((e.length - 1) * count));
+        SparseShuffle shuffle(e.replace ? 0 : count);
+        for (int64_t t = 1; t < e.length; ++t) {
+            Random random(e.key, {e.round, e.side, 0, static_cast<uint64_t>(t)});
+            int32_t* batch = drawn.data() + (t - 1) * count;
+            if (e.replace) draw_repeated(random, nnz, count, batch);
+            else shuffle.draw(random, nnz, count, batch);
+        }
+        return drawn;
+    }
+    void sort(const int64_t* indptr, const std::vector<int32_t>& drawn) {
+        // Which item position 64 i belongs to; from there the owner of any position is near.
+        std::vector<int32_t> near(static_cast<size_t>(indptr[items] / 64 + 1)), owner(drawn.size());
+        for (int64_t i = 0, item = 0; i < static_cast<int64_t>(near.size()); ++i) {
+            while (item + 1 < items && indptr[item + 1] <= 64 * i) ++item;
+            near[static_cast<size_t>(i)] = static_cast<int32_t>(item);
+        }
+        for (size_t i = 0; i < drawn.size(); ++i) {
+            int32_t item = near[static_cast<size_t>(drawn[i] / 64)];
+            while (indptr[item + 1] <= drawn[i]) ++item;
+            owner[i] = item;
+            ++start[static_cast<size_t>(item) + 1];
+        }
+        for (size_t j = 0; j < static_cast<size_t>(items); ++j) start[j + 1] += start[j];
+        std::vector<int64_t> next(start.begin(), start.end() - 1);
+        step.resize(drawn.size());
+        at.resize(drawn.size());
+        int32_t drawn_by = 1;
+        for (size_t i = 0, left = static_cast<size_t>(count); i < drawn.size(); ++i) {
+            const size_t item = static_cast<size_t>(owner[i]), place = static_cast<size_t>(next[item]++);
+            step[place] = drawn_by;
+            at[place] = static_cast<int32_t>(drawn[i] - indptr[item]);
+            if (--left == 0) left = static_cast<size_t>(count), ++drawn_by;
+        }
+    }
+    int64_t count = 0;
+};
+
 struct EpochPlan {
     Epoch view{};
-    Array<const int64_t> elements;
-    int64_t largest_element = -1;
+    std::shared_ptr<const DrawnElements> elements;
 };
 
 template <class T, class Data>
 void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
            Vector<const double> c, const EpochPlan& plan) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
-    if constexpr (std::is_same_v<Data, CsrData>)
-        require(plan.largest_element < V.view.indptr[V.view.items], "a drawn element is out of range");
+    if constexpr (std::is_same_v<Data, CsrData>) {
+        if (plan.elements) {
+            const DrawnElements& drawn = *plan.elements;
+            require(drawn.items == V.view.items, "the elements were drawn from other data");
+            for (int64_t j = begin; j < end; ++j)
+                for (int64_t i = drawn.start[static_cast<size_t>(j)]; i < drawn.start[static_cast<size_t>(j) + 1]; ++i)
+                    require(drawn.at[static_cast<size_t>(i)] < V.view.terms(j), "the elements were drawn from other data");
+        }
+    }
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().epoch(V.view, B.view, which, plan.view);
 }
@@ -360,12 +430,10 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
 
 nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) {
     require(1 <= s && n >= 1 && n <= INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
-    std::vector<int32_t> order(static_cast<size_t>(replace ? 0 : n));
-    std::vector<int32_t> swaps(static_cast<size_t>(s)), out(static_cast<size_t>(s));
-    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
+    std::vector<int32_t> out(static_cast<size_t>(s));
     Random random({std::get<0>(key), std::get<1>(key)}, place_of(place));
     if (replace) draw_repeated(random, n, s, out.data());
-    else draw_distinct(random, n, s, order.data(), swaps.data(), out.data());
+    else SparseShuffle(s).draw(random, n, s, out.data());
     return to_numpy(std::move(out));
 }
 
@@ -470,31 +538,23 @@ NB_MODULE(_kernels, m) {
     nb::class_<EpochPlan>(m, "EpochPlan")
         .def("__init__", [](EpochPlan* self, double step, double full_step, double batch, int64_t length, double threshold, int64_t shortest,
                             const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,
-                            Array<const int64_t> elements) {
+                            std::optional<Vector<const int64_t>> indptr) {
             require_rounds(length);
             require(length >= 1, "an epoch has at least one inner step");
             require(batch > 0 && batch <= 1, "a batch is a share of the terms");
             require(scheme == "vectors" || scheme == "stratified" || scheme == "weighted" || scheme == "elements",
                     "the scheme must be vectors, elements, stratified or weighted");
-            const bool drawn = scheme == "elements";
-            require(!drawn || static_cast<int64_t>(elements.shape(0)) == length, "elements has not one row per inner step");
-            const int64_t count = drawn ? static_cast<int64_t>(elements.shape(1)) : 0;
-            const int64_t* const first = begin_of(elements);
-            int64_t largest = -1;
-            for (int64_t t = 0; t < length; ++t)
-                for (int64_t i = 0; i < count; ++i) {
-                    const int64_t* at = first + t * count + i;
-                    require(*at >= 0, "a drawn element is out of range");
-                    require(i == 0 || at[-1] <= *at, "the drawn elements of a step are not sorted");
-                    largest = std::max(largest, *at);
-                }
-            const Scheme how = drawn ? Scheme::elements : scheme == "weighted" ? Scheme::weighted : Scheme::stratified;
+            require(scheme != "elements" || indptr, "the scheme elements draws from all nonzeros and needs indptr");
+            const Scheme how = scheme == "elements" ? Scheme::elements : scheme == "weighted" ? Scheme::weighted : Scheme::stratified;
             // An item without terms has nothing to draw from, so one term is the least.
-            const Epoch view{step, full_step, batch, length, threshold, std::max<int64_t>(shortest, 1), how, replace,
-                             {std::get<0>(key), std::get<1>(key)}, round, side, first, count};
-            new (self) EpochPlan{view, elements, largest};
+            Epoch view{step, full_step, batch, length, threshold, std::max<int64_t>(shortest, 1), how, replace,
+                       {std::get<0>(key), std::get<1>(key)}, round, side, {}};
+            std::shared_ptr<const DrawnElements> drawn;
+            if (how == Scheme::elements) drawn = std::make_shared<const DrawnElements>(*indptr, view);
+            if (drawn) view.elements = drawn->view();
+            new (self) EpochPlan{view, drawn};
         }, nb::kw_only(), nb::arg("step"), nb::arg("full_step"), nb::arg("batch"), nb::arg("length"), nb::arg("threshold"), nb::arg("shortest"), nb::arg("scheme"),
-           nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("elements").noconvert());
+           nb::arg("replace"), nb::arg("key"), nb::arg("at_round"), nb::arg("side"), nb::arg("indptr").noconvert() = nb::none());
     m.def("draw_batch", &draw_batch, nb::arg("key"), nb::arg("place"), nb::arg("n"), nb::arg("s"), nb::arg("replace"));
     bind_sample<float>(m, "sample_float32");
     bind_sample<double>(m, "sample_float64");

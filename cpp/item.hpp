@@ -36,6 +36,9 @@ private:
     T* data_;
 };
 
+// The padded width again, in a form that tells the compiler that no lanes of a vector are left over.
+inline int whole_vectors(int width) { return width & ~3; }
+
 // u = h scaled to the item's mass, d.u = c. An item that lost all mass starts again from the
 // uniform point. A component with d_k = 0 carries no mass and meets only zeros of the basis.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, double* u) {
@@ -62,7 +65,8 @@ template <class T> void put(const Basis<T>& B, const double* u, const T* h, doub
 
 // G_k = g_k / d_k, zero where d_k is.
 template <class T> void multiplier(const Basis<T>& B, const double* g, double* G) {
-    for (int i = 0; i < B.width; ++i) G[i] = g[i] * B.inverse[i];
+    const int width = whole_vectors(B.width);
+    for (int i = 0; i < width; ++i) G[i] = g[i] * B.inverse[i];
 }
 
 // MU = EM:  x+ = x o G; the mass is kept because sum_k x_k G_k = 1.
@@ -110,37 +114,6 @@ template <class T> struct Certify {
             largest = G <= largest ? largest : G;  // NaN is not passed over
         }
         out[j] = items.c[j] * (largest - 1);
-    }
-};
-
-// The point of an S-SCI-PI epoch on one item (Algorithm 1 with p = 0, per item).
-struct EpochItem {
-    double *y, *y0, *G0;
-
-    template <class T> void start(const Basis<T>& B, const double* u, double c) {
-        for (int i = 0; i < B.width; ++i) y[i] = y0[i] = std::sqrt(u[i] * B.d[i] / c);
-    }
-    // u = c y^2 / d
-    template <class T, class U> void factor(const Basis<T>& B, double c, U* u) const {
-        for (int i = 0; i < B.width; ++i) u[i] = static_cast<U>(c * y[i] * y[i] * B.inverse[i]);
-    }
-    double cosine(int width) const {
-        double sum = 0;
-        for (int i = 0; i < width; ++i) sum += y[i] * y0[i];
-        return sum;
-    }
-    // y+ = (1 - eta) y + eta (y o G_S(y) - alpha y0 o (G_S(y0) - G0)), alpha = 1 / (y.y0);
-    // y+ >= threshold y; then back to the sphere.
-    void inner_step(const double* GS, const double* GS0, double alpha, const Epoch& e, int width) {
-        double norm = 0;
-        for (int i = 0; i < width; ++i) {
-            const double D = y[i] * GS[i] - alpha * y0[i] * (GS0[i] - G0[i]);
-            const double next = (1 - e.step) * y[i] + e.step * D, least = e.threshold * y[i];
-            y[i] = next > least ? next : least;
-            norm += y[i] * y[i];
-        }
-        const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
-        for (int i = 0; i < width; ++i) y[i] *= scale;
     }
 };
 

@@ -2,6 +2,8 @@
 // Compiled once per instruction-set level and working type; see CMakeLists.txt. Everything but the
 // tables below has internal linkage, so no code of one level can be linked into another.
 #include "coordinate.hpp"
+#include "dense_epoch.hpp"
+#include "sparse_epoch.hpp"
 
 namespace sipower {
 namespace SIPOWER_LEVEL {

@@ -109,6 +109,15 @@ enum class Order { cyclic, active, random };
 
 enum class Scheme { stratified, weighted, elements };
 
+// Elements drawn from all nonzeros, s in every inner step but the first, item by item: those of item
+// j are start[j], ..., start[j + 1] - 1, ordered by the step that drew them.
+struct Elements {
+    const int64_t* start;  // (items + 1)
+    const int32_t* step;
+    const int32_t* at;     // which nonzero of the item
+    int64_t count;         // s
+};
+
 struct Epoch {
     double step;       // eta
     double full_step;  // eta of the full step that short items take
@@ -120,8 +129,7 @@ struct Epoch {
     bool replace;
     Key key;
     uint64_t round, side;
-    const int64_t* elements;  // (m, s): sorted positions of the scheme `elements`
-    int64_t elements_count;   // s
+    Elements elements;  // of the scheme `elements`
 };
 
 // The smallest share of an item's mass that a component keeps: multiplicative rules cannot revive

@@ -4,6 +4,7 @@
 // the batch of any item and two runs agree bit for bit.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 namespace sipower {
 
@@ -84,6 +85,42 @@ static inline void draw_distinct(Random random, int64_t n, int64_t s, int32_t* o
         order[t] = back;
     }
 }
+
+// The same numbers for s far below n: of the shuffled order only the entries that were touched are held,
+// in a hash table, so a draw takes O(s) time and memory.
+class SparseShuffle {
+public:
+    explicit SparseShuffle(int64_t most) {
+        while ((int64_t{1} << bits_) < 2 * most) ++bits_;
+        slots_.resize(size_t{1} << bits_);
+    }
+    void draw(Random random, int64_t n, int64_t s, int32_t* out) {
+        ++draw_;
+        for (int64_t t = 0; t < s; ++t) {
+            const int64_t other = t + random.below(n - t);
+            Slot& place = find(static_cast<int32_t>(other));
+            const Slot& front = find(static_cast<int32_t>(t));
+            out[t] = place.draw == draw_ ? place.value : static_cast<int32_t>(other);
+            const int32_t moved = front.draw == draw_ ? front.value : static_cast<int32_t>(t);
+            place = {draw_, static_cast<int32_t>(other), moved};
+        }
+    }
+
+private:
+    struct Slot {
+        uint32_t draw = 0;  // 0 or of an earlier draw: free
+        int32_t key = 0, value = 0;
+    };
+    // The slot of a key, or the free one where it belongs.
+    Slot& find(int32_t key) {
+        size_t at = (static_cast<uint32_t>(key) * 2654435769u) >> (32 - bits_);
+        while (slots_[at].draw == draw_ && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+        return slots_[at];
+    }
+    int bits_ = 1;
+    uint32_t draw_ = 0;
+    std::vector<Slot> slots_;
+};
 
 static inline void draw_repeated(Random random, int64_t n, int64_t s, int32_t* out) {
     for (int64_t t = 0; t < s; ++t) out[t] = static_cast<int32_t>(random.below(n));

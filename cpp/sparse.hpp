@@ -7,6 +7,7 @@ namespace sipower {
 namespace {
 
 constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the first cache
+constexpr int FEW = 4;     // a smaller batch is added up nonzero by nonzero
 
 // z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}, with NV vectors a block known to the
 // compiler; a width above 64 is several blocks.
@@ -108,6 +109,19 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
     }
 }
 
+// Those of the values from `at` on that an index names, times a factor.
+template <class T, class From> void picked(const From* from, const int32_t* index, int n, T factor, T* out) {
+    for (int t = 0; t < n; ++t) out[t] = factor * static_cast<T>(from[index[t]]);
+}
+template <class T> void pick_values(const Values& v, int64_t at, const int32_t* index, int n, T factor, T* out) {
+    switch (v.type) {
+        case Type::uint8: return picked(static_cast<const uint8_t*>(v.data) + at, index, n, factor, out);
+        case Type::uint16: return picked(static_cast<const uint16_t*>(v.data) + at, index, n, factor, out);
+        case Type::float32: return picked(static_cast<const float*>(v.data) + at, index, n, factor, out);
+        default: return picked(static_cast<const double*>(v.data) + at, index, n, factor, out);
+    }
+}
+
 // q = v / z; a zero over a zero is zero, and no quotient overflows.
 template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
     const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
@@ -187,29 +201,27 @@ public:
         }
     }
 
-    // Sums over a batch: position t of it is nonzero at[t] of the item, with factor[t].
-    // GS = sum factor v b / z / d at the point u,  GS0 = the same at the anchor from q0 = v / z0.
-    void batch_sums(int64_t item, const int32_t* at, const double* factor, int64_t s, const T* q0,
-                    double* GS, double* GS0) {
-        const int64_t base = V_.start(item);
-        for (int i = 0; i < B_.width; ++i) GS[i] = GS0[i] = 0;
-        for (int64_t from = 0; from < s; from += CHUNK) {
-            const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
-            int32_t index[CHUNK];
-            T one, v[CHUNK], z[CHUNK], q[CHUNK], r[CHUNK];
-            for (int t = 0; t < n; ++t) {
-                const int64_t p = at[from + t];
-                index[t] = *V_.columns(base + p, 1);
-                v[t] = *read_values(V_.values, base + p, 1, &one) * static_cast<T>(factor[from + t]);
-                r[t] = q0[p] * static_cast<T>(factor[from + t]);
+    // Sums over a batch of the item's nonzeros: their columns, values v and, at the anchor, quotients
+    // q0 = v / z0, both times their factor.  GS = sum v b / z / d at the point u,  GS0 = sum q0 b / d.
+    void batch_sums(const int32_t* index, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
+        const int width = whole_vectors(B_.width);
+        for (int i = 0; i < width; ++i) GS[i] = GS0[i] = 0;
+        if (s < FEW) {
+            for (int64_t t = 0; t < s; ++t) add_one(B_.row(index[t]), v[t], static_cast<double>(q0[t]), GS, GS0);
+        } else {
+            for (int64_t from = 0; from < s; from += CHUNK) {
+                const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
+                T z[CHUNK], q[CHUNK];
+                gather_.dot(B_.rows, B_.width, index + from, n, u_.get(), z);
+                quotients(v + from, z, n, q);
+                add_to(index + from, n, q, GS);
+                add_to(index + from, n, q0 + from, GS0);
             }
-            gather_.dot(B_.rows, B_.width, index, n, u_.get(), z);
-            quotients(v, z, n, q);
-            add_to(index, n, q, GS);
-            add_to(index, n, r, GS0);
         }
-        multiplier(B_, GS, GS);
-        multiplier(B_, GS0, GS0);
+        for (int i = 0; i < width; ++i) {
+            GS[i] *= B_.inverse[i];
+            GS0[i] *= B_.inverse[i];
+        }
     }
 
     T* point() { return u_.get(); }
@@ -222,6 +234,21 @@ private:
         for (int64_t t = 0; t < n; ++t) {
             const T* row = B_.row(V_.indices[p + t]);
             for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
+        }
+    }
+    // One nonzero of a batch so small that gathering would take longer than the sums.
+    void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
+        constexpr int L = Simd<T>::lanes;
+        Vec<T> dot = load(row) * load(u_.get());
+        for (int i = L; i < B_.width; i += L) dot += load(row + i) * load(u_.get() + i);
+        T z = sum(dot), ratio;
+        quotients(&v, &z, 1, &ratio);
+        const double q = static_cast<double>(ratio);
+        const int width = whole_vectors(B_.width);
+        for (int i = 0; i < width; ++i) {
+            const double b = static_cast<double>(row[i]);
+            GS[i] += q * b;
+            GS0[i] += q0 * b;
         }
     }
     void add_to(const int32_t* index, int n, const T* q, double* g) {
@@ -281,111 +308,6 @@ template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T
 }
 template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double* out) {
     visit_csr(V, B, items, Certify<T>{B, items, out});
-}
-
-// The batches of one item, drawn as its scheme says.
-template <class T> class ItemSampler {
-public:
-    ItemSampler(const Csr& V, const Epoch& e, int64_t longest)
-        : V_(V), e_(e), order_(longest), swaps_(longest), weight_(e.scheme == Scheme::weighted ? longest : 0),
-          upto_(e.scheme == Scheme::weighted ? longest : 0) {
-        for (int64_t i = 0; i < longest; ++i) order_[i] = static_cast<int32_t>(i);
-    }
-
-    void enter(int64_t item) {
-        item_ = item;
-        n_ = V_.terms(item);
-        if (e_.scheme != Scheme::weighted) return;
-        double sum = 0;
-        T one;
-        for (int64_t i = 0; i < n_; ++i) {
-            weight_[i] = static_cast<double>(*read_values(V_.values, V_.start(item) + i, 1, &one));
-            upto_[i] = sum += weight_[i];
-        }
-    }
-
-    // Fills at most `room` places.
-    int64_t draw(int64_t inner, int64_t room, int32_t* at, double* factor) {
-        if (e_.scheme == Scheme::elements) return pick_elements(inner, room, at, factor);
-        const int64_t s = batch_size(e_.batch, n_);
-        Random random(e_.key, {e_.round, e_.side, static_cast<uint64_t>(item_), static_cast<uint64_t>(inner)});
-        if (e_.scheme == Scheme::weighted) {
-            if (!e_.replace) return draw_systematic(random, weight_.get(), upto_[n_ - 1], n_, s, at, factor);
-            draw_weighted(random, weight_.get(), upto_.get(), n_, s, at, factor);
-            return s;
-        }
-        if (e_.replace) draw_repeated(random, n_, s, at);
-        else draw_distinct(random, n_, s, order_.get(), swaps_.get(), at);
-        for (int64_t t = 0; t < s; ++t) factor[t] = static_cast<double>(n_) / static_cast<double>(s);
-        return s;
-    }
-
-private:
-    // Those of the s elements drawn from all nonzeros that fall into this item; factor nnz / s.
-    int64_t pick_elements(int64_t inner, int64_t room, int32_t* at, double* factor) const {
-        const int64_t* drawn = e_.elements + inner * e_.elements_count;
-        int64_t low = 0, high = e_.elements_count;
-        while (low < high) {
-            const int64_t middle = (low + high) / 2;
-            if (drawn[middle] < V_.indptr[item_]) low = middle + 1; else high = middle;
-        }
-        int64_t count = 0;
-        for (; count < room && low < e_.elements_count && drawn[low] < V_.indptr[item_ + 1]; ++low, ++count) {
-            at[count] = static_cast<int32_t>(drawn[low] - V_.indptr[item_]);
-            factor[count] = static_cast<double>(V_.indptr[V_.items]) / static_cast<double>(e_.elements_count);
-        }
-        return count;
-    }
-
-    const Csr& V_;
-    const Epoch& e_;
-    Buffer<int32_t> order_, swaps_;
-    Buffer<double> weight_, upto_;
-    int64_t item_ = 0, n_ = 0;
-};
-
-// One epoch of Algorithm 1 on every item: the item's batch, anchor and point stay in cache.
-template <class T>
-void epoch_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
-    int64_t longest = 0;
-    for (int64_t j = items.begin; j < items.end; ++j)
-        longest = longest < V.terms(j) ? V.terms(j) : longest;
-    // With replacement the elements of one item may outnumber its terms.
-    const int64_t most = e.replace && e.elements_count > longest ? e.elements_count : longest;
-    SparsePass<T> pass(V, B);
-    ItemSampler<T> sampler(V, e, longest);
-    Buffer<double> u(B.width), g(B.width), y(B.width), y0(B.width), G0(B.width), GS(B.width), GS0(B.width);
-    Buffer<double> factor(most);
-    Buffer<int32_t> at(most);
-    Buffer<T> h(B.width), q0(longest);
-    EpochItem item{y.get(), y0.get(), G0.get()};
-    for (int64_t j = items.begin; j < items.end; ++j) {
-        const double c = items.c[j];
-        T* out = items.out + j * B.k;
-        if (!(c > 0)) continue;
-        scale_to_mass(B, items.h + j * B.k, c, u.get());
-        for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
-        pass.ratio_sums(j, h.get(), g.get(), q0.get());
-        if (V.terms(j) < e.shortest) {
-            PowerRule{e.full_step}(B, c, g.get(), u.get());
-        } else {
-            item.start(B, u.get(), c);
-            multiplier(B, g.get(), G0.get());
-            sampler.enter(j);
-            // At t = 0 the batch cancels (y = y0): the step is the full one.
-            item.inner_step(G0.get(), G0.get(), 1.0, e, B.width);
-            for (int64_t t = 1; t < e.length; ++t) {
-                const double cosine = item.cosine(B.width);
-                if (cosine < 0.5) break;
-                const int64_t s = sampler.draw(t, most, at.get(), factor.get());
-                item.factor(B, c, pass.point());
-                pass.batch_sums(j, at.get(), factor.get(), s, q0.get(), GS.get(), GS0.get());
-                item.inner_step(GS.get(), GS0.get(), 1 / cosine, e, B.width);
-            }
-            item.factor(B, c, u.get());
-        }
-        put(B, u.get(), items.h + j * B.k, c, out);
-    }
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class EpochPlan:
         key: tuple[int, int],
         at_round: int,
         side: int,
-        elements: NDArray[np.int64],
+        indptr: NDArray[np.int64] | None = None,
     ) -> None: ...
 
 def level() -> str: ...

@@ -4,20 +4,22 @@
 The fused kernel is `SSciPi` on `KLBlock` item by item (a test holds them equal); where a block has
 no items form, or a sparse one is sampled by vectors, that very solver runs instead.
 
-What is not given comes from the data. Sampling pays only where an item has many terms: n ≥ 50 K
-(sparse), and s ≥ 3 K. Items with fewer terms take one full step.
+What is not sampled takes the full step of F-SCI-PI, whatever η: the side that `sides` leaves out, and
+items with few terms.
 
-    dense, n terms an item    s/n = max(1/50, 3K/n), sampled if that is at most 1/2;
-                              m = 20 where n ≥ 1,000, else 10
-    sparse                    s/n = 1/10,  m = 10
+Batch and epoch length that are not given come from the data:
 
-An epoch costs 1 + 1.5 (m − 1) s/n passes.
+    dense, n terms an item    s = 0.7 K,  m = n/s but at most 100; sampled where m is at least 4
+    sparse                    s/n = 1/10, m = 10; sampled are items of at least 50 K terms
+
+so that the batches of an epoch cost at most as much as 1.5 full gradients. An epoch costs
+1 + 1.5 (m − 1) s/n passes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,7 +35,8 @@ from sipower.solvers.state import PointState, check_positive
 __all__ = ["SSciPiRule"]
 
 TERMS_PER_COMPONENT = 50  # a sparse item with fewer terms than this times K is not sampled
-DRAWS_PER_COMPONENT = 3  # least batch of dense data, times K
+DRAWS_PER_COMPONENT = 0.7  # batch of dense data, times K
+SHORTEST_EPOCH, LONGEST_EPOCH = 4, 100  # inner steps on dense data
 
 
 class Plan(NamedTuple):
@@ -57,9 +60,12 @@ class SSciPiRule(Rule):
     Parameters
     ----------
     step
-        η of sampled items; those that are not sampled take at most SCI-PI's own step, η = 1.
-    batch, epoch, scheme
-        s/n, m and how batches are drawn; None: from the data.
+        η of sampled items.
+    batch, epoch
+        s/n and m, a number each, or a pair: for the side with the longer sums and for the other. None:
+        from the data.
+    scheme
+        How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace
         Draw with replacement.
     threshold
@@ -72,8 +78,8 @@ class SSciPiRule(Rule):
     """
 
     step: float = 1.0
-    batch: float | None = None
-    epoch: int | None = None
+    batch: float | tuple[float, float] | None = None
+    epoch: int | tuple[int, int] | None = None
     scheme: Scheme | None = None
     replace: bool = False
     threshold: float = 0.01
@@ -81,8 +87,8 @@ class SSciPiRule(Rule):
     sides: Literal["both", "long"] = "both"
 
     def __post_init__(self) -> None:
-        epoch = 1 if self.epoch is None else self.epoch
-        check_epoch(1.0 if self.batch is None else self.batch, epoch, self.scheme or "vectors")
+        for batch, epoch in zip(_pair(self.batch), _pair(self.epoch), strict=True):
+            check_epoch(batch or 1.0, 1 if epoch is None else epoch, self.scheme or "vectors")
         check_positive("step", self.step)
         check_threshold(self.threshold)
         if self.sides not in ("both", "long"):
@@ -92,7 +98,7 @@ class SSciPiRule(Rule):
         """One epoch."""
         plan = self.plan(block.V, block.shape[1])
         if not plan.samples:
-            return SciPiRule().update(block, h, turn._replace(step=min(turn.step, 1.0)))
+            return SciPiRule().update(block, h, turn._replace(step=self._full_step(turn)))
         fused = isinstance(block.V, Matrix) and (block.V.dense or plan.scheme != "vectors")
         return (self._fused if fused else self._generic)(block, h, turn, plan)
 
@@ -103,7 +109,7 @@ class SSciPiRule(Rule):
             V = V.sparse()
         epoch = kernels.EpochPlan(
             step=turn.step,
-            full_step=min(turn.step, 1.0),
+            full_step=self._full_step(turn),
             batch=plan.batch,
             length=plan.epoch,
             threshold=self.threshold,
@@ -113,17 +119,13 @@ class SSciPiRule(Rule):
             key=turn.draw().key,
             at_round=turn.round,
             side=turn.side,
-            elements=self._elements(V, turn, plan),
+            indptr=V.indptr if plan.scheme == "elements" else None,
         )
         return V.for_items(kernels.epoch, basis, h, np.zeros_like(h), block.c, epoch)
 
-    def _elements(self, V: Matrix, turn: Turn, plan: Plan) -> Array:
-        """Positions of the inner steps' elements, drawn from all nonzeros at once."""
-        if plan.scheme != "elements":
-            return np.zeros((1, 0), np.int64)
-        draws = (turn.draw(inner=t) for t in range(1, plan.epoch))
-        drawn = [V.draw_elements(plan.batch, draw, self.replace) for draw in draws]
-        return np.stack([drawn[0], *drawn])  # row t for inner step t; step 0 needs no batch
+    def _full_step(self, turn: Turn) -> float:
+        """η of what is not sampled: 1, or as much less as a guard has shortened the step."""
+        return min(turn.step / self.step, 1.0)
 
     def _generic(self, block: KLBlock, h: Array, turn: Turn, plan: Plan) -> Array:
         solver = SSciPi(
@@ -138,17 +140,18 @@ class SSciPiRule(Rule):
     def plan(self, V: Matrix | Columns, rank: int) -> Plan:
         """Batch, epoch length and scheme for one side."""
         scheme = self.scheme or natural_scheme(V)
-        n = V.shape[1]
-        if self.sides == "long" and V.shape[0] > n:
+        n, side = V.shape[1], int(V.shape[0] > V.shape[1])
+        batch, epoch = _pair(self.batch)[side], _pair(self.epoch)[side]
+        if self.sides == "long" and side == 1:
             return Plan(1.0, 1, scheme, 0)
         if scheme == "vectors":
-            least = DRAWS_PER_COMPONENT * rank / n
-            batch = self.batch or max(0.02, least)
-            epoch = self.epoch or (1 if least > 0.5 else 20 if n >= 1000 else 10)
-            return Plan(min(batch, 1.0), epoch, scheme, 0)
+            batch = batch or min(DRAWS_PER_COMPONENT * rank / n, 1.0)
+            length = min(int(1 / batch), LONGEST_EPOCH)
+            epoch = epoch or (length if length >= SHORTEST_EPOCH else 1)
+            return Plan(batch, epoch, scheme, 0)
         shortest = TERMS_PER_COMPONENT * rank if self.shortest is None else self.shortest
-        epoch = self.epoch or (1 if self._all_short(V, shortest) else 10)
-        return Plan(self.batch or 0.1, epoch, scheme, shortest)
+        epoch = epoch or (1 if self._all_short(V, shortest) else 10)
+        return Plan(batch or 0.1, epoch, scheme, shortest)
 
     def _all_short(self, V: Matrix | Columns, shortest: int) -> bool:
         if V.dense or isinstance(V, Columns):
@@ -170,3 +173,8 @@ class SSciPiRule(Rule):
                 terms = np.ceil(plan.batch * terms) / plan.batch
             drawn *= float(terms.sum() / max(V.nnz, 1))
         return 1 + 1.5 * (plan.epoch - 1) * drawn
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    """A setting of the long and of the short side."""
+    return given if isinstance(given, tuple) else (given, given)

@@ -37,7 +37,7 @@ from sipower.solvers.state import PointState, check_positive, start
 
 __all__ = ["SSciPi", "anchor_factor"]
 
-LEAST_COSINE = 0.5  # to the anchor; an item that turned further waits for a new full gradient
+LEAST_COSINE = 1e-12  # to the anchor, for p < 1
 PROBES = 8  # batches that measure K
 NOISE = 0.8  # κ at the start and at most
 SHRINK, GROW = 0.7, 1.1  # factors of κ where the residual rose and where it fell
@@ -92,13 +92,10 @@ class SSciPi:
         # At t = 0 the batch cancels (x_t = x₀): the step is the full one.
         x = problem.retract((1 - eta) * x0 + eta * g / lam, x0, self.threshold)
         for t in range(1, self.epoch):
-            cosine = problem.inner(x, x0)
-            near = cosine >= LEAST_COSINE
-            alpha = anchor_factor(np.where(near, cosine, 1.0), p)[:, None]
+            alpha = anchor_factor(problem.inner(x, x0), p)[:, None]
             S = problem.batch(self._sampling, Draw(state.seed, 0, state.round, state.side, t))
             g_t = alpha * g + problem.anchored(x, x0, alpha, S)
-            x_next = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
-            x = np.where(near[:, None], x_next, x)
+            x = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
         batches, value_passes = self.epoch - 1, 0.0
         if self.step is None:
             batches += PROBES
@@ -128,7 +125,7 @@ class SSciPi:
         kappa = min(NOISE, state.step * (SHRINK if worse else GROW))
         x = problem.retract(x0 + off / lam, x0, self.threshold)
         cosine = problem.inner(x, x0)
-        alpha = anchor_factor(np.maximum(cosine, LEAST_COSINE), problem.degree)[:, None]
+        alpha = anchor_factor(cosine, problem.degree)[:, None]
         draws = (Draw(state.seed, 2, state.round, state.side, t) for t in range(PROBES))
         added = [
             problem.anchored(x, x0, alpha, problem.batch(self._sampling, draw)) for draw in draws
@@ -149,7 +146,14 @@ class SSciPi:
 
 
 def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1)."""
+    """α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1).
+
+    The paper excludes x·x₀ ≤ 0. For p ≥ 1 the formula with the sign holds there too. For p < 1
+    α grows without bound as x·x₀ falls to 0, which pulls x back to where ∇f(x₀) points; a product
+    under 1e-12 counts as 1e-12, the limit of the step as printed.
+    """
+    if p < 1:
+        cosine = np.maximum(cosine, LEAST_COSINE)
     return np.asarray(np.sign(cosine) * np.abs(cosine) ** (p - 1))
 
 
