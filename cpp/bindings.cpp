@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The only file that knows Python: checks shapes and index ranges, releases the GIL, picks the
 // kernels of the running processor's instruction-set level.
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -175,6 +178,9 @@ struct DenseData {
     bool holds(int64_t begin, int64_t end) const { return 0 <= begin && begin <= end && end <= view.items; }
 };
 
+// Rows of a large basis are met in any order: huge pages, where there are any, spare most of the misses.
+constexpr size_t HUGE_PAGE = 2 << 20, LARGE = 8 * HUGE_PAGE;
+
 template <class T> struct BasisData {
     struct Free {
         void operator()(T* p) const { std::free(p); }
@@ -183,11 +189,14 @@ template <class T> struct BasisData {
     std::vector<double> d, inverse;
     Basis<T> view;
 
-    static std::unique_ptr<T, Free> zeros(size_t n) {
-        const size_t bytes = ((n ? n : 1) * sizeof(T) + 63) / 64 * 64;
-        T* p = static_cast<T*>(std::aligned_alloc(64, bytes));
+    static std::unique_ptr<T, Free> allocate(int64_t rows, int64_t columns) {
+        const size_t wanted = std::max<size_t>(static_cast<size_t>(rows * columns), 1) * sizeof(T);
+        const size_t page = wanted >= LARGE ? HUGE_PAGE : 64, bytes = (wanted + page - 1) / page * page;
+        T* p = static_cast<T*>(std::aligned_alloc(page, bytes));
         if (!p) throw std::bad_alloc();
-        std::memset(static_cast<void*>(p), 0, bytes);
+#if defined(MADV_HUGEPAGE)
+        if (page == HUGE_PAGE) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
         return std::unique_ptr<T, Free>(p);
     }
 
@@ -199,13 +208,17 @@ template <class T> struct BasisData {
         require(!given || given->shape(0) == a.shape(1), "there is not one column sum per component");
         const T* from = begin_of(a);
         nb::gil_scoped_release release;
-        rows = zeros(static_cast<size_t>(n) * width);
+        rows = allocate(n, width);
         d.assign(static_cast<size_t>(width), 0.0);
         inverse = d;
         for (int64_t i = 0; i < n; ++i) {
-            std::memcpy(rows.get() + i * width, from + i * k, static_cast<size_t>(k) * sizeof(T));
-            for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(from[i * k + c]);
+            T* const to = rows.get() + i * width;
+            std::copy_n(from + i * k, k, to);
+            std::fill_n(to + k, width - k, T(0));
         }
+        if (!given)
+            for (int64_t i = 0; i < n; ++i)
+                for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(from[i * k + c]);
         if (given) std::copy_n(begin_of(*given), k, d.begin());
         int alive = 0;
         for (int c = 0; c < k; ++c)
@@ -214,10 +227,15 @@ template <class T> struct BasisData {
                 ++alive;
             }
         if (dense) {
-            tiles = zeros(static_cast<size_t>((n + TILE - 1) / TILE * TILE) * k);
-            for (int64_t i = 0; i < n; ++i)
-                for (int c = 0; c < k; ++c)
-                    tiles.get()[(i / TILE * k + c) * TILE + i % TILE] = from[i * k + c];
+            tiles = allocate((n + TILE - 1) / TILE * TILE, k);
+            for (int64_t first = 0; first < n; first += TILE) {
+                const int64_t count = std::min<int64_t>(TILE, n - first);
+                for (int c = 0; c < k; ++c) {
+                    T* const to = tiles.get() + first * k + c * TILE;
+                    for (int64_t t = 0; t < count; ++t) to[t] = from[(first + t) * k + c];
+                    std::fill(to + count, to + TILE, T(0));
+                }
+            }
         }
         view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), alive};
     }

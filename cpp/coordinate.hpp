@@ -2,7 +2,7 @@
 // Rules that work on one gathered item at a time: coordinate descent, Newton steps, projected
 // gradient, and the exact solution of an item.
 #pragma once
-#include "gathered.hpp"
+#include "item_epoch.hpp"
 
 namespace sipower {
 namespace {
@@ -15,7 +15,7 @@ inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
 }
 inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }
 
-// Visit every item that has mass, entered and at h scaled to it.
+// Visit every item that has mass, entered and at h scaled to it; z and w are to be refreshed.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     Item<T> item(B, longest_item(V, items.begin, items.end));
@@ -23,7 +23,6 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
         if (!(items.c[j] > 0)) continue;
         item.enter(V, j);
         scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
-        item.refresh();
         visit(j, item);
         item.keep_alive(items.c[j]);
         for (int k = 0; k < B.k; ++k)
@@ -38,6 +37,7 @@ void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t
                 Key key, Place place) {
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         Random random(key, {place.round, place.side, static_cast<uint64_t>(j), place.inner});
+        item.refresh();
         if (order == Order::active) item.free_active();
         else item.free_all();
         for (int64_t s = 0; s < sweeps; ++s) item.sweep(order, random);
@@ -49,6 +49,7 @@ template <class T, class Data>
 void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t steps) {
     Model model(B.k);
     visit_items(V, B, items, [&](int64_t, Item<T>& item) {
+        item.refresh();
         for (int64_t s = 0; s < steps && item.newton_step(model, ROUGH); ++s) {
         }
     });
@@ -60,7 +61,7 @@ template <class T, class Data>
 void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items) {
     Buffer<double> old(B.width), slope(B.width);
     visit_items(V, B, items, [&](int64_t, Item<T>& item) {
-        item.ratio_sums();
+        item.refresh_with_sums();
         double steep = 0;
         for (int k = 0; k < B.k; ++k) {
             old[k] = item.h[k];
@@ -85,29 +86,48 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
-// The solution of every item for itself, to max_k G_k - 1 <= tol: a few SCI-PI steps, then
-// coordinate descent, which finds the zeros, with Newton steps on the rest. From h = 0 an item
-// starts at the uniform point and its answer depends on nothing but its own terms and the basis.
-// gap receives what was certified.
+// The solution of every item for itself, to max_k G_k - 1 <= tol. Items with far more terms than K^2 take
+// epochs of S-SCI-PI while each halves the gap; then, and on all others after a few SCI-PI steps,
+// coordinate descent, which finds the zeros, with Newton steps on the rest. From h = 0 an item starts at
+// the uniform point and its answer depends on nothing but its own terms and the basis. gap receives what
+// was certified.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double tol, int64_t most, double* gap) {
     constexpr int power_steps = 4, first_newton = 6;
     const bool newton = B.k <= LARGEST_MODEL;
     Model model(newton ? B.k : 1);
+    ItemEpoch<T> sampled(B);
+    Buffer<double> anchor(B.width);
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
+        const double c = items.c[j];
         Random unused({0, 0}, {0, 0, 0, 0});
         item.free_all();
-        for (int64_t round = 0;; ++round) {
+        bool sampling = ItemEpoch<T>::pays(B, item.terms());
+        int64_t round = 0, deterministic = sampling ? first_newton : 0;
+        double last = 0;  // gap at the anchor of the epoch before
+        for (;; ++round) {
+            item.refresh_with_sums();
             gap[j] = item.gap();
-            if (gap[j] <= tol || round >= most) break;
-            if (round < power_steps) {
-                PowerRule{1.0}(B, items.c[j], item.g.get(), item.h.get());
-                item.refresh();
-                continue;
+            if (sampling && round > 0 && gap[j] > last / 2) {
+                sampling = false;
+                if (gap[j] > last) {
+                    for (int k = 0; k < B.k; ++k) item.h[k] = anchor[k];
+                    item.refresh_with_sums();
+                    gap[j] = last;
+                }
             }
-            item.sweep(Order::cyclic, unused);
-            if (newton && round >= first_newton) item.newton_step(model, EXACT);
-            item.fit_mass(items.c[j]);
+            if (gap[j] <= tol || round >= most) break;
+            if (sampling) {
+                last = gap[j];
+                for (int k = 0; k < B.k; ++k) anchor[k] = item.h[k];
+                sampled.run(item, c, round);
+            } else if (deterministic++ < power_steps) {
+                PowerRule{1.0}(B, c, item.g.get(), item.h.get());
+            } else {
+                item.sweep(Order::cyclic, unused);
+                if (newton && deterministic > first_newton) item.newton_step(model, EXACT);
+                item.fit_mass(c);
+            }
         }
     });
 }

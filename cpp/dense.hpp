@@ -118,18 +118,15 @@ public:
         }
     }
 
-    // Sums over a sample: its panel (tiles of the drawn rows) starts at `rows` and `tiles`.
+    // Sums over a sample, added to g and g0: its panel (tiles of the drawn rows) starts at `rows` and
+    // `tiles`.
     void sample_sums(const T* rows, const T* tiles, const T* v, const T* q0, int n, const T* u,
-                     double* g, double* g0) {
+                     T* g, T* g0) {
         T z[GROUP * TILE], q[GROUP * TILE];
         tile_dot(tiles, B_.k, u, B_.width, z, n);
         for (int j = 0; j < GROUP; ++j) quotients(v + j * TILE, z + j * TILE, n, q + j * TILE);
-        clear();
-        rows_add(rows, B_.width, n, q, part_.get());
-        flush(g);
-        clear();
-        rows_add(rows, B_.width, n, q0, part_.get());
-        flush(g0);
+        rows_add(rows, B_.width, n, q, g);
+        rows_add(rows, B_.width, n, q0, g0);
     }
 
 private:

@@ -45,27 +45,32 @@ template <class T> class BlockEpoch {
 public:
     BlockEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
         : V_(V), B_(B), items_(items), e_(e), pass_(V, B), groups_(items.begin, items.end, B.width),
-          u_(room()), y_(room()), y0_(room()), G0_(room()), gS_(GROUP * B.width), gS0_(GROUP * B.width),
-          q0_(groups_.count * GROUP * V.others) {}
+          sample_(B, e), u_(room()), y_(room()), y0_(room()), G0_(room()), GS_(GROUP * B.width),
+          GS0_(GROUP * B.width), inverse_(B.width), weight_(B.width), q0_(groups_.count * GROUP * V.others) {
+        const double factor = static_cast<double>(B.n) / static_cast<double>(sample_.s);
+        for (int i = 0; i < B.k; ++i) {
+            inverse_[i] = static_cast<T>(B.inverse[i]);
+            weight_[i] = static_cast<T>(factor * B.inverse[i]);
+        }
+    }
 
     void run() {
         start();
-        Sample<T> sample(B_, e_);
         for (int64_t t = 1; t < e_.length; ++t) {
-            sample.draw(t);
-            for (int64_t a = 0; a < groups_.count; ++a) inner_steps(a, sample);
+            sample_.draw(t);
+            for (int64_t a = 0; a < groups_.count; ++a) inner_steps(a);
         }
         for (int64_t j = items_.begin; j < items_.end; ++j) {
             if (!(items_.c[j] > 0)) continue;
             double* u = u_.get() + (j - items_.begin) * B_.width;
-            item(j - items_.begin).factor(B_, items_.c[j], u);
+            item(j - items_.begin).factor(inverse_.get(), items_.c[j], u, B_.width);
             put(B_, u, items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
         }
     }
 
 private:
     int64_t room() const { return groups_.count * GROUP * B_.width; }
-    EpochItem item(int64_t i) {
+    EpochItem<T> item(int64_t i) {
         return {y_.get() + i * B_.width, y0_.get() + i * B_.width, G0_.get() + i * B_.width};
     }
     // Anchor, its full gradient, and the first step: at t = 0 the batch cancels (y = y0).
@@ -87,42 +92,37 @@ private:
             item(i).wait(1, e_, B_.width);
         }
     }
-    void inner_steps(int64_t a, Sample<T>& sample) {
+    void inner_steps(int64_t a) {
         const int64_t first = a * GROUP;
         const int count = pass_.members(items_.begin + first, items_.end);
+        const double* c = items_.c + items_.begin + first;
         for (int j = 0; j < count; ++j)
-            item(first + j).factor(B_, items_.c[items_.begin + first + j], groups_.u.get() + (first + j) * B_.width);
-        sum_sample(first, count, sample);
-        for (int j = 0; j < count; ++j) {
-            if (!(items_.c[items_.begin + first + j] > 0)) continue;
-            double *GS = gS_.get() + j * B_.width, *GS0 = gS0_.get() + j * B_.width;
-            multiplier(B_, GS, GS);
-            multiplier(B_, GS0, GS0);
-            item(first + j).inner_step(GS, GS0, e_, B_.width);
-        }
+            item(first + j).factor(inverse_.get(), c[j], groups_.u.get() + (first + j) * B_.width, B_.width);
+        sum_sample(first, count);
+        for (int j = 0; j < count; ++j)
+            if (c[j] > 0) item(first + j).inner_step(GS_.get() + j * B_.width, GS0_.get() + j * B_.width, e_, B_.width);
     }
-    // gS = factor sum v b / z at the point, gS0 = factor sum q0 b, over the sample
-    void sum_sample(int64_t first, int count, Sample<T>& sample) {
-        const T factor = static_cast<T>(static_cast<double>(B_.n) / static_cast<double>(sample.s));
-        for (int i = 0; i < GROUP * B_.width; ++i) gS_[i] = gS0_[i] = 0;
-        for (int64_t tile = 0; tile < sample.tiles; ++tile) {
-            const int64_t left = sample.s - tile * TILE;
+    // GS = weight sum v b / z at the point and GS0 = weight sum q0 b over the sample, weight = (n / s) / d
+    void sum_sample(int64_t first, int count) {
+        for (int i = 0; i < GROUP * B_.width; ++i) GS_[i] = GS0_[i] = 0;
+        for (int64_t tile = 0; tile < sample_.tiles; ++tile) {
+            const int64_t left = sample_.s - tile * TILE;
             const int n = static_cast<int>(left < TILE ? left : TILE);
-            const int32_t* index = sample.index.get() + tile * TILE;
-            T v[GROUP * TILE], r[GROUP * TILE];
+            const int32_t* index = sample_.index.get() + tile * TILE;
+            T v[GROUP * TILE], q0[GROUP * TILE];
             for (int j = 0; j < GROUP; ++j) {
-                if (j >= count) {  // a place without an item
-                    std::memset(v + j * TILE, 0, static_cast<size_t>(n) * sizeof(T));
-                    std::memset(r + j * TILE, 0, static_cast<size_t>(n) * sizeof(T));
-                    continue;
-                }
-                pick_values(V_.values, (items_.begin + first + j) * V_.others, index, n, factor, v + j * TILE);
-                const T* q0 = q0_.get() + (first + j) * V_.others;
-                for (int i = 0; i < n; ++i) r[j * TILE + i] = factor * q0[index[i]];
+                const int64_t i = first + (j < count ? j : count - 1);  // places without an item repeat the last
+                pick_values(V_.values, (items_.begin + i) * V_.others, index, n, v + j * TILE);
+                picked(q0_.get() + i * V_.others, index, n, q0 + j * TILE);
             }
-            pass_.sample_sums(sample.rows(tile), sample.columns(tile), v, r, n, groups_.u.get() + first * B_.width,
-                              gS_.get(), gS0_.get());
+            pass_.sample_sums(sample_.rows(tile), sample_.columns(tile), v, q0, n, groups_.u.get() + first * B_.width,
+                              GS_.get(), GS0_.get());
         }
+        for (int j = 0; j < count; ++j)
+            for (int i = 0; i < whole_vectors(B_.width); ++i) {
+                GS_[j * B_.width + i] *= weight_[i];
+                GS0_[j * B_.width + i] *= weight_[i];
+            }
     }
 
     const Dense& V_;
@@ -131,8 +131,9 @@ private:
     const Epoch& e_;
     DensePass<T> pass_;
     Groups<T> groups_;
-    Buffer<double> u_, y_, y0_, G0_, gS_, gS0_;
-    Buffer<T> q0_;
+    Sample<T> sample_;
+    Buffer<double> u_;
+    Buffer<T> y_, y0_, G0_, GS_, GS0_, inverse_, weight_, q0_;
 };
 
 template <class T>

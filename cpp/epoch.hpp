@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Algorithm 1 of the paper on one item of KL-NMF, where p = 0, in float64:
+// Algorithm 1 of the paper on one item of KL-NMF, where p = 0, in float64 or in the working type R:
 //   y, y0   point and anchor on the unit sphere, y^2 = d h / c
 //   G0, g   full multiplier at the anchor and full gradient g = y0 o G0;  y0.g = 1
 //   alpha   1 / (y.y0), so that alpha g is the gradient at the projection of y on y0
@@ -14,34 +14,35 @@ namespace {
 // batch at the anchor are all that is left, which is the limit of the step as printed.
 constexpr double LEAST_COSINE = 1e-12;
 
-struct EpochItem {
-    double *y, *y0, *G0;
+template <class R> struct EpochItem {
+    R *y, *y0, *G0;
 
     template <class T> void start(const Basis<T>& B, const double* u, double c) {
         const double scale = 1 / c;
-        for (int i = 0; i < whole_vectors(B.width); ++i) y[i] = y0[i] = std::sqrt(u[i] * B.d[i] * scale);
+        for (int i = 0; i < whole_vectors(B.width); ++i) y[i] = y0[i] = static_cast<R>(std::sqrt(u[i] * B.d[i] * scale));
     }
-    // u = c y^2 / d
-    template <class T, class U> void factor(const Basis<T>& B, double c, U* u) const {
-        for (int i = 0; i < whole_vectors(B.width); ++i) u[i] = static_cast<U>(c * y[i] * y[i] * B.inverse[i]);
+    // u = c y^2 / d, with 1 / d in R
+    template <class U> void factor(const R* inverse, double c, U* u, int width) const {
+        const R mass = static_cast<R>(c);
+        for (int i = 0; i < whole_vectors(width); ++i) u[i] = static_cast<U>(mass * (y[i] * y[i] * inverse[i]));
     }
-    double cosine(int width) const {
-        double sum = 0;
+    R cosine(int width) const {
+        R sum = 0;
         for (int i = 0; i < whole_vectors(width); ++i) sum += y[i] * y0[i];
-        return sum > LEAST_COSINE ? sum : LEAST_COSINE;
+        return sum > R(LEAST_COSINE) ? sum : R(LEAST_COSINE);
     }
     // The step with a batch, whose gradient is y o G_S(y) - alpha y0 o (G_S(y0) - G0).
-    void inner_step(const double* GS, const double* GS0, const Epoch& e, int width) {
-        const double alpha = 1 / cosine(width);
+    void inner_step(const R* GS, const R* GS0, const Epoch& e, int width) {
+        const R alpha = 1 / cosine(width);
         move([&](int i) { return y[i] * GS[i] - alpha * y0[i] * (GS0[i] - G0[i]); }, e, width);
     }
     // Steps without a batch, whose gradient is alpha g. At eta = 1, as soon as the threshold does not
     // bind, y = g / |g| and stays there.
     void wait(int64_t steps, const Epoch& e, int width) {
         for (bool stays = false; steps > 0 && !stays; --steps) {
-            const double alpha = 1 / cosine(width);
+            const R alpha = 1 / cosine(width);
             stays = e.step == 1;
-            for (int i = 0; i < whole_vectors(width); ++i) stays = stays && alpha * y0[i] * G0[i] >= e.threshold * y[i];
+            for (int i = 0; i < whole_vectors(width); ++i) stays = stays && alpha * y0[i] * G0[i] >= R(e.threshold) * y[i];
             move([&](int i) { return alpha * y0[i] * G0[i]; }, e, width);
         }
     }
@@ -49,13 +50,14 @@ struct EpochItem {
 private:
     // y+ = (1 - eta) y + eta gradient, at least threshold y; then back to the sphere.
     template <class Gradient> void move(Gradient gradient, const Epoch& e, int width) {
-        double norm = 0;
+        const R eta = R(e.step), rest = R(1 - e.step), threshold = R(e.threshold);
+        R norm = 0;
         for (int i = 0; i < whole_vectors(width); ++i) {
-            const double next = (1 - e.step) * y[i] + e.step * gradient(i), least = e.threshold * y[i];
+            const R next = rest * y[i] + eta * gradient(i), least = threshold * y[i];
             y[i] = next > least ? next : least;
             norm += y[i] * y[i];
         }
-        const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
+        const R scale = norm > 0 ? 1 / std::sqrt(norm) : R(0);
         for (int i = 0; i < whole_vectors(width); ++i) y[i] *= scale;
     }
 };

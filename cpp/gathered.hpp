@@ -29,7 +29,8 @@ public:
             T one;
             v_[t] = *read_values(V.values, from + t, 1, &one);
         }
-        take_rows(V.columns(from, n_));
+        rows_ = V.columns(from, n_);
+        take_rows();
     }
 
     // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
@@ -44,58 +45,45 @@ public:
             for (int t = 0; t < n; ++t) positive = positive && v[t] > 0;
         }
         n_ = V.others;
+        rows_ = nullptr;
         from_ = positive ? B_.tiles : tiles_.get();
         if (positive) return;
         kept_.resize(static_cast<size_t>(V.others));
         gather_positive(V.others);
     }
 
+    int64_t terms() const { return n_; }
+    int32_t row(int64_t t) const { return rows_ ? rows_[t] : static_cast<int32_t>(t); }
+    T value(int64_t t) const { return v_.get()[t]; }
+    T quotient(int64_t t) const { return v_.get()[t] * w_.get()[t]; }  // v / z
+
     // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
     bool refresh() {
         Vec<T> smallest = spread(T(1));
-        for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> z[TILE / L] = {};
-            for (int k = 0; k < B_.k; ++k) {
-                if (h[k] == 0) continue;
-                const Vec<T> x = spread(static_cast<T>(h[k]));
-                for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
-            }
-            for (int64_t t = n_ - at; t < n; ++t) z[t / L][t % L] = T(1);
-            for (int t = 0; t < n; t += L) {
-                smallest = z[t / L] < smallest ? z[t / L] : smallest;
-                put_z(at + t, z[t / L] > spread(tiny()) ? z[t / L] : spread(tiny()));
-            }
-        });
-        for (int l = 0; l < L; ++l)
-            if (!(smallest[l] > tiny())) return false;
-        return true;
+        for_tiles([&](const T* tile, int64_t at, int n) { refresh_tile(tile, at, n, smallest); });
+        return positive(smallest);
     }
-
     // g_k = sum_i v_i b_ik / z_i
     void ratio_sums() {
         for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) { add_ratios(tile, at, n); });
+    }
+    // Both, with one look at the tiles.
+    bool refresh_with_sums() {
+        Vec<T> smallest = spread(T(1));
+        for (int k = 0; k < B_.k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> q[TILE / L];
-            for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
-            for (int k = 0; k < B_.k; k += L) {
-                const int count = B_.k - k < L ? B_.k - k : L;
-                const T* rows[L];
-                for (int l = 0; l < L; ++l) rows[l] = tile + (k + (l < count ? l : 0)) * TILE;
-                Vec<T> part[L] = {};
-                for (int t = 0; t < n; t += L)
-                    for (int l = 0; l < L; ++l) part[l] += q[t / L] * load(rows[l] + t);
-                const Vec<T> found = sums(part);
-                for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(found[l]);
-            }
+            refresh_tile(tile, at, n, smallest);
+            add_ratios(tile, at, n);
         });
+        return positive(smallest);
     }
 
-    // max_k G_k - 1 at the present point; d.h = c must hold.
-    double gap() {
-        ratio_sums();
+    // max_k G_k - 1 from the ratio sums; d.h = c must hold.
+    double gap() const {
         double largest = 1;
         for (int k = 0; k < B_.k; ++k) {
-            const double G = g[k] * B_.inverse[k];
+            const double G = g.get()[k] * B_.inverse[k];
             largest = G <= largest ? largest : G;  // NaN is not passed over
         }
         return largest - 1;
@@ -164,14 +152,13 @@ public:
         }
     }
 
-    // h <- scaled to d.h = c, z and w anew with it
+    // h <- scaled to d.h = c; z and w are to be refreshed.
     void fit_mass(double c) {
         double mass = 0;
         for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
         if (!(mass > 0)) return;
         const double scale = c / mass;
         for (int k = 0; k < B_.k; ++k) h[k] *= scale;
-        refresh();
     }
 
     // d.h - sum v log z, up to a constant: sum v log(v/z) + d.h
@@ -264,6 +251,39 @@ private:
     static double nothing() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
     static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
 
+    void refresh_tile(const T* tile, int64_t at, int n, Vec<T>& smallest) {
+        Vec<T> z[TILE / L] = {};
+        for (int k = 0; k < B_.k; ++k) {
+            if (h[k] == 0) continue;
+            const Vec<T> x = spread(static_cast<T>(h[k]));
+            for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
+        }
+        for (int64_t t = n_ - at; t < n; ++t) z[t / L][t % L] = T(1);
+        for (int t = 0; t < n; t += L) {
+            smallest = z[t / L] < smallest ? z[t / L] : smallest;
+            put_z(at + t, z[t / L] > spread(tiny()) ? z[t / L] : spread(tiny()));
+        }
+    }
+    static bool positive(Vec<T> smallest) {
+        for (int l = 0; l < L; ++l)
+            if (!(smallest[l] > tiny())) return false;
+        return true;
+    }
+    void add_ratios(const T* tile, int64_t at, int n) {
+        Vec<T> q[TILE / L];
+        for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
+        for (int k = 0; k < B_.k; k += L) {
+            const int count = B_.k - k < L ? B_.k - k : L;
+            const T* rows[L];
+            for (int l = 0; l < L; ++l) rows[l] = tile + (k + (l < count ? l : 0)) * TILE;
+            Vec<T> part[L] = {};
+            for (int t = 0; t < n; t += L)
+                for (int l = 0; l < L; ++l) part[l] += q[t / L] * load(rows[l] + t);
+            const Vec<T> found = sums(part);
+            for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(found[l]);
+        }
+    }
+
     // Whether some z is next to nothing beside its count.
     bool some_z_vanishes() const {
         const Vec<T> share = spread(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
@@ -282,16 +302,17 @@ private:
             v_[n_] = v_[i];
             kept_[static_cast<size_t>(n_++)] = static_cast<int32_t>(i);
         }
-        take_rows(kept_.data());
+        rows_ = kept_.data();
+        take_rows();
     }
     // The basis rows of all terms, as many at a time as a vector has lanes, transposed into tiles.
     // Terms up to a whole vector are blank: v = 0 and zero rows.
-    void take_rows(const int32_t* rows) {
+    void take_rows() {
         static const T zeros[L] = {};
         for (int64_t t = 0; t < n_; t += L) {
             const T* from[L];
             for (int l = 0; l < L; ++l)
-                from[l] = t + l < n_ ? B_.row(rows[t + l]) : nullptr;
+                from[l] = t + l < n_ ? B_.row(rows_[t + l]) : nullptr;
             T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
             for (int k = 0; k < B_.k; k += L) {
                 Vec<T> square[L];
@@ -418,6 +439,7 @@ private:
     Buffer<T> tiles_, v_, z_, w_, along_, weighted_, packed_;
     std::vector<int32_t> kept_;  // positive terms of a dense item
     const T* from_ = nullptr;
+    const int32_t* rows_ = nullptr;  // of the basis, term by term; null: all of them in order
     int64_t n_ = 0;
     Buffer<double> p_, diagonal_;
     Buffer<int> free_;  // coordinates that a sweep visits

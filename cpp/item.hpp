@@ -64,9 +64,8 @@ template <class T> void put(const Basis<T>& B, const double* u, const T* h, doub
 }
 
 // G_k = g_k / d_k, zero where d_k is.
-template <class T> void multiplier(const Basis<T>& B, const double* g, double* G) {
-    const int width = whole_vectors(B.width);
-    for (int i = 0; i < width; ++i) G[i] = g[i] * B.inverse[i];
+template <class T, class R> void multiplier(const Basis<T>& B, const double* g, R* G) {
+    for (int i = 0; i < whole_vectors(B.width); ++i) G[i] = static_cast<R>(g[i] * B.inverse[i]);
 }
 
 // MU = EM:  x+ = x o G; the mass is kept because sum_k x_k G_k = 1.

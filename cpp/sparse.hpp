@@ -109,16 +109,16 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
     }
 }
 
-// Those of the values from `at` on that an index names, times a factor.
-template <class T, class From> void picked(const From* from, const int32_t* index, int n, T factor, T* out) {
-    for (int t = 0; t < n; ++t) out[t] = factor * static_cast<T>(from[index[t]]);
+// Those of the values from `at` on that an index names.
+template <class T, class From> void picked(const From* from, const int32_t* index, int n, T* out) {
+    for (int t = 0; t < n; ++t) out[t] = static_cast<T>(from[index[t]]);
 }
-template <class T> void pick_values(const Values& v, int64_t at, const int32_t* index, int n, T factor, T* out) {
+template <class T> void pick_values(const Values& v, int64_t at, const int32_t* index, int n, T* out) {
     switch (v.type) {
-        case Type::uint8: return picked(static_cast<const uint8_t*>(v.data) + at, index, n, factor, out);
-        case Type::uint16: return picked(static_cast<const uint16_t*>(v.data) + at, index, n, factor, out);
-        case Type::float32: return picked(static_cast<const float*>(v.data) + at, index, n, factor, out);
-        default: return picked(static_cast<const double*>(v.data) + at, index, n, factor, out);
+        case Type::uint8: return picked(static_cast<const uint8_t*>(v.data) + at, index, n, out);
+        case Type::uint16: return picked(static_cast<const uint16_t*>(v.data) + at, index, n, out);
+        case Type::float32: return picked(static_cast<const float*>(v.data) + at, index, n, out);
+        default: return picked(static_cast<const double*>(v.data) + at, index, n, out);
     }
 }
 
@@ -139,6 +139,61 @@ template <class A, class T> double relative_entropy(const T* v, const T* z, int 
     }
     return static_cast<double>(sum);
 }
+
+// Sums over a batch of an item's terms, at the point u that its caller has written.
+template <class T> class BatchSums {
+public:
+    explicit BatchSums(const Basis<T>& B) : B_(B), gather_(gather_for<T>(B.width)), u_(B.width), part_(B.width) {}
+
+    T* point() { return u_.get(); }
+
+    // The terms' rows of the basis, values v and, at the anchor, quotients q0 = v / z0, both times their
+    // factor.  GS = sum v b / z / d,  GS0 = sum q0 b / d.
+    void operator()(const int32_t* rows, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
+        for (int i = 0; i < whole_vectors(B_.width); ++i) GS[i] = GS0[i] = 0;
+        if (s < FEW) {
+            for (int64_t t = 0; t < s; ++t) add_one(B_.row(rows[t]), v[t], static_cast<double>(q0[t]), GS, GS0);
+        } else {
+            for (int64_t from = 0; from < s; from += CHUNK) {
+                const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
+                T z[CHUNK], q[CHUNK];
+                gather_.dot(B_.rows, B_.width, rows + from, n, u_.get(), z);
+                quotients(v + from, z, n, q);
+                add_to(rows + from, n, q, GS);
+                add_to(rows + from, n, q0 + from, GS0);
+            }
+        }
+        for (int i = 0; i < whole_vectors(B_.width); ++i) {
+            GS[i] *= B_.inverse[i];
+            GS0[i] *= B_.inverse[i];
+        }
+    }
+
+private:
+    // One term of a batch so small that gathering would take longer than the sums.
+    void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
+        constexpr int L = Simd<T>::lanes;
+        Vec<T> dot = load(row) * load(u_.get());
+        for (int i = L; i < B_.width; i += L) dot += load(row + i) * load(u_.get() + i);
+        T z = sum(dot), ratio;
+        quotients(&v, &z, 1, &ratio);
+        const double q = static_cast<double>(ratio);
+        for (int i = 0; i < whole_vectors(B_.width); ++i) {
+            const double b = static_cast<double>(row[i]);
+            GS[i] += q * b;
+            GS0[i] += q0 * b;
+        }
+    }
+    void add_to(const int32_t* rows, int n, const T* q, double* g) {
+        for (int i = 0; i < B_.width; ++i) part_[i] = 0;
+        gather_.add(B_.rows, B_.width, rows, n, q, part_.get());
+        for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
+    }
+
+    const Basis<T>& B_;
+    Gather<T> gather_;
+    Buffer<T> u_, part_;
+};
 
 template <class T> class SparsePass {
 public:
@@ -201,31 +256,6 @@ public:
         }
     }
 
-    // Sums over a batch of the item's nonzeros: their columns, values v and, at the anchor, quotients
-    // q0 = v / z0, both times their factor.  GS = sum v b / z / d at the point u,  GS0 = sum q0 b / d.
-    void batch_sums(const int32_t* index, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
-        const int width = whole_vectors(B_.width);
-        for (int i = 0; i < width; ++i) GS[i] = GS0[i] = 0;
-        if (s < FEW) {
-            for (int64_t t = 0; t < s; ++t) add_one(B_.row(index[t]), v[t], static_cast<double>(q0[t]), GS, GS0);
-        } else {
-            for (int64_t from = 0; from < s; from += CHUNK) {
-                const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
-                T z[CHUNK], q[CHUNK];
-                gather_.dot(B_.rows, B_.width, index + from, n, u_.get(), z);
-                quotients(v + from, z, n, q);
-                add_to(index + from, n, q, GS);
-                add_to(index + from, n, q0 + from, GS0);
-            }
-        }
-        for (int i = 0; i < width; ++i) {
-            GS[i] *= B_.inverse[i];
-            GS0[i] *= B_.inverse[i];
-        }
-    }
-
-    T* point() { return u_.get(); }
-
 private:
     // Ask for the basis rows of the next nonzeros, also those of the next item, line by line.
     void fetch_ahead(int64_t p) const {
@@ -235,26 +265,6 @@ private:
             const T* row = B_.row(V_.indices[p + t]);
             for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
         }
-    }
-    // One nonzero of a batch so small that gathering would take longer than the sums.
-    void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
-        constexpr int L = Simd<T>::lanes;
-        Vec<T> dot = load(row) * load(u_.get());
-        for (int i = L; i < B_.width; i += L) dot += load(row + i) * load(u_.get() + i);
-        T z = sum(dot), ratio;
-        quotients(&v, &z, 1, &ratio);
-        const double q = static_cast<double>(ratio);
-        const int width = whole_vectors(B_.width);
-        for (int i = 0; i < width; ++i) {
-            const double b = static_cast<double>(row[i]);
-            GS[i] += q * b;
-            GS0[i] += q0 * b;
-        }
-    }
-    void add_to(const int32_t* index, int n, const T* q, double* g) {
-        for (int i = 0; i < B_.width; ++i) part_[i] = 0;
-        gather_.add(B_.rows, B_.width, index, n, q, part_.get());
-        for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
     }
 
     const Csr& V_;

@@ -27,7 +27,7 @@ public:
         for (int l = 0; l < LANES; ++l) sigma_[l] = growth_[l] = 1;
     }
 
-    void enter(int lane, const EpochItem& item, int width) {
+    void enter(int lane, const EpochItem<double>& item, int width) {
         double b = 0, c = 0, e = 0;
         for (int i = 0; i < whole_vectors(width); ++i) {
             const double g = item.y0[i] * item.G0[i];
@@ -71,11 +71,11 @@ public:
         }
     }
     // y = (y_s + rho g) / |y_s + rho g|
-    void leave(int lane, EpochItem& item, int width) const { leave_at(sigma_[lane], lane, item, width); }
-    void leave_before_last(int lane, EpochItem& item, int width) const { leave_at(before_[lane], lane, item, width); }
+    void leave(int lane, EpochItem<double>& item, int width) const { leave_at(sigma_[lane], lane, item, width); }
+    void leave_before_last(int lane, EpochItem<double>& item, int width) const { leave_at(before_[lane], lane, item, width); }
 
 private:
-    void leave_at(double sigma, int lane, EpochItem& item, int width) const {
+    void leave_at(double sigma, int lane, EpochItem<double>& item, int width) const {
         const double rho = sigma - e_[lane];
         const double scale = 1 / std::sqrt(1 + rho * (2 * b_[lane] + rho * c_[lane])), along = scale * rho;
         for (int i = 0; i < whole_vectors(width); ++i) item.y[i] = scale * item.y[i] + along * item.y0[i] * item.G0[i];
@@ -168,7 +168,7 @@ template <class T> struct Meetings {
 template <class T> class SparseEpoch {
 public:
     SparseEpoch(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
-        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), longest_(longest()), u_(B.width), g_(B.width),
+        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), batch_sums_(B), longest_(longest()), u_(B.width), g_(B.width),
           GS_(B.width), GS0_(B.width), points_(3 * Waiting::LANES * B.width), h_(B.width), q0_(longest_) {}
 
     void run() {
@@ -185,7 +185,7 @@ private:
         Buffer<int32_t> at(longest_);
         Batch<T> batch;
         batch.resize(longest_);
-        EpochItem item = point(0);
+        EpochItem<double> item = point(0);
         for (int64_t j = items_.begin; j < items_.end; ++j) {
             if (!start(j, item)) continue;
             sampler.enter(j);
@@ -202,7 +202,7 @@ private:
     // Elements of all items together, where the threshold may bind: an item takes every step.
     void run_step_by_step() {
         const int32_t length = static_cast<int32_t>(e_.length);
-        EpochItem item = point(0);
+        EpochItem<double> item = point(0);
         Meetings<T> left;
         for (int64_t j = items_.begin; j < items_.end; ++j) {
             if (!start(j, item)) continue;
@@ -222,7 +222,7 @@ private:
         constexpr int LANES = Waiting::LANES;
         Waiting waiting(e_.step);
         int64_t who[LANES];
-        EpochItem item[LANES];
+        EpochItem<double> item[LANES];
         Meetings<T> left[LANES];
         for (int lane = 0; lane < LANES; ++lane) item[lane] = point(lane);
         for (int64_t j = items_.begin; j < items_.end;) {
@@ -237,7 +237,7 @@ private:
         }
     }
     // From element to element until the end of the epoch.
-    void meet_all(Waiting& waiting, int count, const int64_t* who, EpochItem* item, Meetings<T>* left) {
+    void meet_all(Waiting& waiting, int count, const int64_t* who, EpochItem<double>* item, Meetings<T>* left) {
         const int32_t length = static_cast<int32_t>(e_.length);
         int32_t meets[Waiting::LANES];  // the step of the item's next element
         for (int lane = 0; lane < Waiting::LANES; ++lane)
@@ -267,14 +267,14 @@ private:
         for (int64_t j = items_.begin; j < items_.end; ++j) most = most < V_.terms(j) ? V_.terms(j) : most;
         return most;
     }
-    EpochItem point(int lane) {
+    EpochItem<double> point(int lane) {
         double* first = points_.get() + 3 * lane * B_.width;
         return {first, first + B_.width, first + 2 * B_.width};
     }
 
     // The anchor and its full gradient; false where that was all: an item with few terms takes the full
     // step.
-    bool start(int64_t j, EpochItem& item) {
+    bool start(int64_t j, EpochItem<double>& item) {
         const double c = items_.c[j];
         if (!(c > 0)) return false;
         scale_to_mass(B_, items_.h + j * B_.k, c, u_.get());
@@ -290,8 +290,8 @@ private:
         }
         return sampled;
     }
-    void finish(int64_t j, const EpochItem& item) {
-        item.factor(B_, items_.c[j], u_.get());
+    void finish(int64_t j, const EpochItem<double>& item) {
+        item.factor(B_.inverse, items_.c[j], u_.get(), B_.width);
         put(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
     }
 
@@ -310,15 +310,15 @@ private:
         list.met = 0;
     }
     // The step that drew the item's next elements.
-    void meet(int64_t j, EpochItem& item, Meetings<T>& left) {
+    void meet(int64_t j, EpochItem<double>& item, Meetings<T>& left) {
         const int64_t s = left.together();
         sampled_step(j, item, left.elements, left.met, s);
         left.step += s;
         left.met += s;
     }
-    void sampled_step(int64_t j, EpochItem& item, const Batch<T>& batch, int64_t from, int64_t s) {
-        item.factor(B_, items_.c[j], pass_.point());
-        pass_.batch_sums(batch.index.data() + from, batch.v.data() + from, batch.q0.data() + from, s, GS_.get(), GS0_.get());
+    void sampled_step(int64_t j, EpochItem<double>& item, const Batch<T>& batch, int64_t from, int64_t s) {
+        item.factor(B_.inverse, items_.c[j], batch_sums_.point(), B_.width);
+        batch_sums_(batch.index.data() + from, batch.v.data() + from, batch.q0.data() + from, s, GS_.get(), GS0_.get());
         item.inner_step(GS_.get(), GS0_.get(), e_, B_.width);
     }
 
@@ -327,6 +327,7 @@ private:
     const Items<T>& items_;
     const Epoch& e_;
     SparsePass<T> pass_;
+    BatchSums<T> batch_sums_;
     const int64_t longest_;
     Buffer<double> u_, g_, GS_, GS0_, points_;
     Buffer<T> h_, q0_;

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -234,6 +236,23 @@ class Matrix:
         """Sums of the columns, found without a transpose."""
         return np.asarray(self.array.sum(axis=0, dtype=np.float64))
 
+    @cached_property
+    def unevenness(self) -> float:
+        """n Σ_i v_i² / (Σ_i v_i)² of an item's n terms, averaged over the items by their mass.
+
+        1 where all terms are alike, n where one term has all of the mass: so many times as large a
+        batch of random terms has the same variance. Of sparse data the nonzeros are taken as alike.
+        """
+        items, n = self.shape
+        if not self.dense:
+            return items * n / max(self.nnz, 1)
+        squares = np.empty(items)
+        for begin, end in pairwise(self.bounds):
+            block = self.array[begin:end].astype(np.float64)
+            squares[begin:end] = np.einsum("ij,ij->i", block, block)
+        weighted = np.divide(squares, self.mass, out=np.zeros(items), where=self.mass > 0)
+        return n * float(weighted.sum()) / max(self.total, 1e-300)
+
     def row(self, item: int) -> NDArray[np.float64]:
         """One row, dense, in float64."""
         part: Any = self.rows(item, item + 1)
@@ -257,6 +276,7 @@ class Columns:
         self.shape = rows.shape[::-1]
         self.dtype, self.dense, self.nnz, self.total = rows.dtype, rows.dense, rows.nnz, rows.total
         self.mass = rows.column_mass
+        self.unevenness = self.shape[0] * self.shape[1] / max(self.nnz, 1)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw whole rows; see `Matrix.sample`."""

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`auto`: power steps while they pay, then extrapolated second-order steps; D never rises.
 
-A SCI-PI round is cheap and far from a solution makes more of its work than anything else; near one
-second-order steps with extrapolation win by orders of magnitude: Newton's on dense data, two sweeps
-of coordinate descent on sparse data and for large K. The change comes when a bout of power rounds
-gains less of D per counted pass than a share of the average so far, or next to nothing of D.
-Decisions use D and counted passes alone, never a clock: the same on every machine, for any number
-of threads.
+A round of power steps is cheap and far from a solution makes more of its work than anything else:
+SCI-PI on sparse data, S-SCI-PI on dense data, where sampled steps come further with the same passes.
+Near a solution second-order steps with extrapolation win by orders of magnitude: Newton's on dense
+data, two sweeps of coordinate descent on sparse data and for large K. D is compared every few rounds;
+the change comes when they gained less of D per counted pass than a share of the average so far, or
+next to nothing of D. If D rose they are undone and the step is halved. Decisions use D and counted
+passes alone, never a clock: the same on every machine, for any number of threads.
 
 Tall data without a given start get their first H from a sample and one pass over batches of rows
 (`online`), which comes further than power steps in the same time; second-order steps follow. Where
 only the rows are held, all of it is `Profiled`.
-
-A bout that raised D is undone and the power step halved. On dense data the step starts at 6, not 1:
-b₂ is of the order of 0.1 there, and steps up to 1/b₂ are stable (`sipower.theory.kl`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sipower.matrix import Columns
 from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
@@ -29,15 +27,27 @@ from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.newton import Newton
 from sipower.nmf.online import averaged_pass, is_tall, sampled_start
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
+from sipower.nmf.rule import Rule
+from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Auto", "AutoState"]
 
-BOUT = 4  # power rounds between two looks at D
-TIRED = 0.5  # of the average gain per pass: a bout with less is the last one
-NOTHING = 0.01  # of D: the same
-DENSE_STEP, LEAST_STEP = 6.0, 0.5  # of power steps on dense data; under the other they are given up
+LEAST_STEP = 0.5  # a shorter power step is given up
+
+
+class Early(NamedTuple):
+    """How the early phase goes on."""
+
+    rule: Rule
+    rounds: int  # between two comparisons of D
+    min_relative_gain: float  # of the average gain per pass: with less the phase ends
+    min_gain: float  # of D: the same
+
+
+SPARSE = Early(SciPiRule(), 4, 0.5, 0.01)
+DENSE = Early(SSciPiRule(), 2, 0.25, 0.003)  # tuned on WT, digits and heavy-tailed counts
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cost
 
@@ -68,19 +78,18 @@ class Auto:
         if isinstance(problem.V.columns, Columns):
             return Profiled().init(problem, x0, seed)
         start = Alternating(SciPiRule()).init(problem, x0, seed)
-        step = DENSE_STEP if problem.V.dense else 1.0
         (W, H), value = start.x, problem.quick_value(start.x)
-        state = AutoState(W, H, W, H, step, seed, value=value, first_value=value)
+        state = AutoState(W, H, W, H, start.step, seed, value=value, first_value=value)
         return replace(state, refined=self.near, online=x0 is None and is_tall(problem.V))
 
     def advance(self, problem: Factorization, state: Any) -> Any:
-        """A pass over batches, a bout of power rounds or one extrapolated round."""
+        """A pass over batches, a few rounds of power steps or one extrapolated round."""
         if isinstance(state, ProfileState):
             return Profiled().advance(problem, state)
         if state.online:
             return self._online(problem, state)
         if not state.refined:
-            return self._bout(problem, state)
+            return self._early_rounds(problem, state)
         # A sparse item has few terms and few components: two sweeps cost less than a model.
         newton = problem.V.dense and problem.rank <= LARGEST_MODEL
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
@@ -94,13 +103,14 @@ class Auto:
         passes = state.passes + 2 * ROW_PASSES + problem.value_passes
         state = replace(state, round=1, passes=passes, online=False)
         if not value <= state.value:
-            return state  # bouts of power steps do it
+            return state  # power steps do it
         return replace(state, W=W, H=H, W_ahead=W, H_last=H, value=value, refined=True)
 
-    def _bout(self, problem: Factorization, state: AutoState) -> AutoState:
-        power = Alternating(SciPiRule())
-        inner = NMFState(state.W, state.H, state.step, state.seed, state.round)
-        for _ in range(BOUT):
+    def _early_rounds(self, problem: Factorization, state: AutoState) -> AutoState:
+        early = DENSE if problem.V.dense else SPARSE
+        power = Alternating(early.rule)
+        inner = NMFState(state.W, state.H, state.step, state.seed, early.rounds * state.round)
+        for _ in range(early.rounds):
             inner = power.advance(problem, inner)
         W, H = inner.x
         value = problem.quick_value(inner.x) if problem.is_finite(inner.x) else math.inf
@@ -110,6 +120,6 @@ class Auto:
             step = state.step / 2
             return replace(state, step=step, refined=step < LEAST_STEP)
         gain, average = state.value - value, (state.first_value - value) * passes / state.passes
-        tired = gain < TIRED * average or gain < NOTHING * value
+        refined = gain < early.min_relative_gain * average or gain < early.min_gain * value
         state = replace(state, W=W, H=H, W_ahead=W, H_last=H, value=min(value, state.value))
-        return replace(state, refined=tired)
+        return replace(state, refined=refined)

@@ -145,7 +145,7 @@ class SSciPiRule(Rule):
         if self.sides == "long" and side == 1:
             return Plan(1.0, 1, scheme, 0)
         if scheme == "vectors":
-            batch = batch or min(DRAWS_PER_COMPONENT * rank / n, 1.0)
+            batch = batch or min(DRAWS_PER_COMPONENT * rank * V.unevenness / n, 1.0)
             length = min(int(1 / batch), LONGEST_EPOCH)
             epoch = epoch or (length if length >= SHORTEST_EPOCH else 1)
             return Plan(batch, epoch, scheme, 0)
@@ -159,8 +159,8 @@ class SSciPiRule(Rule):
         return bool(np.diff(V.indptr).max(initial=0) < shortest)
 
     def largest_step(self, V: Matrix | Columns) -> float:
-        """A guard lets η grow beyond 1 on dense data; on sparse data such steps mostly fail."""
-        return max(self.step, 4.0 if V.dense else 1.0)
+        """A guard lets a shortened step grow back to 1: longer ones are too noisy."""
+        return max(self.step, 1.0)
 
     def passes(self, block: KLBlock, turn: Turn) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""
