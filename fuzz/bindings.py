@@ -94,17 +94,17 @@ class Case:
         """Data of either layout; their masses and which items they hold are kept."""
         V = self.counts(self.items, self.others)
         self.mass = self.yard.put(V.sum(axis=1, dtype=np.float64))
-        self.terms = np.count_nonzero(V)
-        if dense:
-            return self.make(_kernels.Dense, values=self.yard.put(V))
         rows, columns = np.nonzero(V)
         indptr = np.searchsorted(rows, np.arange(self.items + 1)).astype(np.int64)
+        self.indptr = self.yard.put(indptr)
+        if dense:
+            return self.make(_kernels.Dense, values=self.yard.put(V))
         window = self.some_range(0, self.items)
         self.begin, self.end = self.some_range(*window)
         held = slice(indptr[window[0]], indptr[window[1]])
         return self.make(
             _kernels.Csr,
-            indptr=self.yard.put(indptr),
+            indptr=self.indptr,
             indices=self.yard.put(columns[held].astype(np.int32)),
             values=self.yard.put(V[rows, columns][held]),
             others=self.others,
@@ -134,9 +134,7 @@ class Case:
     def plan(self) -> Any:
         """Return the plan of an epoch."""
         scheme = self.source.choice(["vectors", "stratified", "weighted", "elements"])
-        length, count = self.source.randint(1, 5), self.source.randint(0, 9)
-        shape = length, count if self.terms else 0
-        elements = np.sort(self.rng.integers(0, max(self.terms, 1), shape))
+        length = self.source.randint(1, 5)
         return self.make(
             _kernels.EpochPlan,
             step=self.source.choice([0.1, 1.0, 1.5]),
@@ -150,7 +148,7 @@ class Case:
             key=self.key(),
             at_round=self.source.randrange(9),
             side=self.source.randrange(2),
-            elements=self.yard.put(elements),
+            indptr=self.indptr if scheme == "elements" else None,
         )
 
 

@@ -78,3 +78,59 @@ def best_item(v, B):
         options=options,
     )
     return found.fun, found.x
+
+
+# ---- Algorithm 1 of the paper, transcribed -----------------------------------------------------
+
+
+def algorithm_1(term_gradients, p, x0, eta, batches, threshold=None):
+    """x_m of one epoch and the cosines to the anchor on the way; nothing is normalised.
+
+    Written from the paper's pseudo-code alone. `term_gradients(x)` has ∇f_l(x) of every term l as
+    its rows; a batch is the list of its terms. `threshold` is the one thing that is not in the
+    pseudo-code: the text asks for one against negative entries, here x_{t+1} ≥ θ x_t.
+    """
+    g_tilde = term_gradients(x0).mean(axis=0)
+    x, cosines = x0, []
+    for S in batches:
+        product = x @ x0
+        cosines.append(product / np.linalg.norm(x) / np.linalg.norm(x0))
+        alpha = abs(product) ** (p - 1) / np.linalg.norm(x0) ** (2 * (p - 1))
+        total = (term_gradients(x)[S] - alpha * term_gradients(x0)[S]).sum(axis=0)
+        g = alpha * g_tilde + total / max(len(S), 1)
+        new = (1 - eta) * x + eta * g / np.linalg.norm(x) ** (p - 2)
+        x = new if threshold is None else np.maximum(new, threshold * x)
+    return x, np.array(cosines)
+
+
+def pca_terms(A):
+    """f_l = ½(a_l·x)², p = 2."""
+    return lambda x: (A @ x)[:, None] * A
+
+
+def lp_pca_terms(A, p):
+    """f_l = (1/p)|a_l·x|^p."""
+    return lambda x: (np.sign(A @ x) * np.abs(A @ x) ** (p - 1))[:, None] * A
+
+
+def ica_terms(X):
+    """f_l = ¼(x·x_l)⁴ − ¾‖x‖⁴, p = 4."""
+    return lambda x: ((X @ x) ** 3)[:, None] * X - 3 * (x @ x) * x
+
+
+def kl_terms(v, L, mine=None, n=None):
+    """f_l = (n v_l/2c) log(L_l·y²), p = 0: one column of KL-NMF by Lemma 9.
+
+    Where the item is one of several whose n terms are drawn together, `mine` are its own; the
+    others have no gradient for it.
+    """
+    n = len(v) if n is None else n
+    mine = np.arange(n) if mine is None else mine
+
+    def gradients(y):
+        out = np.zeros((n, len(y)))
+        quotients = np.divide(v, L @ y**2, out=np.zeros(len(v)), where=v > 0)
+        out[mine] = n / v.sum() * quotients[:, None] * (L * y)
+        return out
+
+    return gradients

@@ -231,7 +231,7 @@ def test_s_sci_pi_defaults_do_not_stall_on_kl(seed):
     W = rng.dirichlet(np.full(300, 0.05), size=6).T
     H = rng.dirichlet(np.full(6, 0.1), size=30)
     problem = KLBlock(rng.poisson(300 * H @ W.T).astype(float), W + 1e-6)
-    result = solve(problem, SSciPi(), stop=Stop(1e-5, rounds=300), seed=seed)
+    result = solve(problem, SSciPi(), stop=Stop(1e-5, rounds=400), seed=seed)
     assert result.status is Status.CONVERGED
 
 

@@ -24,7 +24,6 @@ PLAN = {
     "key": (0, 0),
     "at_round": 0,
     "side": 0,
-    "elements": np.zeros((1, 0), np.int64),
 }
 
 
@@ -66,13 +65,31 @@ def test_arrays_that_are_not_aligned_are_refused(csr, basis):
             call()
 
 
-def test_elements_that_are_not_sorted_are_refused():
-    """The search for those of an item would leave the item."""
-    for elements, what in (([14, 0, 13, 1], "not sorted"), ([-1, 0, 1, 2], "out of range")):
-        with pytest.raises(ValueError, match=what):
-            kernels.EpochPlan(
-                **PLAN | {"scheme": "elements", "elements": np.tile(elements, (4, 1))}
-            )
+@pytest.mark.parametrize(
+    ("indptr", "what"),
+    [
+        (None, "needs indptr"),
+        ([], "is empty"),
+        ([1, 2], "begin with 0"),
+        ([0, 3, 2], "decreases"),
+        ([0, -1], "decreases"),
+        ([0, 2**31], "cannot be drawn at once"),
+    ],
+)
+def test_elements_are_drawn_from_a_sound_indptr(indptr, what):
+    given = None if indptr is None else np.array(indptr, np.int64)
+    with pytest.raises(ValueError, match=what):
+        kernels.EpochPlan(**PLAN | {"scheme": "elements", "indptr": given})
+
+
+def test_elements_of_other_data_are_refused(csr, basis):
+    """They would be read beyond the end of an item."""
+    out, mass = np.zeros((3, 3)), np.full(3, 5.0)
+    for indptr in ([0, 15], [0, 40, 41, 42]):
+        plan = kernels.EpochPlan(**PLAN | {"scheme": "elements", "indptr": np.array(indptr)})
+        with pytest.raises(ValueError, match="drawn from other data"):
+            kernels.epoch(csr, basis, np.ones((3, 3)), 0, 3, out, mass, plan)
+    assert not out.any()
 
 
 @pytest.mark.parametrize("batch", [0.0, -1.0, 1.5, np.inf, np.nan])
@@ -85,7 +102,7 @@ def test_a_batch_is_a_share(batch):
 def test_mass_without_terms_takes_a_full_step(basis, scheme):
     """Nothing can be drawn from an item without terms, whatever mass it is said to have."""
     empty = kernels.Csr(np.array([0, 0]), np.zeros(0, np.int32), np.zeros(0), 5)
-    plan = kernels.EpochPlan(**PLAN | {"scheme": scheme, "elements": np.zeros((4, 0), np.int64)})
+    plan = kernels.EpochPlan(**PLAN | {"scheme": scheme, "indptr": np.array([0, 0])})
     out = np.zeros((1, 3))
     kernels.epoch(empty, basis, np.ones((1, 3)), 0, 1, out, np.ones(1), plan)
     assert np.isfinite(out).all()

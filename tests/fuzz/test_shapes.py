@@ -19,8 +19,12 @@ LAYOUTS = ["csr", "dense"]
 TYPES = [np.float32, np.float64]
 
 
+def values(items=ITEMS, others=OTHERS):
+    return np.arange(items * others, dtype=float).reshape(items, others) % 5
+
+
 def data(layout, items=ITEMS, others=OTHERS):
-    V = np.arange(items * others, dtype=float).reshape(items, others) % 5
+    V = values(items, others)
     if layout == "dense":
         return _kernels.Dense(V)
     rows, columns = np.nonzero(V)
@@ -33,11 +37,12 @@ def basis(layout, dtype, others=OTHERS, rank=RANK):
     return kind(np.ones((others, rank), dtype), layout == "dense")
 
 
-def plan(rows=STEPS, scheme="elements", largest=8):
-    elements = np.tile([0, 5, largest], (rows, 1))
+def plan(layout):
+    starts = np.searchsorted(np.nonzero(values())[0], np.arange(ITEMS + 1))
     return _kernels.EpochPlan(
         step=1.0, full_step=1.0, batch=0.5, length=STEPS, threshold=0.01, shortest=1,
-        scheme=scheme, replace=False, key=(0, 0), at_round=0, side=0, elements=elements,
+        scheme="vectors" if layout == "dense" else "elements", replace=False, key=(0, 0),
+        at_round=0, side=0, indptr=starts,
     )  # fmt: skip
 
 
@@ -54,7 +59,7 @@ def sound(door, layout, dtype):
         "coordinate": {"sweeps": 2, "order": "cyclic", "key": (0, 0), "place": (0, 0, 0, 0)},
         "newton": {"steps": 2},
         "solve_items": {"tol": 1e-3, "most": 3, "gap": np.zeros(ITEMS)},
-        "epoch": {"plan": plan()},
+        "epoch": {"plan": plan(layout)},
     }
     return arguments | more.get(door, {})
 
@@ -171,19 +176,3 @@ def test_a_basis_has_one_column_sum_per_component(dtype):
     for wrong in (given.astype(np.float32), given[None]):
         with pytest.raises(TypeError):
             kind(rows, False, wrong)
-
-
-@pytest.mark.parametrize("rows", [0, STEPS - 1, STEPS + 1])
-def test_drawn_elements_have_one_row_per_inner_step(rows):
-    with pytest.raises(ValueError, match="one row per inner step"):
-        plan(rows)
-    plan(rows, scheme="stratified")  # which draws by itself and reads none
-
-
-def test_drawn_elements_lie_within_the_data():
-    V = data("csr")
-    last = int(np.count_nonzero(np.arange(ITEMS * OTHERS) % 5)) - 1
-    arguments = sound("epoch", "csr", np.float64) | {"V": V}
-    _kernels.epoch(**arguments | {"plan": plan(largest=last)})
-    with pytest.raises(ValueError, match="a drawn element is out of range"):
-        _kernels.epoch(**arguments | {"plan": plan(largest=last + 1)})

@@ -226,22 +226,6 @@ def compare_with_generic(V, H, W, rule, rtol):
     )
 
 
-def test_items_that_turned_away_from_the_anchor_wait():
-    """An item whose cosine to the anchor falls under ½ ends its epoch; the others go on."""
-    rng = np.random.default_rng(0)
-    H = np.eye(3).repeat(40, axis=0) + 1e-3
-    V = np.vstack([np.repeat([0.0, 0.0, 9.0], 40), rng.poisson(5.0, 120)])
-    W = np.array([[1.0, 1e-9, 1e-4], [1.0, 1.0, 1.0]])
-    rule = SSciPiRule(1.0, batch=0.3, epoch=6)
-    block = KLBlock(V, H)
-    found = block.to_sphere(rule.update(block, W, TURN))
-    first = SciPi().advance(block, PointState(block.to_sphere(W), 1.0, 0)).x
-    assert (first * block.to_sphere(W)).sum(axis=1)[0] < 0.5
-    np.testing.assert_allclose(found[0], first[0], atol=1e-7)
-    assert np.abs(found[1] - first[1]).max() > 1e-4
-    compare_with_generic(V, H, W, rule, 1e-8)
-
-
 # ---- unbiased batches, by enumeration ----------------------------------------------------------
 
 

@@ -148,8 +148,7 @@ def epoch_of_the_paper(problem, state, solver, eta):
         alpha = np.sign(cosine) * abs(cosine) ** (p - 1)
         S = problem.batch(sampling, Draw(state.seed, 0, state.round, state.side, t))
         g_t = alpha * g + problem.gradient(x, S) - alpha * problem.gradient(x0, S)
-        turned = problem.retract((1 - eta) * x + eta * g_t / lam, x, solver.threshold)
-        x = np.where(cosine >= 0.5, turned, x)
+        x = problem.retract((1 - eta) * x + eta * g_t / lam, x, solver.threshold)
     return x
 
 
@@ -174,13 +173,16 @@ def test_an_epoch_draws_by_its_scheme(scheme):
     np.testing.assert_allclose(solver.advance(problem, state).x, expected, rtol=1e-10)
 
 
-def test_an_item_that_turned_away_from_its_anchor_waits():
-    """A full step from nearly orthogonal to the first direction: further batches do nothing."""
+def test_a_point_that_turned_away_from_its_anchor_is_pulled_back():
+    """A full step from nearly orthogonal to the first direction: the batches that follow count."""
     problem = PCA(np.diag([10.0, 1.0, 1.0]))
     state = SSciPi(1.0).init(problem, np.array([[0.1, 1.0, 0.0]]), 0)
-    far = SSciPi(1.0, batch=0.4, epoch=9).advance(problem, state)
-    np.testing.assert_array_equal(far.x, SciPi().advance(problem, state).x)
-    assert far.x[0] @ state.x[0] < 0.5
+    once = SciPi().advance(problem, state).x
+    assert once[0] @ state.x[0] < 0.5
+    solver = SSciPi(1.0, batch=0.4, epoch=9)
+    far = solver.advance(problem, state)
+    np.testing.assert_allclose(far.x, epoch_of_the_paper(problem, state, solver, 1.0), rtol=1e-10)
+    assert not np.allclose(far.x, once)
 
 
 # ---- the measured step ---------------------------------------------------------------------------
@@ -194,7 +196,7 @@ def measured(problem, state, solver, kappa):
     lam = abs(multiplier)
     x = problem.retract(x0 + (g - multiplier * x0) / lam, x0, solver.threshold)
     cosine = (x * x0).sum(axis=1, keepdims=True)
-    alpha = np.maximum(cosine, 0.5) ** (p - 1)
+    alpha = np.abs(cosine) ** (p - 1) * np.sign(cosine)
     batches = [
         problem.batch(Sampling(solver.batch), Draw(state.seed, 2, state.round, state.side, t))
         for t in range(8)

@@ -243,9 +243,11 @@ def test_permuted_data_give_permuted_factors(case):
     """After 20 rounds, D to 1e-9 of the mass and W H to 1e-9 of its largest entry.
 
     Three solvers amplify rounding: pgd by its line search, tenfold a round; auto by extrapolation,
-    without bounds where counts lie over fifteen orders; profile, whose rows have a tolerance.
+    without bounds where counts lie over fifteen orders; profile, whose rows have a tolerance. On
+    dense data auto samples rows and columns by their places.
     """
-    assume(case.solver != "auto" or case.recipe.content != "huge")
+    sparse = case.recipe.layout == "csr"
+    assume(case.solver != "auto" or (sparse and case.recipe.content != "huge"))
     case = replace(case, rounds=5 if case.solver == "pgd" else 20)
     value_tol = 1e-5 if case.solver == "profile" else 1e-9
     product_tol = {"profile": 1e-2, "auto": 1e-7}.get(case.solver, 1e-9)

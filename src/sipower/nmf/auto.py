@@ -2,12 +2,12 @@
 """`auto`: power steps while they pay, then extrapolated second-order steps; D never rises.
 
 A round of power steps is cheap and far from a solution makes more of its work than anything else:
-SCI-PI on sparse data, S-SCI-PI on dense data, where sampled steps come further with the same passes.
+SCI-PI on sparse data, S-SCI-PI on dense data, where sampled steps come further in as many passes.
 Near a solution second-order steps with extrapolation win by orders of magnitude: Newton's on dense
-data, two sweeps of coordinate descent on sparse data and for large K. D is compared every few rounds;
-the change comes when they gained less of D per counted pass than a share of the average so far, or
-next to nothing of D. If D rose they are undone and the step is halved. Decisions use D and counted
-passes alone, never a clock: the same on every machine, for any number of threads.
+data, two sweeps of coordinate descent on sparse data and for large K. D is compared every few
+rounds; the change comes when they gained less of D per counted pass than a share of the average so
+far, or next to nothing of D. If D rose they are undone and the step is halved. Decisions use D and
+counted passes alone, never a clock: the same on every machine, for any number of threads.
 
 Tall data without a given start get their first H from a sample and one pass over batches of rows
 (`online`), which comes further than power steps in the same time; second-order steps follow. Where

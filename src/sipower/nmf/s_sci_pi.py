@@ -4,8 +4,8 @@
 The fused kernel is `SSciPi` on `KLBlock` item by item (a test holds them equal); where a block has
 no items form, or a sparse one is sampled by vectors, that very solver runs instead.
 
-What is not sampled takes the full step of F-SCI-PI, whatever η: the side that `sides` leaves out, and
-items with few terms.
+What is not sampled takes the full step of F-SCI-PI, whatever η: the side that `sides` leaves out,
+and items with few terms.
 
 Batch and epoch length that are not given come from the data:
 
@@ -62,8 +62,8 @@ class SSciPiRule(Rule):
     step
         η of sampled items.
     batch, epoch
-        s/n and m, a number each, or a pair: for the side with the longer sums and for the other. None:
-        from the data.
+        s/n and m, a number each, or a pair: for the side with the longer sums and for the other.
+        None: from the data.
     scheme
         How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace

@@ -37,7 +37,7 @@ from sipower.solvers.state import PointState, check_positive, start
 
 __all__ = ["SSciPi", "anchor_factor"]
 
-LEAST_COSINE = 1e-12  # to the anchor, for p < 1
+LEAST_COSINE = 1e-12  # of a point and its anchor, for p < 1
 PROBES = 8  # batches that measure K
 NOISE = 0.8  # κ at the start and at most
 SHRINK, GROW = 0.7, 1.1  # factors of κ where the residual rose and where it fell
@@ -148,13 +148,12 @@ class SSciPi:
 def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1).
 
-    The paper excludes x·x₀ ≤ 0. For p ≥ 1 the formula with the sign holds there too. For p < 1
-    α grows without bound as x·x₀ falls to 0, which pulls x back to where ∇f(x₀) points; a product
-    under 1e-12 counts as 1e-12, the limit of the step as printed.
+    The paper excludes x·x₀ ≤ 0. With its sign the formula holds for negative products too. For
+    p < 1 the factor grows without bound as x·x₀ falls to 0, which pulls x back to where ∇f(x₀)
+    points; a product smaller than 1e-12 counts as that, so that the step is finite.
     """
-    if p < 1:
-        cosine = np.maximum(cosine, LEAST_COSINE)
-    return np.asarray(np.sign(cosine) * np.abs(cosine) ** (p - 1))
+    size = np.maximum(np.abs(cosine), LEAST_COSINE if p < 1 else 0.0)
+    return np.asarray(np.where(cosine < 0, -1.0, 1.0) * size ** (p - 1))
 
 
 def check_threshold(threshold: float) -> None:
