@@ -350,12 +350,14 @@ void projected(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t b
 
 template <class T, class Data>
 void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
-                 Vector<const double> c, double tol, int64_t most, Vector<double> gap) {
+                 Vector<const double> c, double tol, int64_t most, int64_t sampled, Vector<double> gap, Vector<double> passes) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
-    require(gap.shape(0) == h.shape(0), "there is not one gap per item");
+    require(gap.shape(0) == h.shape(0) && passes.shape(0) == h.shape(0), "there is not one gap and one number of passes per item");
     require_rounds(most);
+    const Accuracy accuracy{tol, most, std::max<int64_t>(sampled, 1)};
+    const Reached reached{begin_of(gap), begin_of(passes)};
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().solve(V.view, B.view, which, tol, most, begin_of(gap));
+    kernels<T, typename Data::View>().solve(V.view, B.view, which, accuracy, reached);
 }
 
 // Elements of all nonzeros for every inner step of an epoch, sorted by the items they belong to.
@@ -519,7 +521,7 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
           arg("mass").noconvert(), arg("steps"));
     m.def("projected", &projected<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
-          arg("mass").noconvert(), arg("tol"), arg("most"), arg("gap").noconvert());
+          arg("mass").noconvert(), arg("tol"), arg("most"), arg("sampled"), arg("gap").noconvert(), arg("passes").noconvert());
     m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
 }
 

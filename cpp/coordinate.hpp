@@ -86,13 +86,12 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
-// The solution of every item for itself, to max_k G_k - 1 <= tol. Items with far more terms than K^2 take
-// epochs of S-SCI-PI while each halves the gap; then, and on all others after a few SCI-PI steps,
+// The solution of every item for itself, to max_k G_k - 1 <= tol. Items with many terms take epochs of
+// S-SCI-PI while each at least halves the gap; then, and on all others after a few SCI-PI steps,
 // coordinate descent, which finds the zeros, with Newton steps on the rest. From h = 0 an item starts at
-// the uniform point and its answer depends on nothing but its own terms and the basis. gap receives what
-// was certified.
+// the uniform point and its answer depends on nothing but its own terms and the basis.
 template <class T, class Data>
-void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double tol, int64_t most, double* gap) {
+void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, Reached reached) {
     constexpr int power_steps = 4, first_newton = 6;
     const bool newton = B.k <= LARGEST_MODEL;
     Model model(newton ? B.k : 1);
@@ -100,35 +99,42 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, double
     Buffer<double> anchor(B.width);
     visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
         const double c = items.c[j];
+        double gap, last = 0, passes = 0;  // last: the gap at the anchor of the epoch before
+        bool sampling = item.terms() >= accuracy.sampled;
+        int64_t steps = sampling ? first_newton : 0;  // those without batches
         Random unused({0, 0}, {0, 0, 0, 0});
         item.free_all();
-        bool sampling = ItemEpoch<T>::pays(B, item.terms());
-        int64_t round = 0, deterministic = sampling ? first_newton : 0;
-        double last = 0;  // gap at the anchor of the epoch before
-        for (;; ++round) {
+        for (int64_t round = 0;; ++round) {
             item.refresh_with_sums();
-            gap[j] = item.gap();
-            if (sampling && round > 0 && gap[j] > last / 2) {
+            gap = item.gap();
+            ++passes;
+            if (sampling && round > 0 && !(gap <= last / 2)) {
                 sampling = false;
-                if (gap[j] > last) {
+                if (!(gap <= last)) {
                     for (int k = 0; k < B.k; ++k) item.h[k] = anchor[k];
                     item.refresh_with_sums();
-                    gap[j] = last;
+                    gap = last;
+                    ++passes;
                 }
             }
-            if (gap[j] <= tol || round >= most) break;
+            if (gap <= accuracy.tol || round >= accuracy.most) break;
             if (sampling) {
-                last = gap[j];
+                last = gap;
                 for (int k = 0; k < B.k; ++k) anchor[k] = item.h[k];
                 sampled.run(item, c, round);
-            } else if (deterministic++ < power_steps) {
+                passes += sampled.passes(item.terms());
+            } else if (steps++ < power_steps) {
                 PowerRule{1.0}(B, c, item.g.get(), item.h.get());
             } else {
+                const bool second_order = newton && steps > first_newton;
                 item.sweep(Order::cyclic, unused);
-                if (newton && deterministic > first_newton) item.newton_step(model, EXACT);
+                if (second_order) item.newton_step(model, EXACT);
                 item.fit_mass(c);
+                passes += 1.5 + (second_order ? 2 + B.k / 4.0 : 0);
             }
         }
+        reached.gap[j] = gap;
+        reached.passes[j] = passes;
     });
 }
 

@@ -202,7 +202,7 @@ public:
     // the bound of coordinate_step along p is least at the length s / (kappa + m s). False where the
     // model sees nothing to gain. The Hessian of a long item is that of a sample of its terms, with
     // the true diagonal; kappa is of all terms, so every step descends.
-    bool newton_step(Model& model, const Accuracy& accuracy) {
+    bool newton_step(Model& model, const ModelAccuracy& accuracy) {
         const int64_t stride = accuracy.terms ? n_ / (accuracy.terms * static_cast<int64_t>(B_.k)) : 1;
         ratio_sums();
         int size = 0;

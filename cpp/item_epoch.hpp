@@ -13,11 +13,12 @@ namespace {
 template <class T> class ItemEpoch {
 public:
     explicit ItemEpoch(const Basis<T>& B)
-        : B_(B), sums_(B), points_(5 * B.width), size_(10 * static_cast<int64_t>(B.k)), drawn_(size_), rows_(size_), v_(size_),
-          q0_(size_) {}
+        : B_(B), sums_(B), points_(5 * B.width), size_(10 * static_cast<int64_t>(B.k)), rows_(size_), v_(size_), q0_(size_) {}
 
-    // Whether sampling pays: batches cost 1.5 m s / n full gradients.
-    static bool pays(const Basis<T>& B, int64_t terms) { return terms >= 40 * static_cast<int64_t>(B.k) * B.k; }
+    // Passes that the batches of an epoch cost.
+    double passes(int64_t terms) const {
+        return 1.5 * static_cast<double>(length() - 1) * static_cast<double>(size_) / static_cast<double>(terms);
+    }
 
     // One epoch from the item's point, whose ratio sums are known; z and w are to be refreshed. The batches depend on the number of the
     // epoch and on how many terms there are, on nothing else.
@@ -30,13 +31,13 @@ public:
         multiplier(B_, item.g.get(), point.G0);
         point.wait(1, plan, width);
         const T factor = static_cast<T>(static_cast<double>(item.terms()) / static_cast<double>(size_));
-        for (int64_t t = 1; t < plan.length; ++t) {
-            draw_repeated(Random({0, 3}, {static_cast<uint64_t>(epoch), 0, 0, static_cast<uint64_t>(t)}), item.terms(), size_, drawn_.get());
+        const int32_t* drawn = batches(item.terms(), epoch);
+        for (int64_t t = 1; t < plan.length; ++t, drawn += size_) {
             for (int64_t i = 0; i < size_; ++i) {
-                rows_[i] = item.row(drawn_[i]);
+                rows_[i] = item.row(drawn[i]);
                 fetch(B_.row(rows_[i]));
-                v_[i] = factor * item.value(drawn_[i]);
-                q0_[i] = factor * item.quotient(drawn_[i]);
+                v_[i] = factor * item.value(drawn[i]);
+                q0_[i] = factor * item.quotient(drawn[i]);
             }
             point.factor(B_.inverse, c, sums_.point(), width);
             sums_(rows_.get(), v_.get(), q0_.get(), size_, GS, GS0);
@@ -46,11 +47,24 @@ public:
     }
 
 private:
+    // The batches of an epoch on n terms, with replacement; they are kept for the next item with as many.
+    const int32_t* batches(int64_t n, int64_t epoch) {
+        if (n != terms_) drawn_.clear();
+        terms_ = n;
+        for (int64_t e = static_cast<int64_t>(drawn_.size()); e <= epoch; ++e) {
+            drawn_.emplace_back(static_cast<size_t>((length() - 1) * size_));
+            for (int64_t t = 1; t < length(); ++t)
+                draw_repeated(Random({0, 3}, {static_cast<uint64_t>(e), 0, 0, static_cast<uint64_t>(t)}), n, size_,
+                              drawn_.back().data() + (t - 1) * size_);
+        }
+        return drawn_[static_cast<size_t>(epoch)].data();
+    }
+    int64_t length() const { return 4 * static_cast<int64_t>(B_.k); }
     Epoch make_plan() const {
         Epoch plan{};
         plan.step = 1;
         plan.threshold = 0.01;
-        plan.length = 4 * static_cast<int64_t>(B_.k);
+        plan.length = length();
         return plan;
     }
     void fetch(const T* row) const {
@@ -62,8 +76,10 @@ private:
     BatchSums<T> sums_;
     Buffer<double> points_;
     const int64_t size_;  // s
-    Buffer<int32_t> drawn_, rows_;
+    Buffer<int32_t> rows_;
     Buffer<T> v_, q0_;
+    int64_t terms_ = 0;
+    std::vector<std::vector<int32_t>> drawn_;  // epoch by epoch
 };
 
 }  // namespace

@@ -132,6 +132,17 @@ struct Epoch {
     Elements elements;  // of the scheme `elements`
 };
 
+// How far items are solved: to max_k G_k - 1 <= tol, in at most so many rounds. Items with at least
+// `sampled` terms begin with epochs of S-SCI-PI.
+struct Accuracy {
+    double tol;
+    int64_t most, sampled;
+};
+// What an item has reached, and the passes over its terms that it took.
+struct Reached {
+    double *gap, *passes;  // (items)
+};
+
 // The smallest share of an item's mass that a component keeps: multiplicative rules cannot revive
 // an exact zero.
 constexpr double FLOOR = 1e-15;
@@ -162,7 +173,7 @@ template <class T, class Data> struct Kernels {
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
     void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);
     void (*projected)(const Data&, const Basis<T>&, const Items<T>&);
-    void (*solve)(const Data&, const Basis<T>&, const Items<T>&, double tol, int64_t most, double* gap);
+    void (*solve)(const Data&, const Basis<T>&, const Items<T>&, const Accuracy&, Reached);
     void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);
 };
 

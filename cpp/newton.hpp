@@ -32,13 +32,13 @@ inline bool cholesky_solve(double* H, int n, double* x) {
 // How exactly a model is solved: sweeps of coordinate descent, until no coordinate moves by more
 // than `tol` of itself, and whether an active set of exact solutions follows.
 // A Hessian takes so many terms per coordinate (0: all).
-struct Accuracy {
+struct ModelAccuracy {
     int sweeps;
     double tol;
     bool polish;
     int64_t terms;
 };
-constexpr Accuracy EXACT{60, 1e-14, true, 0}, ROUGH{8, 1e-2, false, 50};
+constexpr ModelAccuracy EXACT{60, 1e-14, true, 0}, ROUGH{8, 1e-2, false, 50};
 
 // The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
 class Model {
@@ -62,7 +62,7 @@ public:
     }
 
     // Coordinate descent finds the zeros, an active set of exact solutions the rest.
-    void solve(int size, const Accuracy& accuracy) {
+    void solve(int size, const ModelAccuracy& accuracy) {
         double trace = 0;
         for (int a = 0; a < size; ++a) trace += H[a * size + a];
         for (int a = 0; a < size; ++a) {

@@ -197,7 +197,9 @@ EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
     "solve_items": lambda case: {
         "tol": 1e-6,
         "most": case.source.randint(0, 20),
+        "sampled": case.source.choice([0, 3, 2**40]),
         "gap": case.yard.put(np.zeros(case.items)),
+        "passes": case.yard.put(np.zeros(case.items)),
     },
     "epoch": lambda case: {"plan": case.plan()},
 }

@@ -131,7 +131,7 @@ def test_a_call_ends_however_many_rounds_are_asked_for(csr, basis, count):
     for call in (
         lambda: kernels.coordinate(csr, basis, h, 0, 3, out, mass, count, *order),
         lambda: kernels.newton(csr, basis, h, 0, 3, out, mass, count),
-        lambda: kernels.solve_items(csr, basis, h, 0, 3, out, mass, np.nan, count, gap),
+        lambda: kernels.solve_items(csr, basis, h, 0, 3, out, mass, np.nan, count, 1, gap, gap),
         lambda: kernels.EpochPlan(**PLAN | {"length": count}),
     ):
         with pytest.raises(ValueError, match="2\\^20"):

@@ -58,7 +58,13 @@ def sound(door, layout, dtype):
         "power": {"step": 1.0},
         "coordinate": {"sweeps": 2, "order": "cyclic", "key": (0, 0), "place": (0, 0, 0, 0)},
         "newton": {"steps": 2},
-        "solve_items": {"tol": 1e-3, "most": 3, "gap": np.zeros(ITEMS)},
+        "solve_items": {
+            "tol": 1e-3,
+            "most": 3,
+            "sampled": 1,
+            "gap": np.zeros(ITEMS),
+            "passes": np.zeros(ITEMS),
+        },
         "epoch": {"plan": plan(layout)},
     }
     return arguments | more.get(door, {})

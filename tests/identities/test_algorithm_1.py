@@ -203,7 +203,7 @@ def test_the_threshold_is_a_floor_under_every_step(threshold, step):
 
 @pytest.mark.parametrize("scheme", ["vectors", "elements", "stratified"])
 def test_without_a_threshold_nothing_but_zeros_is_lost(scheme):
-    """Negative entries become zero; a point that has nothing in common with its anchor is finite."""
+    """Negative entries become zero, and no point that shares nothing with its anchor is lost."""
     V = counts(0.4)
     rule = SSciPiRule(1.0, 0.02, 40, scheme, threshold=0, shortest=0)
     for layout in (np.asarray, sp.csr_array):

@@ -46,7 +46,7 @@ def exact_rows(V: Matrix, H: Array, tol: float) -> Array:
     left out, with a warning.
     """
     V = _without_unexplained(V, H)
-    rows, gaps = KLBlock(V, H).solution(tol)
+    rows, gaps, _ = KLBlock(V, H).solution(tol)
     if gaps.max() > tol:
         warnings.warn(
             f"{int((gaps > tol).sum())} rows are certified to {gaps.max():.1e} only, "

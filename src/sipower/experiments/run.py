@@ -206,5 +206,5 @@ def _negative_share(V: Matrix, start: Factors, params: dict[str, Any], seed: int
 def _solved(V: Matrix, start: Factors) -> float:
     """Lowest objective of the subproblem: every item solved and certified to 1e-10."""
     _, block = _half(V, start)
-    h, _ = block.solution(1e-10, 2000)
+    h = block.solution(1e-10, 2000).h
     return float(block.divergence(h))

@@ -29,7 +29,7 @@ class Profile(NamedTuple):
 def profile(V: Any, H: Array) -> Profile:
     """Solve the rows of V for H and add up what H needs of them."""
     rows = KLBlock(V, H)
-    W, gaps = rows.solution(ROW_TOL)
+    W, gaps, _ = rows.solution(ROW_TOL)
     W = W.astype(V.dtype)
     columns = KLBlock(V.columns, W)
     gap = float((rows.c * gaps).sum())

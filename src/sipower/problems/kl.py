@@ -25,7 +25,7 @@ of its own. A pass costs 4·K·nnz flops.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -37,9 +37,19 @@ from sipower.matrix import Columns, Matrix
 from sipower.problems.base import Point, Problem, Sampling, register
 from sipower.validation import as_matrix
 
-__all__ = ["KLBlock"]
+__all__ = ["KLBlock", "Solution"]
 
 Float = NDArray[np.float64]
+SAMPLED_FROM = 40  # terms per K² from which epochs of S-SCI-PI pay (docs/sampling.md)
+LARGEST_INTEGER = 2**62
+
+
+class Solution(NamedTuple):
+    """Solved items: h, what each certifies (max_k G_k − 1), and the passes it took."""
+
+    h: Array
+    gaps: Float
+    passes: Float
 
 
 @register("kl")
@@ -124,19 +134,29 @@ class KLBlock(Problem):
         out = np.zeros(self.shape[0])
         return np.asarray(off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c))
 
-    def solution(self, tol: float, most: int = 500, *, exact: bool = True) -> tuple[Array, Float]:
-        """The optimal h of every item from a cold start, max_k G_k − 1 ≤ tol, and what it reached.
+    def solution(
+        self,
+        tol: float,
+        most: int = 500,
+        *,
+        exact: bool = True,
+        sampled_from: float = SAMPLED_FROM,
+    ) -> Solution:
+        """Solve every item from a cold start to max_k G_k − 1 ≤ tol.
 
-        An item's answer depends on its own row of V and the basis alone, to the last bit. In
-        float64, or sooner in the working type and to its rounding.
+        An item's answer depends on its own row of V and the basis alone, to the last bit. Items
+        with at least ``sampled_from`` K² terms begin with epochs of S-SCI-PI. In float64, or in the
+        working type and to its rounding, which takes less time.
         """
         if isinstance(self.V, Columns):
             raise ValueError("The data hold their rows only: their columns cannot be solved.")
         block = self.in_float64() if exact else self
         cold, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
-        gaps = np.zeros(self.shape[0])
-        self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, tol, most, gaps)
-        return h, gaps
+        gaps, passes = np.zeros((2, self.shape[0]))
+        sampled = int(min(sampled_from * self.shape[1] ** 2, LARGEST_INTEGER))
+        limits = tol, most, sampled
+        self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, *limits, gaps, passes)
+        return Solution(h, gaps, passes)
 
     def divergence(self, h: Array, *, exact: bool = True) -> float:
         """D(V ‖ h Bᵀ), in float64, or sooner in the working type and to its rounding."""

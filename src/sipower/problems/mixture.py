@@ -91,9 +91,10 @@ class Mixture(NamedTuple):
 def mixture_proportions(
     L: Any, weights: Any = None, tol: float = 1e-8, *, log: bool = False
 ) -> Mixture:
-    """Maximum-likelihood proportions, certified: SCI-PI, then coordinate descent and Newton steps.
+    """Maximum-likelihood proportions, certified.
 
-    The mean log-likelihood is within ``gap`` of its maximum.
+    With at least 40 K² observations epochs of S-SCI-PI come first, else steps of SCI-PI; coordinate
+    descent and Newton steps do the rest. The mean log-likelihood is within ``gap`` of its maximum.
 
     Examples
     --------
@@ -104,9 +105,9 @@ def mixture_proportions(
     True
     """
     problem = MixtureProportions(L, weights, log=log)
-    h, gaps = problem.solution(tol)
-    x = h[0] / h[0].sum()
-    return Mixture(x, problem.log_likelihood(x), float(gaps[0]))
+    found = problem.solution(tol)
+    x = found.h[0] / found.h[0].sum()
+    return Mixture(x, problem.log_likelihood(x), float(found.gaps[0]))
 
 
 def _scaled(L: Array) -> tuple[Array, Array]:
