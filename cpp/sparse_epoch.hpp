@@ -17,7 +17,7 @@ namespace {
 // With a = eta / (1 - eta), b = y_s.g, c = g.g, e = y_s.y0 and sigma = e + rho = (y_s + rho g).y0
 //   rho  <- rho + a |y_s + rho g|^2 / sigma,   that is
 //   sigma <- (1 + a c) sigma + 2 a (b - c e) + a |y_s - e g|^2 / sigma.
-// The threshold cannot bind for eta <= 1 - threshold. A sigma of 1e100 is y = g / |g| to rounding.
+// For eta < 1 the threshold cannot bind while eta <= 1 - threshold. A sigma of 1e100 is y = g / |g| to rounding.
 class Waiting {
 public:
     static constexpr int LANES = 16;  // items side by side: four vectors hide the division's latency
@@ -173,7 +173,7 @@ public:
 
     void run() {
         if (e_.scheme != Scheme::elements) run_with_own_batches();
-        else if (e_.step <= 1 - e_.threshold) run_side_by_side();
+        else if (e_.step < 1 && e_.step <= 1 - e_.threshold) run_side_by_side();
         else run_step_by_step();
     }
 

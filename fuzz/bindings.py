@@ -176,7 +176,7 @@ def call_kernel(case: Case, name: str) -> None:
     case.yard.note()
     case.call(getattr(_kernels, name), **arguments)
     begin, end = (operator.index(case.arguments[bound]) for bound in ("begin", "end"))
-    for result in {"out", "gap"} & case.arguments.keys():
+    for result in {"out", "gap", "passes"} & case.arguments.keys():
         written = case.arguments[result]
         part = written if name == "sums" else written[begin:end]
         case.yard.allow(part)

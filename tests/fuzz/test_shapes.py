@@ -99,7 +99,7 @@ def described(value):
 
 def refused(door, arguments, error):
     """The door raises and has written nothing."""
-    results = [arguments[name] for name in ("out", "gap") if name in arguments]
+    results = [arguments[name] for name in ("out", "gap", "passes") if name in arguments]
     before = [result.copy() for result in results]
     with pytest.raises(error):
         getattr(_kernels, door)(**arguments)

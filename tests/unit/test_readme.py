@@ -50,6 +50,20 @@ def test_paths_of_the_paper_page_exist():
         assert (ROOT / "src" / "sipower" / name).exists(), name
 
 
+def test_functions_of_the_paper_page_exist():
+    """What a path is followed by: `file`: `name`, `name`."""
+    page = (ROOT / "docs" / "paper_to_code.md").read_text()
+    named = re.findall(r"`([a-z_/]+\.(?:py|hpp))`:((?:,? `[\w.]+`)+)", page)
+    assert len(named) > 30
+    for path, names in named:
+        folder = ROOT if path.startswith(("cpp/", "tests/")) else ROOT / "src" / "sipower"
+        text = (folder / path).read_text()
+        for name in re.findall(r"`([\w.]+)`", names):
+            last = name.rsplit(".", maxsplit=1)[-1]
+            defined = rf"(def|class|struct|void) {last}\b|^{last}\b.* = "
+            assert re.search(defined, text, re.MULTILINE), (path, name)
+
+
 def test_tests_of_the_paper_page_exist():
     page = (ROOT / "docs" / "paper_to_code.md").read_text()
     named = re.findall(r"`(tests/[a-z_/]+\.py)`(?:: `(test_\w+)`)?", page)

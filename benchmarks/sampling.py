@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When sampling pays: Algorithm 1 at fixed settings, what its epochs cost, and where S-SCI-PI wins.
+
+    settings   Algorithm 1 at settings of the paper's grid: relative errors
+    epochs     time of an epoch over sparse data against its counted passes
+    levels     default `s-sci-pi` against `sci-pi`: passes and seconds to relative errors
+    crossing   mixture proportions to a certified 1e-8 against n: makes docs/images/sampling.png
+
+Run: SIPOWER_DATA=... python benchmarks/sampling.py WHAT...       (one thread; times interleaved)
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from common import RANK, best_seconds, common_start, paper_data
+
+from sipower import Stop, as_matrix, solve
+from sipower.nmf import Alternating, Factorization, Factors, SciPiRule, SSciPiRule, make_solver
+from sipower.nmf.rule import Turn
+from sipower.problems import KLBlock, MixtureProportions
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "sampling.png"
+# Lowest divergences known: (f − f*)/(f₀ − f*) is the relative error.
+BEST = {"kos": 1_119_240, "nips": 3_193_837, "mitf": 1_190_937, "wt": 2_923_259}
+LEVELS = (0.3, 0.1, 0.03, 0.01)
+
+
+# ---- Algorithm 1 at fixed settings -------------------------------------------------------------
+
+
+def settings() -> None:
+    """Relative errors with f* as fixed when these settings were chosen."""
+    lowest = {"kos": 1_119_589.364, "wt": 2_923_259.397}
+    elements, both = SSciPiRule(0.1, 1e-4, 100, "elements", shortest=0), (1e-3, 0.05)
+    runs: list[tuple[str, SSciPiRule, Stop, range]] = [
+        ("kos", elements, Stop(0, rounds=5), range(1)),
+        ("wt", SSciPiRule(0.1, 1e-4, 100, sides="long"), Stop(0, rounds=50), range(1)),
+        ("wt", SSciPiRule(1.0, both, (100, 20)), Stop(0, rounds=None, passes=100), range(1)),
+        (
+            "wt",
+            SSciPiRule(1.0, 1e-4, 100, sides="long"),
+            Stop(0, rounds=None, passes=750),
+            range(4),
+        ),
+    ]
+    for name, rule, stop, seeds in runs:
+        V = paper_data(name)
+        problem, start = Factorization(as_matrix(V), RANK), common_start(V)
+        first = problem.value(Factors(*start))
+        for seed in seeds:
+            result = solve(problem, Alternating(rule), start, stop=stop, seed=seed)
+            error = (result.value - lowest[name]) / (first - lowest[name])
+            how = f"(s/n, m, η) = ({rule.batch}, {rule.epoch}, {rule.step})"
+            print(f"{name} {how}, seed {seed}, {result.passes:.1f} passes: {error:.4f}", flush=True)
+
+
+# ---- what an epoch costs -----------------------------------------------------------------------
+
+
+def epochs() -> None:
+    """Time of an epoch on both factors over the time of its passes, a full step being one."""
+    grid = [(1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (1e-2, 10)]
+    for name in ("kos", "nips"):
+        for dtype in (np.float64, np.float32):
+            V = as_matrix(paper_data(name), dtype=dtype, n_jobs=1)
+            W, H = (factor.astype(dtype) for factor in common_start(paper_data(name)))
+            sides = [(KLBlock(V, H), W, 0), (KLBlock(V.columns, W), H, 1)]
+
+            def update(rule: Any, sides: Any = sides) -> Callable[[], None]:
+                def both() -> None:
+                    for block, factor, side in sides:
+                        rule.update(block, factor, Turn(rule.step, 0, 0, side))
+
+                return both
+
+            rules = {at: SSciPiRule(0.1, *at, "elements", shortest=0) for at in grid}
+            actions = {"full": update(SciPiRule())} | {str(at): update(rules[at]) for at in grid}
+            best = best_seconds(actions, 15)
+            for at, rule in rules.items():
+                counted = rule.passes(sides[0][0], Turn(0.1, 0, 0, 0))
+                ratio = best[str(at)] / (counted * best["full"])
+                print(f"{name} {V.dtype} (s/n, m) = {at}: {counted:.2f} passes, time {ratio:.2f}")
+
+
+# ---- the default against full steps ------------------------------------------------------------
+
+
+def curve(problem: Factorization, solver: Any, start: Any, cap: float) -> list[tuple[float, ...]]:
+    """(passes, seconds, D) after every round."""
+    state = solver.init(problem, start, 0)
+    seconds, points = 0.0, [(0.0, 0.0, problem.value(state.x))]
+    while state.passes < cap:
+        before = time.perf_counter()
+        state = solver.advance(problem, state)
+        seconds += time.perf_counter() - before
+        points.append((state.passes, seconds, problem.value(state.x)))
+    return points
+
+
+def levels() -> None:
+    """Passes and seconds until the relative error has fallen to each level."""
+    solvers = {
+        "s-sci-pi": make_solver("s-sci-pi"),
+        "sci-pi": make_solver("sci-pi"),
+        "F-SCI-PI without a guard": Alternating(SciPiRule()),
+    }
+    for name, lowest in BEST.items():
+        V = paper_data(name)
+        problem = Factorization(as_matrix(V, n_jobs=1), RANK)
+        for seed in range(3):
+            start = common_start(V, seed)
+            for label, solver in solvers.items():
+                points = curve(problem, solver, start, 800)
+                first, cells = points[0][2], []
+                for level in LEVELS:
+                    reached = [p for p in points if p[2] - lowest <= level * (first - lowest)]
+                    cells.append(
+                        f"{reached[0][0]:6.1f} passes {reached[0][1]:6.2f} s"
+                        if reached
+                        else "never"
+                    )
+                print(f"{name:5} seed {seed} {label:25}", " | ".join(f"{c:23}" for c in cells))
+
+
+# ---- where sampling begins to pay --------------------------------------------------------------
+
+
+def crossing() -> None:
+    """Passes and seconds of mixture proportions with and without epochs, against n for K = 20."""
+    K = 20
+    sizes = [2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000]
+    labels = {0.0: "S-SCI-PI first", np.inf: "Newton steps alone"}
+    found: dict[float, list[tuple[float, float]]] = {share: [] for share in labels}
+    for n in sizes:
+        problem = MixtureProportions(np.random.default_rng(0).gamma(0.5, 1.0, (n, K)))
+        solutions = {share: problem.solution(1e-8, sampled_from=share) for share in labels}
+        actions = {
+            str(share): lambda share=share, problem=problem: problem.solution(
+                1e-8, sampled_from=share
+            )
+            for share in labels
+        }
+        best = best_seconds(actions, 5)
+        for share, solution in solutions.items():
+            assert solution.gaps[0] <= 1e-8
+            found[share].append((float(solution.passes[0]), best[str(share)]))
+        sampled, plain = found[0.0][-1], found[np.inf][-1]
+        print(
+            f"n = {n}: {sampled[0]:.1f} and {plain[0]:.1f} passes, {sampled[1] / plain[1]:.2f} s/s"
+        )
+    draw(sizes, K, {labels[share]: np.array(points) for share, points in found.items()})
+
+
+def draw(sizes: list[int], K: int, found: dict[str, np.ndarray]) -> None:
+    """Two panels, passes and seconds, with the place where the curves cross."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2))
+    (ours, theirs) = found
+    for axis, column, unit in zip(axes, (0, 1), ("passes over the data", "seconds"), strict=True):
+        for (label, points), color in zip(found.items(), ("#D55E00", "#000000"), strict=True):
+            axis.loglog(sizes, points[:, column], "o-", color=color)
+            axis.annotate(
+                label, (sizes[-1], points[-1, column]), xytext=(-6, 8), color=color,
+                textcoords="offset points", ha="right",
+            )  # fmt: skip
+        logs = np.log(found[ours][:, column] / found[theirs][:, column])
+        at = float(np.exp(np.interp(0, -logs, np.log(sizes))))
+        axis.axvline(at, color="#999999", linestyle="--")
+        axis.annotate(
+            f"n = {at:,.0f}\n   = {at / K**2:.0f} K²", (at, axis.get_ylim()[1]), xytext=(6, -6),
+            textcoords="offset points", va="top", color="#555555",
+        )  # fmt: skip
+        axis.set(xlabel=f"observations n (K = {K})", ylabel=f"{unit} to a certified gap of 1e-8")
+        axis.grid(alpha=0.3, which="both")
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=110)
+
+
+PARTS = {"settings": settings, "epochs": epochs, "levels": levels, "crossing": crossing}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("what", nargs="*", choices=PARTS, default=list(PARTS))
+    for part in parser.parse_args().what:
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    main()
