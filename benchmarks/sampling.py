@@ -95,15 +95,18 @@ def epochs() -> None:
 # ---- the default against full steps ------------------------------------------------------------
 
 
-def curve(problem: Factorization, solver: Any, start: Any, cap: float) -> list[tuple[float, ...]]:
-    """(passes, seconds, D) after every round."""
-    state = solver.init(problem, start, 0)
-    seconds, points = 0.0, [(0.0, 0.0, problem.value(state.x))]
-    while state.passes < cap:
-        before = time.perf_counter()
-        state = solver.advance(problem, state)
-        seconds += time.perf_counter() - before
-        points.append((state.passes, seconds, problem.value(state.x)))
+def curves(
+    problem: Factorization, solvers: dict[str, Any], start: Any, cap: float
+) -> dict[str, list[tuple[float, float, float]]]:
+    """(passes, seconds, D) of every solver after every round, the solvers in turns."""
+    states = {name: solver.init(problem, start, 0) for name, solver in solvers.items()}
+    points = {name: [(0.0, 0.0, problem.value(state.x))] for name, state in states.items()}
+    while running := [name for name in solvers if states[name].passes < cap]:
+        for name in running:
+            before = time.perf_counter()
+            states[name] = solvers[name].advance(problem, states[name])
+            seconds = points[name][-1][1] + time.perf_counter() - before
+            points[name].append((states[name].passes, seconds, problem.value(states[name].x)))
     return points
 
 
@@ -117,19 +120,19 @@ def levels() -> None:
     for name, lowest in BEST.items():
         V = paper_data(name)
         problem = Factorization(as_matrix(V, n_jobs=1), RANK)
-        for seed in range(3):
-            start = common_start(V, seed)
-            for label, solver in solvers.items():
-                points = curve(problem, solver, start, 800)
-                first, cells = points[0][2], []
-                for level in LEVELS:
-                    reached = [p for p in points if p[2] - lowest <= level * (first - lowest)]
-                    cells.append(
-                        f"{reached[0][0]:6.1f} passes {reached[0][1]:6.2f} s"
-                        if reached
-                        else "never"
-                    )
-                print(f"{name:5} seed {seed} {label:25}", " | ".join(f"{c:23}" for c in cells))
+        runs = [curves(problem, solvers, common_start(V, seed), 800) for seed in range(3)]
+        for label in solvers:
+            cells = []
+            for level in LEVELS:
+                reached = np.full((len(runs), 2), np.inf)
+                for at, points in enumerate(run[label] for run in runs):
+                    first = points[0][2]
+                    hits = [p for p in points if p[2] - lowest <= level * (first - lowest)]
+                    reached[at] = hits[0][:2] if hits else np.inf
+                passes, seconds = np.median(reached, axis=0)
+                cells.append(f"{level:g}: {passes:.1f} passes, {seconds:.3g} s")
+            per_pass = np.median([run[label][-1][1] / run[label][-1][0] for run in runs])
+            print(f"{name:5} {label:25}", " | ".join(cells), f"| {1e3 * per_pass:.2f} ms a pass")
 
 
 # ---- where sampling begins to pay --------------------------------------------------------------

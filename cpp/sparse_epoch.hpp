@@ -279,8 +279,8 @@ private:
         if (!(c > 0)) return false;
         scale_to_mass(B_, items_.h + j * B_.k, c, u_.get());
         for (int i = 0; i < B_.k; ++i) h_[i] = static_cast<T>(u_[i]);
-        pass_.ratio_sums(j, h_.get(), g_.get(), q0_.get());
         const bool sampled = V_.terms(j) >= e_.shortest;
+        pass_.ratio_sums(j, h_.get(), g_.get(), sampled ? q0_.get() : nullptr);
         if (sampled) {
             item.start(B_, u_.get(), c);
             multiplier(B_, g_.get(), item.G0);

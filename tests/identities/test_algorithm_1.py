@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from sipower import SSciPi, as_matrix
+from sipower import SSciPi, Stop, as_matrix, solve
 from sipower.kernels import Draw, batch_size
-from sipower.nmf import SSciPiRule
+from sipower.nmf import Half, OnBlock, SSciPiRule
 from sipower.nmf.rule import Turn
 from sipower.problems import ICA, PCA, KLBlock, LpKernelPCA
 from sipower.problems.ica import whiten
@@ -260,3 +260,49 @@ def test_what_is_not_sampled_takes_the_full_step(layout, step):
     alive = left_out & V.any(axis=1)
     np.testing.assert_allclose(found[alive], full[alive], rtol=1e-10, atol=1e-14)
     assert np.abs(found[~left_out] - full[~left_out]).max() > 1e-3
+
+
+def test_either_side_may_have_a_batch_and_an_epoch_of_its_own():
+    """The first of a pair is for the side with the longer sums."""
+    wide = as_matrix(np.ones((10, 50)))
+    rule = SSciPiRule(batch=(0.1, 0.5), epoch=(7, 3))
+    assert rule.plan(wide, 4)[:2] == (0.1, 7)
+    assert rule.plan(wide.T, 4)[:2] == (0.5, 3)
+    assert SSciPiRule(batch=0.2, epoch=(7, 3)).plan(wide.T, 4)[:2] == (0.2, 3)
+    for wrong in ({"batch": (0.1, 0.0)}, {"epoch": (3, 0)}, {"batch": (2.0, 0.1)}):
+        with pytest.raises(ValueError, match="expected"):
+            SSciPiRule(**wrong)
+
+
+def test_the_default_batch_grows_with_unevenness():
+    """s = 0.7 K for equal terms; m = n/s, at most 100; too few steps are none."""
+    rng = np.random.default_rng(0)
+    even = SSciPiRule().plan(as_matrix(np.ones((3, 2000))), 10)
+    assert even[:2] == (pytest.approx(7 / 2000), 100)
+    assert SSciPiRule().plan(as_matrix(np.ones((3, 70))), 10)[:2] == (pytest.approx(0.1), 10)
+    assert not SSciPiRule().plan(as_matrix(np.ones((3, 27))), 10).samples
+    V = as_matrix(rng.gamma(0.2, 1.0, (40, 2000)))
+    uneven = SSciPiRule().plan(V, 10)
+    assert uneven.batch == pytest.approx(even.batch * V.unevenness)
+    assert uneven.epoch == min(int(1 / uneven.batch), 100)
+    assert V.unevenness > 3
+
+
+# ---- convergence --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_fixed_steps_have_no_noise_floor(layout):
+    """A convex half falls linearly to rounding: the variance vanishes with the anchor's error."""
+    rng = np.random.default_rng(7)
+    B = rng.gamma(0.5, 1.0, (3000, 6)) + 1e-3
+    V = rng.poisson(20 * rng.gamma(0.5, 1.0, (4, 6)) @ B.T) + 1.0
+    rule = SSciPiRule(
+        1.0, 0.02, 40, "vectors" if layout is np.asarray else "stratified", shortest=0
+    )
+    half = Half(KLBlock(layout(V), B))
+    start = rng.random((4, 6)) + 0.1
+    result = solve(half, OnBlock(rule), start, stop=Stop(0, rounds=25), trace="every")
+    gaps = np.array([record.gap for record in result.trace])
+    assert gaps[-1] <= 1e-11
+    assert gaps[10] <= 1e-3 * gaps[1]

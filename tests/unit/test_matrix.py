@@ -435,3 +435,32 @@ def test_names_are_as_long_as_they_are():
     names = name_array(("long" * 99, "NUL\0"))
     assert names.dtype == object
     assert names.tolist() == ["long" * 99, "NUL\0"]
+
+
+# ---- unevenness ------------------------------------------------------------------------------
+
+
+def test_unevenness_is_that_of_the_variance_of_a_batch():
+    """1 for equal terms, n for a single one; by mass in between; no item without counts counts."""
+    assert as_matrix(np.full((3, 8), 7)).unevenness == pytest.approx(1, rel=1e-14)
+    assert as_matrix(np.eye(5)[:, :4] * 3 + 0).unevenness == pytest.approx(4, rel=1e-14)
+    V = np.array([[1.0, 1, 1, 1], [12.0, 0, 0, 0], [0.0, 0, 0, 0]])
+    assert as_matrix(V).unevenness == pytest.approx((4 * 1 + 12 * 4) / 16, rel=1e-14)
+    assert as_matrix(V).T.unevenness == pytest.approx(
+        3 * (170 / 26 + 1 + 1 + 1) * 1 / 16 * 2, rel=1
+    )
+    assert as_matrix(np.zeros((3, 4))).unevenness == 0
+
+
+def test_unevenness_of_sparse_data_takes_nonzeros_as_alike():
+    V = sp.csr_array(np.array([[5.0, 0, 1, 0], [0.0, 0, 2, 0]]))
+    assert as_matrix(V).unevenness == as_matrix(V).T.unevenness == pytest.approx(8 / 3)
+    assert as_matrix(V, transposable=False).columns.unevenness == pytest.approx(8 / 3)
+
+
+def test_unevenness_is_the_ratio_of_variances():
+    """Of the sum over a random term, against that over equal terms of the same sum with weights."""
+    rng = np.random.default_rng(0)
+    v, b = rng.gamma(0.3, 1.0, 2000), rng.normal(size=(400, 2000))
+    uneven, even = (b * v / v.sum()).var(axis=1).mean(), (b / len(v)).var(axis=1).mean()
+    assert as_matrix(v[None, :]).unevenness == pytest.approx(uneven / even, rel=0.1)

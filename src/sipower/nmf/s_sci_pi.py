@@ -10,10 +10,10 @@ and items with few terms.
 Batch and epoch length that are not given come from the data:
 
     dense, n terms an item    s = 0.7 K,  m = n/s but at most 100; sampled where m is at least 4
-    sparse                    s/n = 1/10, m = 10; sampled are items of at least 50 K terms
+    sparse                    s/n = 1/20, m = 10; sampled are items of at least 50 K terms
 
-so that the batches of an epoch cost at most as much as 1.5 full gradients. An epoch costs
-1 + 1.5 (m − 1) s/n passes.
+0.7 K is for terms of equal size; s grows by `Matrix.unevenness`, as the variance of a batch does. An
+epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches at most as much as 1.5 full gradients.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ __all__ = ["SSciPiRule"]
 TERMS_PER_COMPONENT = 50  # a sparse item with fewer terms than this times K is not sampled
 DRAWS_PER_COMPONENT = 0.7  # batch of dense data, times K
 SHORTEST_EPOCH, LONGEST_EPOCH = 4, 100  # inner steps on dense data
+SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data
 
 
 class Plan(NamedTuple):
@@ -88,7 +89,11 @@ class SSciPiRule(Rule):
 
     def __post_init__(self) -> None:
         for batch, epoch in zip(_pair(self.batch), _pair(self.epoch), strict=True):
-            check_epoch(batch or 1.0, 1 if epoch is None else epoch, self.scheme or "vectors")
+            check_epoch(
+                1.0 if batch is None else batch,
+                1 if epoch is None else epoch,
+                self.scheme or "vectors",
+            )
         check_positive("step", self.step)
         check_threshold(self.threshold)
         if self.sides not in ("both", "long"):
@@ -150,8 +155,8 @@ class SSciPiRule(Rule):
             epoch = epoch or (length if length >= SHORTEST_EPOCH else 1)
             return Plan(batch, epoch, scheme, 0)
         shortest = TERMS_PER_COMPONENT * rank if self.shortest is None else self.shortest
-        epoch = epoch or (1 if self._all_short(V, shortest) else 10)
-        return Plan(batch or 0.1, epoch, scheme, shortest)
+        epoch = epoch or (1 if self._all_short(V, shortest) else SPARSE_EPOCH)
+        return Plan(batch or SPARSE_BATCH, epoch, scheme, shortest)
 
     def _all_short(self, V: Matrix | Columns, shortest: int) -> bool:
         if V.dense or isinstance(V, Columns):
