@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 TESTS = ["unit/test_kernels.py", "unit/test_threads.py", "unit/test_random.py"]
 TESTS += ["store/test_stored.py", "fuzz/test_bindings.py", "fuzz/test_shapes.py"]
+TESTS += ["identities/test_algorithm_1.py", "identities/test_sampled_solutions.py"]
 LEFT_OUT = [
     # They, or the process that reads names of HDF5, limit their address space, of which a sanitizer
     # needs 16 terabytes.

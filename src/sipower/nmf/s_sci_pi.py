@@ -12,8 +12,8 @@ Batch and epoch length that are not given come from the data:
     dense, n terms an item    s = 0.7 K,  m = n/s but at most 100; sampled where m is at least 4
     sparse                    s/n = 1/20, m = 10; sampled are items of at least 50 K terms
 
-0.7 K is for terms of equal size; s grows by `Matrix.unevenness`, as the variance of a batch does. An
-epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches at most as much as 1.5 full gradients.
+0.7 K is for terms of equal size; s grows by `Matrix.unevenness`, as the variance of a batch does.
+An epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches at most as much as 1.5 full gradients.
 """
 
 from __future__ import annotations
