@@ -17,11 +17,11 @@ template <class T> int64_t stretch(const Basis<T>& B) {
     return TILE * (tiles < 1 ? 1 : tiles < most ? tiles : most);
 }
 
-// z[j][i] = sum_k tile[k][i] u[j][k], i < n, rounded up to whole vector groups
-template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z, int n = TILE) {
+// z[j][i] = sum_k tile[k][i] u[j][k], i < TILE
+template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z) {
     constexpr int L = Simd<T>::lanes, NV = 3;
     static_assert(TILE % (L * NV) == 0, "a tile is whole vector groups");
-    for (int i = 0; i < n; i += L * NV) {
+    for (int i = 0; i < TILE; i += L * NV) {
         Vec<T> sum[GROUP][NV] = {};
         for (int a = 0; a < k; ++a) {
             const T* row = tile + a * TILE + i;
@@ -116,17 +116,6 @@ public:
                 entropy[j] += relative_entropy<T>(v, z + j * TILE, n) - mass;
             }
         }
-    }
-
-    // Sums over a sample, added to g and g0: its panel (tiles of the drawn rows) starts at `rows` and
-    // `tiles`.
-    void sample_sums(const T* rows, const T* tiles, const T* v, const T* q0, int n, const T* u,
-                     T* g, T* g0) {
-        T z[GROUP * TILE], q[GROUP * TILE];
-        tile_dot(tiles, B_.k, u, B_.width, z, n);
-        for (int j = 0; j < GROUP; ++j) quotients(v + j * TILE, z + j * TILE, n, q + j * TILE);
-        rows_add(rows, B_.width, n, q, g);
-        rows_add(rows, B_.width, n, q0, g0);
     }
 
 private:

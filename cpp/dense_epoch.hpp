@@ -1,139 +1,159 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An epoch of S-SCI-PI over dense data: every inner step draws rows of the basis, the same for all
-// items, and meets the items in groups.
+// items. As many items as a vector has lanes go side by side, so that no sum is taken across lanes.
 #pragma once
+#include <vector>
+
 #include "dense.hpp"
 #include "epoch.hpp"
 
 namespace sipower {
 namespace {
 
-// The rows of the basis that one inner step draws, shared by all items, packed as a panel.
-template <class T> class Sample {
-public:
-    Sample(const Basis<T>& B, const Epoch& e)
-        : s(batch_size(e.batch, B.n)), tiles((s + TILE - 1) / TILE), index(s), B_(B), e_(e), order_(B.n),
-          swaps_(s), rows_(tiles * TILE * B.width), tiles_(tiles * TILE * B.k) {
-        for (int64_t i = 0; i < B.n; ++i) order_[i] = static_cast<int32_t>(i);
-    }
-    void draw(int64_t t) {
-        Random random(e_.key, {e_.round, e_.side, 0, static_cast<uint64_t>(t)});
-        if (e_.replace) draw_repeated(random, B_.n, s, index.get());
-        else draw_distinct(random, B_.n, s, order_.get(), swaps_.get(), index.get());
-        for (int64_t i = 0; i < s; ++i) {
-            const T* from = B_.row(index[i]);
-            T* tile = tiles_.get() + i / TILE * TILE * B_.k;
-            std::memcpy(rows_.get() + i * B_.width, from, static_cast<size_t>(B_.width) * sizeof(T));
-            for (int a = 0; a < B_.k; ++a) tile[a * TILE + i % TILE] = from[a];
-        }
-    }
-    const T* rows(int64_t tile) { return rows_.get() + tile * TILE * B_.width; }
-    const T* columns(int64_t tile) { return tiles_.get() + tile * TILE * B_.k; }
-
-    const int64_t s, tiles;
-    Buffer<int32_t> index;
-
-private:
-    const Basis<T>& B_;
-    const Epoch& e_;
-    Buffer<int32_t> order_, swaps_;
-    Buffer<T> rows_, tiles_;
-};
-
-// One epoch on the items of a block: full gradient, then the inner steps, all items together.
+// One epoch on the items of a block.
 template <class T> class BlockEpoch {
+    static constexpr int L = Simd<T>::lanes, ROWS = 4;  // rows of a batch that are met together
+
 public:
     BlockEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
-        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), groups_(items.begin, items.end, B.width),
-          sample_(B, e), u_(room()), y_(room()), y0_(room()), G0_(room()), GS_(GROUP * B.width),
-          GS0_(GROUP * B.width), inverse_(B.width), weight_(B.width), q0_(groups_.count * GROUP * V.others) {
-        const double factor = static_cast<double>(B.n) / static_cast<double>(sample_.s);
-        for (int i = 0; i < B.k; ++i) {
-            inverse_[i] = static_cast<T>(B.inverse[i]);
-            weight_[i] = static_cast<T>(factor * B.inverse[i]);
-        }
-    }
+        : V_(V), B_(B), items_(items), e_(e), count_(items.end - items.begin), size_(batch_size(e.batch, B.n)),
+          drawn_(static_cast<size_t>((e.length - 1) * size_)), u_(count_ * B.width), sums_((count_ + GROUP) * B.width),
+          q0_((count_ + GROUP) * V.others), lanes_(6 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
 
     void run() {
-        start();
-        for (int64_t t = 1; t < e_.length; ++t) {
-            sample_.draw(t);
-            for (int64_t a = 0; a < groups_.count; ++a) inner_steps(a);
-        }
-        for (int64_t j = items_.begin; j < items_.end; ++j) {
-            if (!(items_.c[j] > 0)) continue;
-            double* u = u_.get() + (j - items_.begin) * B_.width;
-            item(j - items_.begin).factor(inverse_.get(), items_.c[j], u, B_.width);
-            put(B_, u, items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
-        }
+        full_gradient();
+        draw();
+        for (int64_t first = 0; first < count_; first += L) run_group(first);
     }
 
 private:
-    int64_t room() const { return groups_.count * GROUP * B_.width; }
-    EpochItem<T> item(int64_t i) {
-        return {y_.get() + i * B_.width, y0_.get() + i * B_.width, G0_.get() + i * B_.width};
-    }
-    // Anchor, its full gradient, and the first step: at t = 0 the batch cancels (y = y0).
-    void start() {
-        for (int64_t i = 0; i < items_.end - items_.begin; ++i) {
+    Vec<T>* lanes(int which) { return reinterpret_cast<Vec<T>*>(lanes_.get()) + which * B_.k; }
+
+    // u: every item at its mass;  sums: its ratio sums;  q0 = v / z0.
+    void full_gradient() {
+        DensePass<T> pass(V_, B_);
+        Groups<T> groups(items_.begin, items_.end, B_.width);
+        for (int64_t i = 0; i < count_; ++i) {
             double* u = u_.get() + i * B_.width;
             scale_to_mass(B_, items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);
-            for (int k = 0; k < B_.k; ++k) groups_.u[i * B_.width + k] = static_cast<T>(u[k]);
+            for (int k = 0; k < B_.k; ++k) groups.u[i * B_.width + k] = static_cast<T>(u[k]);
         }
-        Buffer<double> sums(room());
-        for_groups(V_, B_, groups_, [&](int64_t a, int64_t first, int count, int64_t from) {
+        for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = a * GROUP * B_.width;
-            pass_.ratio_sums(first, count, from, groups_.u.get() + at, sums.get() + at, q0_.get() + a * GROUP * V_.others);
+            pass.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q0_.get() + a * GROUP * V_.others);
         });
-        for (int64_t i = 0; i < items_.end - items_.begin; ++i) {
-            if (!(items_.c[items_.begin + i] > 0)) continue;
-            item(i).start(B_, u_.get() + i * B_.width, items_.c[items_.begin + i]);
-            multiplier(B_, sums.get() + i * B_.width, item(i).G0);
-            item(i).wait(1, e_, B_.width);
+    }
+
+    // The rows of all inner steps but the first, where the batch cancels.
+    void draw() {
+        SparseShuffle shuffle(e_.replace ? 0 : size_);
+        for (int64_t t = 1; t < e_.length; ++t) {
+            Random random(e_.key, {e_.round, e_.side, 0, static_cast<uint64_t>(t)});
+            int32_t* batch = drawn_.data() + (t - 1) * size_;
+            if (e_.replace) draw_repeated(random, B_.n, size_, batch);
+            else shuffle.draw(random, B_.n, size_, batch);
         }
     }
-    void inner_steps(int64_t a) {
-        const int64_t first = a * GROUP;
-        const int count = pass_.members(items_.begin + first, items_.end);
-        const double* c = items_.c + items_.begin + first;
-        for (int j = 0; j < count; ++j)
-            item(first + j).factor(inverse_.get(), c[j], groups_.u.get() + (first + j) * B_.width, B_.width);
-        sum_sample(first, count);
-        for (int j = 0; j < count; ++j)
-            if (c[j] > 0) item(first + j).inner_step(GS_.get() + j * B_.width, GS0_.get() + j * B_.width, e_, B_.width);
-    }
-    // GS = weight sum v b / z at the point and GS0 = weight sum q0 b over the sample, weight = (n / s) / d
-    void sum_sample(int64_t first, int count) {
-        for (int i = 0; i < GROUP * B_.width; ++i) GS_[i] = GS0_[i] = 0;
-        for (int64_t tile = 0; tile < sample_.tiles; ++tile) {
-            const int64_t left = sample_.s - tile * TILE;
-            const int n = static_cast<int>(left < TILE ? left : TILE);
-            const int32_t* index = sample_.index.get() + tile * TILE;
-            T v[GROUP * TILE], q0[GROUP * TILE];
-            for (int j = 0; j < GROUP; ++j) {
-                const int64_t i = first + (j < count ? j : count - 1);  // places without an item repeat the last
-                pick_values(V_.values, (items_.begin + i) * V_.others, index, n, v + j * TILE);
-                picked(q0_.get() + i * V_.others, index, n, q0 + j * TILE);
+
+    void run_group(int64_t first) {
+        EpochItem<Vec<T>> item{lanes(0), lanes(1), lanes(2), B_.k};
+        Vec<T>*u = lanes(3), *GS = lanes(4), *GS0 = lanes(5), mass = {};
+        const double factor = static_cast<double>(B_.n) / static_cast<double>(size_);
+        for (int l = 0; l < L; ++l) start_lane(first, l, item, mass);
+        item.plain_step(e_);
+        for (int64_t t = 1; t < e_.length; ++t) {
+            const int32_t* rows = drawn_.data() + (t - 1) * size_;
+            gather(first, rows);
+            for (int k = 0; k < B_.k; ++k) {
+                u[k] = mass * (item.y[k] * item.y[k] * static_cast<T>(B_.inverse[k]));
+                GS[k] = GS0[k] = Vec<T>{};
             }
-            pass_.sample_sums(sample_.rows(tile), sample_.columns(tile), v, q0, n, groups_.u.get() + first * B_.width,
-                              GS_.get(), GS0_.get());
+            for (int64_t i = 0; i < size_; i += ROWS) add_rows(rows + i, i, u, GS, GS0);
+            for (int k = 0; k < B_.k; ++k) {
+                const T weight = static_cast<T>(factor * B_.inverse[k]);
+                GS[k] *= weight;
+                GS0[k] *= weight;
+            }
+            item.inner_step(GS, GS0, e_);
         }
-        for (int j = 0; j < count; ++j)
-            for (int i = 0; i < whole_vectors(B_.width); ++i) {
-                GS_[j * B_.width + i] *= weight_[i];
-                GS0_[j * B_.width + i] *= weight_[i];
+        for (int l = 0; l < L && first + l < count_; ++l) finish_lane(first + l, l, item);
+    }
+    // A lane without an item, or without mass, is filled with the item before it, and not kept.
+    int64_t item_of(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
+    void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
+        const int64_t i = item_of(first, lane);
+        const double c = items_.c[items_.begin + i];
+        mass[lane] = static_cast<T>(c > 0 ? c : 1);
+        for (int k = 0; k < B_.k; ++k) {
+            const double x = c > 0 ? u_[i * B_.width + k] * B_.d[k] / c : 1.0 / B_.k;
+            item.y[k][lane] = item.y0[k][lane] = static_cast<T>(std::sqrt(x));
+            item.G0[k][lane] = c > 0 ? static_cast<T>(sums_[i * B_.width + k] * B_.inverse[k]) : T(1);
+        }
+    }
+    void finish_lane(int64_t i, int lane, const EpochItem<Vec<T>>& item) {
+        const double c = items_.c[items_.begin + i];
+        if (!(c > 0)) return;
+        double* u = u_.get() + i * B_.width;
+        for (int k = 0; k < B_.k; ++k) {
+            const double y = static_cast<double>(item.y[k][lane]);
+            u[k] = c * y * y * B_.inverse[k];
+        }
+        const int64_t at = (items_.begin + i) * B_.k;
+        put(B_, u, items_.h + at, c, items_.out + at);
+    }
+
+    // The batch's values and quotients at the anchor, row by row, (s, L).
+    void gather(int64_t first, const int32_t* rows) {
+        const int64_t begin = items_.begin;
+        const auto from = [&](const auto* values) { gather_lanes(values + begin * V_.others, first, rows, v_batch_.get()); };
+        switch (V_.values.type) {
+            case Type::uint8: from(static_cast<const uint8_t*>(V_.values.data)); break;
+            case Type::uint16: from(static_cast<const uint16_t*>(V_.values.data)); break;
+            case Type::float32: from(static_cast<const float*>(V_.values.data)); break;
+            default: from(static_cast<const double*>(V_.values.data));
+        }
+        gather_lanes(q0_.get(), first, rows, q0_batch_.get());
+    }
+    template <class From> void gather_lanes(const From* items, int64_t first, const int32_t* rows, T* out) const {
+        const From* of[L];
+        for (int l = 0; l < L; ++l) of[l] = items + item_of(first, l) * V_.others;
+        for (int64_t i = 0; i < size_; ++i)
+            for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(of[l][rows[i]]);
+    }
+
+    // GS += v b / z,  GS0 += q0 b  over ROWS rows from the i-th on; those beyond the last count nothing,
+    // their values and quotients are zero.
+    void add_rows(const int32_t* rows, int64_t i, const Vec<T>* u, Vec<T>* GS, Vec<T>* GS0) const {
+        const T* b[ROWS];
+        for (int r = 0; r < ROWS; ++r) b[r] = B_.row(rows[i + r < size_ ? r : 0]);
+        Vec<T> z[ROWS] = {}, q[ROWS], q0[ROWS];
+        for (int k = 0; k < B_.k; ++k)
+            for (int r = 0; r < ROWS; ++r) z[r] += u[k] * b[r][k];
+        const Vec<T> tiny = spread(sizeof(T) == 4 ? T(1e-30) : T(1e-290));
+        for (int r = 0; r < ROWS; ++r) {
+            q[r] = load(v_batch_.get() + (i + r) * L) / larger(z[r], tiny);
+            q0[r] = load(q0_batch_.get() + (i + r) * L);
+        }
+        for (int k = 0; k < B_.k; ++k) {
+            Vec<T> sum = GS[k], sum0 = GS0[k];
+            for (int r = 0; r < ROWS; ++r) {
+                const Vec<T> x = spread(b[r][k]);
+                sum += q[r] * x;
+                sum0 += q0[r] * x;
             }
+            GS[k] = sum;
+            GS0[k] = sum0;
+        }
     }
 
     const Dense& V_;
     const Basis<T>& B_;
     const Items<T>& items_;
     const Epoch& e_;
-    DensePass<T> pass_;
-    Groups<T> groups_;
-    Sample<T> sample_;
-    Buffer<double> u_;
-    Buffer<T> y_, y0_, G0_, GS_, GS0_, inverse_, weight_, q0_;
+    const int64_t count_, size_;
+    std::vector<int32_t> drawn_;
+    Buffer<double> u_, sums_;
+    Buffer<T> q0_, lanes_, v_batch_, q0_batch_;
 };
 
 template <class T>

@@ -10,6 +10,8 @@
 namespace sipower {
 namespace {
 
+constexpr uint64_t STREAM = 3;  // of random numbers; 0 to 2 are drawn from Python
+
 template <class T> class ItemEpoch {
 public:
     explicit ItemEpoch(const Basis<T>& B)
@@ -20,30 +22,30 @@ public:
         return 1.5 * static_cast<double>(length() - 1) * static_cast<double>(size_) / static_cast<double>(terms);
     }
 
-    // One epoch from the item's point, whose ratio sums are known; z and w are to be refreshed. The batches depend on the number of the
-    // epoch and on how many terms there are, on nothing else.
+    // One epoch from the item's point, whose ratio sums are known; z and w are to be refreshed. The
+    // batches depend on the number of the epoch and on how many terms there are, on nothing else.
     void run(Item<T>& item, double c, int64_t epoch) {
         const int width = B_.width;
         double *GS = points_.get() + 3 * width, *GS0 = GS + width;
-        EpochItem<double> point{points_.get(), points_.get() + width, points_.get() + 2 * width};
+        EpochItem<double> point{points_.get(), points_.get() + width, points_.get() + 2 * width, whole_vectors(width)};
         const Epoch plan = make_plan();
-        point.start(B_, item.h.get(), c);
+        start_epoch(B_, item.h.get(), c, point);
         multiplier(B_, item.g.get(), point.G0);
-        point.wait(1, plan, width);
-        const T factor = static_cast<T>(static_cast<double>(item.terms()) / static_cast<double>(size_));
+        point.plain_step(plan);
+        const T weight = static_cast<T>(static_cast<double>(item.terms()) / static_cast<double>(size_));
         const int32_t* drawn = batches(item.terms(), epoch);
         for (int64_t t = 1; t < plan.length; ++t, drawn += size_) {
             for (int64_t i = 0; i < size_; ++i) {
                 rows_[i] = item.row(drawn[i]);
                 fetch(B_.row(rows_[i]));
-                v_[i] = factor * item.value(drawn[i]);
-                q0_[i] = factor * item.quotient(drawn[i]);
+                v_[i] = weight * item.value(drawn[i]);
+                q0_[i] = weight * item.quotient(drawn[i]);
             }
-            point.factor(B_.inverse, c, sums_.point(), width);
+            factor(B_, point, c, sums_.point());
             sums_(rows_.get(), v_.get(), q0_.get(), size_, GS, GS0);
-            point.inner_step(GS, GS0, plan, width);
+            point.inner_step(GS, GS0, plan);
         }
-        point.factor(B_.inverse, c, item.h.get(), width);
+        factor(B_, point, c, item.h.get());
     }
 
 private:
@@ -54,7 +56,7 @@ private:
         for (int64_t e = static_cast<int64_t>(drawn_.size()); e <= epoch; ++e) {
             drawn_.emplace_back(static_cast<size_t>((length() - 1) * size_));
             for (int64_t t = 1; t < length(); ++t)
-                draw_repeated(Random({0, 3}, {static_cast<uint64_t>(e), 0, 0, static_cast<uint64_t>(t)}), n, size_,
+                draw_repeated(Random({0, STREAM}, {static_cast<uint64_t>(e), 0, 0, static_cast<uint64_t>(t)}), n, size_,
                               drawn_.back().data() + (t - 1) * size_);
         }
         return drawn_[static_cast<size_t>(epoch)].data();

@@ -2,8 +2,10 @@
 // Vectors of 32 bytes and the few operations on them that the kernels need. Everything here is
 // inlined into the kernels of one instruction-set level.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #define SIPOWER_INLINE inline __attribute__((always_inline))
 
@@ -36,6 +38,19 @@ template <class V> SIPOWER_INLINE void in_register(V& v) {
 #endif
 }
 template <class T> SIPOWER_INLINE Vec<T> spread(T x) { return x - Vec<T>{}; }
+
+// What formulas need that serve single numbers and vectors of them alike.
+template <class R> SIPOWER_INLINE R larger(R a, R b) { return a > b ? a : b; }
+template <class R> SIPOWER_INLINE R constant(double x) {
+    if constexpr (sizeof(R) <= sizeof(double)) return static_cast<R>(x);
+    else return R{} + static_cast<std::remove_reference_t<decltype(R{}[0])>>(x);
+}
+SIPOWER_INLINE float inverse_root(float x) { return x > 0 ? 1 / std::sqrt(x) : 0; }
+SIPOWER_INLINE double inverse_root(double x) { return x > 0 ? 1 / std::sqrt(x) : 0; }
+template <class V> SIPOWER_INLINE V inverse_root(V x) {
+    for (unsigned l = 0; l < sizeof(V) / sizeof x[0]; ++l) x[l] = inverse_root(x[l]);
+    return x;
+}
 
 SIPOWER_INLINE float sum(Vec<float> v) {
     typedef float half __attribute__((vector_size(16)));

@@ -109,19 +109,6 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
     }
 }
 
-// Those of the values from `at` on that an index names.
-template <class T, class From> void picked(const From* from, const int32_t* index, int n, T* out) {
-    for (int t = 0; t < n; ++t) out[t] = static_cast<T>(from[index[t]]);
-}
-template <class T> void pick_values(const Values& v, int64_t at, const int32_t* index, int n, T* out) {
-    switch (v.type) {
-        case Type::uint8: return picked(static_cast<const uint8_t*>(v.data) + at, index, n, out);
-        case Type::uint16: return picked(static_cast<const uint16_t*>(v.data) + at, index, n, out);
-        case Type::float32: return picked(static_cast<const float*>(v.data) + at, index, n, out);
-        default: return picked(static_cast<const double*>(v.data) + at, index, n, out);
-    }
-}
-
 // q = v / z; a zero over a zero is zero, and no quotient overflows.
 template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
     const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);

@@ -27,9 +27,9 @@ public:
         for (int l = 0; l < LANES; ++l) sigma_[l] = growth_[l] = 1;
     }
 
-    void enter(int lane, const EpochItem<double>& item, int width) {
+    void enter(int lane, const EpochItem<double>& item) {
         double b = 0, c = 0, e = 0;
-        for (int i = 0; i < whole_vectors(width); ++i) {
+        for (int i = 0; i < item.n; ++i) {
             const double g = item.y0[i] * item.G0[i];
             b += item.y[i] * g;
             c += g * g;
@@ -71,14 +71,14 @@ public:
         }
     }
     // y = (y_s + rho g) / |y_s + rho g|
-    void leave(int lane, EpochItem<double>& item, int width) const { leave_at(sigma_[lane], lane, item, width); }
-    void leave_before_last(int lane, EpochItem<double>& item, int width) const { leave_at(before_[lane], lane, item, width); }
+    void leave(int lane, EpochItem<double>& item) const { leave_at(sigma_[lane], lane, item); }
+    void leave_before_last(int lane, EpochItem<double>& item) const { leave_at(before_[lane], lane, item); }
 
 private:
-    void leave_at(double sigma, int lane, EpochItem<double>& item, int width) const {
+    void leave_at(double sigma, int lane, EpochItem<double>& item) const {
         const double rho = sigma - e_[lane];
         const double scale = 1 / std::sqrt(1 + rho * (2 * b_[lane] + rho * c_[lane])), along = scale * rho;
-        for (int i = 0; i < whole_vectors(width); ++i) item.y[i] = scale * item.y[i] + along * item.y0[i] * item.G0[i];
+        for (int i = 0; i < item.n; ++i) item.y[i] = scale * item.y[i] + along * item.y0[i] * item.G0[i];
     }
 
     const double a_;
@@ -189,7 +189,7 @@ private:
         for (int64_t j = items_.begin; j < items_.end; ++j) {
             if (!start(j, item)) continue;
             sampler.enter(j);
-            item.wait(1, e_, B_.width);  // at t = 0 the batch cancels, since y = y0
+            item.plain_step(e_);
             for (int64_t t = 1; t < e_.length; ++t) {
                 const int64_t s = sampler.draw(t, at.get(), factor.get());
                 for (int64_t i = 0; i < s; ++i) batch.take(i, V_, V_.start(j) + at[i], q0_[at[i]], factor[i]);
@@ -209,7 +209,7 @@ private:
             list_meetings(j, left);
             for (int32_t now = 0; now < length; ++now) {
                 const int32_t next = left.next_step(length);
-                item.wait(next - now, e_, B_.width);
+                item.wait(next - now, e_);
                 now = next;
                 if (next < length) meet(j, item, left);
             }
@@ -230,7 +230,7 @@ private:
             for (; j < items_.end && count < LANES; ++j) {
                 if (!start(j, item[count])) continue;
                 list_meetings(j, left[count]);
-                waiting.enter(count, item[count], B_.width);
+                waiting.enter(count, item[count]);
                 who[count++] = j;
             }
             meet_all(waiting, count, who, item, left);
@@ -250,14 +250,14 @@ private:
             now = next + 1;
             for (int lane = 0; lane < count; ++lane) {
                 if (meets[lane] != next) continue;
-                waiting.leave_before_last(lane, item[lane], B_.width);
+                waiting.leave_before_last(lane, item[lane]);
                 meet(who[lane], item[lane], left[lane]);
-                waiting.enter(lane, item[lane], B_.width);
+                waiting.enter(lane, item[lane]);
                 meets[lane] = left[lane].next_step(length);
             }
         }
         for (int lane = 0; lane < count; ++lane) {
-            waiting.leave(lane, item[lane], B_.width);
+            waiting.leave(lane, item[lane]);
             finish(who[lane], item[lane]);
         }
     }
@@ -269,7 +269,7 @@ private:
     }
     EpochItem<double> point(int lane) {
         double* first = points_.get() + 3 * lane * B_.width;
-        return {first, first + B_.width, first + 2 * B_.width};
+        return {first, first + B_.width, first + 2 * B_.width, whole_vectors(B_.width)};
     }
 
     // The anchor and its full gradient; false where that was all: an item with few terms takes the full
@@ -282,7 +282,7 @@ private:
         const bool sampled = V_.terms(j) >= e_.shortest;
         pass_.ratio_sums(j, h_.get(), g_.get(), sampled ? q0_.get() : nullptr);
         if (sampled) {
-            item.start(B_, u_.get(), c);
+            start_epoch(B_, u_.get(), c, item);
             multiplier(B_, g_.get(), item.G0);
         } else {
             PowerRule{e_.full_step}(B_, c, g_.get(), u_.get());
@@ -291,7 +291,7 @@ private:
         return sampled;
     }
     void finish(int64_t j, const EpochItem<double>& item) {
-        item.factor(B_.inverse, items_.c[j], u_.get(), B_.width);
+        factor(B_, item, items_.c[j], u_.get());
         put(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
     }
 
@@ -317,9 +317,9 @@ private:
         left.met += s;
     }
     void sampled_step(int64_t j, EpochItem<double>& item, const Batch<T>& batch, int64_t from, int64_t s) {
-        item.factor(B_.inverse, items_.c[j], batch_sums_.point(), B_.width);
+        factor(B_, item, items_.c[j], batch_sums_.point());
         batch_sums_(batch.index.data() + from, batch.v.data() + from, batch.q0.data() + from, s, GS_.get(), GS0_.get());
-        item.inner_step(GS_.get(), GS0_.get(), e_, B_.width);
+        item.inner_step(GS_.get(), GS0_.get(), e_);
     }
 
     const Csr& V_;

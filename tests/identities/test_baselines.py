@@ -20,6 +20,7 @@ from sipower.nmf import (
     Half,
     Newton,
     OnBlock,
+    auto,
 )
 from sipower.nmf.pgd import projected_step
 from sipower.nmf.rule import Turn
@@ -231,6 +232,32 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
     assert result.state.refined
     near = solve(Factorization(layout(V), 5), Auto(near=True), result.x, stop=Stop(1e-9))
     assert near.value <= result.value * (1 + 1e-12)
+
+
+def test_the_early_phase_of_auto_is_chosen_by_the_data():
+    """Full steps on sparse data, long ones on even dense data, sampled ones on others."""
+    rng = np.random.default_rng(0)
+    even, uneven = rng.poisson(50.0, (40, 30)) * 1.0, rng.gamma(0.3, 5.0, (40, 30))
+    assert auto.early_phase(as_matrix(sp.csr_array(even)), 3) is auto.SPARSE
+    assert auto.early_phase(as_matrix(even), 3) is auto.DENSE
+    assert auto.early_phase(as_matrix(uneven), 3) is auto.SAMPLED
+    long = np.tile(even, (50, 1))
+    assert auto.early_phase(as_matrix(long), 4) is auto.SAMPLED
+    assert auto.early_phase(as_matrix(long.T), 4) is auto.SAMPLED
+    assert auto.early_phase(as_matrix(long), 5) is auto.DENSE
+
+
+@pytest.mark.parametrize("kind", ["even", "uneven"])
+def test_auto_never_raises_the_divergence(kind):
+    rng = np.random.default_rng(1)
+    mean = rng.gamma(0.5, 1.0, (60, 4)) @ rng.gamma(0.5, 1.0, (4, 50))
+    V = rng.poisson(mean * 20) + (20.0 if kind == "even" else 0.0)
+    phase = auto.early_phase(as_matrix(V), 4)
+    assert phase is (auto.DENSE if kind == "even" else auto.SAMPLED)
+    result = solve(Factorization(V, 4), Auto(), stop=Stop(0, rounds=60), trace="every")
+    values = np.array([record.objective for record in result.trace])
+    assert (np.diff(values) <= 1e-12 * V.sum()).all()
+    assert result.state.refined
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
