@@ -169,7 +169,7 @@ def draw(sizes: list[int], K: int, found: dict[str, np.ndarray]) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2))
     (ours, theirs) = found
     # Which point carries the label, and how far from it.
-    places = [(1, (8, 4)), (3, (0, 8))], [(0, (0, 9)), (0, (10, -4))]
+    places = [(0, (10, -3)), (3, (0, 8))], [(0, (0, 9)), (0, (10, -4))]
     for axis, column, unit in zip(axes, (0, 1), ("passes over the data", "seconds"), strict=True):
         curves = zip(found.items(), ("#D55E00", "#000000"), places[column], strict=True)
         for (label, points), color, (at, offset) in curves:

@@ -246,12 +246,12 @@ class Matrix:
         items, n = self.shape
         if not self.dense:
             return items * n / max(self.nnz, 1)
-        squares = np.empty(items)
+        squares = 0.0  # Σ_j c_j Σ_i (v_ij/c_j)²
         for begin, end in pairwise(self.bounds):
-            block = self.array[begin:end].astype(np.float64)
-            squares[begin:end] = np.einsum("ij,ij->i", block, block)
-        weighted = np.divide(squares, self.mass, out=np.zeros(items), where=self.mass > 0)
-        return n * float(weighted.sum()) / max(self.total, 1e-300)
+            mass = self.mass[begin:end]
+            shares = self.array[begin:end] / np.where(mass > 0, mass, 1.0)[:, None]
+            squares += float(mass @ np.einsum("ij,ij->i", shares, shares))
+        return max(n * squares / self.total, 1.0) if self.total > 0 else 1.0
 
     def row(self, item: int) -> NDArray[np.float64]:
         """One row, dense, in float64."""

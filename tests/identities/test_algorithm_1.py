@@ -272,6 +272,8 @@ def test_either_side_may_have_a_batch_and_an_epoch_of_its_own():
     for wrong in ({"batch": (0.1, 0.0)}, {"epoch": (3, 0)}, {"batch": (2.0, 0.1)}):
         with pytest.raises(ValueError, match="expected"):
             SSciPiRule(**wrong)
+    with pytest.raises(ValueError, match=r"^batch has 3 values, expected one or a pair\.$"):
+        SSciPiRule(batch=(0.1, 0.1, 0.1))
 
 
 def test_the_default_batch_grows_with_unevenness():

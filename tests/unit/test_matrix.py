@@ -449,7 +449,8 @@ def test_unevenness_is_that_of_the_variance_of_a_batch():
     assert as_matrix(V).T.unevenness == pytest.approx(
         3 * (170 / 26 + 1 + 1 + 1) * 1 / 16 * 2, rel=1
     )
-    assert as_matrix(np.zeros((3, 4))).unevenness == 0
+    assert as_matrix(np.zeros((3, 4))).unevenness == 1
+    assert as_matrix(V * 2.0**500).unevenness == as_matrix(V).unevenness  # squares overflow
 
 
 def test_unevenness_of_sparse_data_takes_nonzeros_as_alike():

@@ -88,6 +88,9 @@ class SSciPiRule(Rule):
     sides: Literal["both", "long"] = "both"
 
     def __post_init__(self) -> None:
+        for name, given in (("batch", self.batch), ("epoch", self.epoch)):
+            if isinstance(given, tuple) and len(given) != 2:
+                raise ValueError(f"{name} has {len(given)} values, expected one or a pair.")
         for batch, epoch in zip(_pair(self.batch), _pair(self.epoch), strict=True):
             check_epoch(
                 1.0 if batch is None else batch,
@@ -150,7 +153,7 @@ class SSciPiRule(Rule):
         if self.sides == "long" and side == 1:
             return Plan(1.0, 1, scheme, 0)
         if scheme == "vectors":
-            batch = batch or min(DRAWS_PER_COMPONENT * rank * V.unevenness / n, 1.0)
+            batch = batch or min(DRAWS_PER_COMPONENT * rank * V.unevenness / max(n, 1), 1.0)
             length = min(int(1 / batch), LONGEST_EPOCH)
             epoch = epoch or (length if length >= SHORTEST_EPOCH else 1)
             return Plan(batch, epoch, scheme, 0)
