@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -94,3 +95,12 @@ def test_the_page_of_the_command_line_is_complete() -> None:
     assert named <= options, named - options
     of_fit = {option for p in commands["fit"].params for option in p.opts if option[:2] == "--"}
     assert of_fit - {"--report"} <= named, of_fit - named
+
+
+def test_sections_of_docstrings_begin_their_lines():
+    """A line that begins at the margin of the file would indent all others, sections included."""
+    public = [getattr(sipower, name) for name in sipower.__all__]
+    texts = [inspect.getdoc(thing) or "" for thing in public]
+    assert sum("\nParameters\n---" in text for text in texts) > 10
+    for text in texts:
+        assert not re.search(r"\n +(Parameters|Attributes|Returns|Examples)\n +---", text), text

@@ -51,7 +51,7 @@ class KLNMF(
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
+    """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
 
     min D(V ‖ W H) = Σ_ij [ V_ij log(V_ij/(WH)_ij) − V_ij + (WH)_ij ] over W, H ≥ 0.
 
@@ -59,8 +59,8 @@ class KLNMF(
     ----------
     n_components : int or "auto"
         Rank K; "auto" takes it from a custom start, else the number of features.
-    solver : {"auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton", \
-"profile"}
+    solver : str
+        "auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton" or "profile".
         "auto" goes from power steps to extrapolated second-order steps; the others are update
         rules. All but the monotone ones are guarded: no round raises the divergence.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
