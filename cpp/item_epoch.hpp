@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // S-SCI-PI on one gathered item, for the exact solution of items with far more terms than K^2: an epoch
-// then costs little more than its full gradient and shrinks the gap about tenfold.
+// then costs little more than its full gradient and shrinks the gap about tenfold. Batches of 10 K terms
+// and 4 K inner steps were tuned on mixture proportions with gamma likelihoods of 300,000 x 50.
 #pragma once
 #include <vector>
 

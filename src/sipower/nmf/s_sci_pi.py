@@ -35,9 +35,9 @@ from sipower.solvers.state import PointState, check_positive
 __all__ = ["SSciPiRule"]
 
 TERMS_PER_COMPONENT = 50  # a sparse item with fewer terms than this times K is not sampled
-DRAWS_PER_COMPONENT = 0.7  # batch of dense data, times K
+DRAWS_PER_COMPONENT = 0.7  # batch of dense data, times K; tuned on WT, as is the next
 SHORTEST_EPOCH, LONGEST_EPOCH = 4, 100  # inner steps on dense data
-SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data
+SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data; tuned on KOS and NIPS
 
 
 class Plan(NamedTuple):
