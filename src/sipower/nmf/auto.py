@@ -43,9 +43,9 @@ __all__ = ["Auto", "AutoState"]
 LEAST_STEP = 0.5  # a shorter power step is given up
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cost
-# Dense data are sampled from so many terms per component on, and from such an unevenness: between MITF
-# and image patches (120 and 300; up to 1.35), where long full steps took less time, and WT (960),
-# digits (2.4), heavy-tailed counts (11) and a spectrogram (17), where they took more.
+# Dense data are sampled from so many terms per component on, and from such an unevenness: between
+# MITF and image patches (120 and 300; up to 1.35), where long full steps took less time, and WT
+# (960), digits (2.4), heavy-tailed counts (11) and a spectrogram (17), where they took more passes.
 LONG, UNEVEN = 500, 1.5
 
 
