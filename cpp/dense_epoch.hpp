@@ -78,10 +78,11 @@ private:
         }
         for (int l = 0; l < L && first + l < count_; ++l) finish_lane(first + l, l, item);
     }
-    // A lane without an item, or without mass, is filled with the item before it, and not kept.
-    int64_t item_of(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
+    // Lanes beyond the last item repeat it, and an item without mass stands at the uniform point; neither
+    // is kept.
+    int64_t lane_item(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
     void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
-        const int64_t i = item_of(first, lane);
+        const int64_t i = lane_item(first, lane);
         const double c = items_.c[items_.begin + i];
         mass[lane] = static_cast<T>(c > 0 ? c : 1);
         for (int k = 0; k < B_.k; ++k) {
@@ -116,7 +117,7 @@ private:
     }
     template <class From> void gather_lanes(const From* items, int64_t first, const int32_t* rows, T* out) const {
         const From* of[L];
-        for (int l = 0; l < L; ++l) of[l] = items + item_of(first, l) * V_.others;
+        for (int l = 0; l < L; ++l) of[l] = items + lane_item(first, l) * V_.others;
         for (int64_t i = 0; i < size_; ++i)
             for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(of[l][rows[i]]);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An epoch of S-SCI-PI over CSR data. Batches are drawn from every item's own nonzeros, or from all
-// nonzeros at once; then most items meet no element in most steps and are carried along by one
-// number each.
+// nonzeros at once; then most items have no element in most batches and are advanced by one number
+// each.
 #pragma once
 #include <vector>
 
@@ -11,9 +11,9 @@
 namespace sipower {
 namespace {
 
-// Items that wait for their next element. Without a batch a step is
+// Items without an element in the present batch. Without a batch a step is
 //   y+ ~ (1 - eta) y + eta g / (y.y0),
-// so y stays in the span of g and the point y_s where the item last met an element: y ~ y_s + rho g.
+// so y stays in the span of g and the point y_s where the item last had one: y ~ y_s + rho g.
 // With a = eta / (1 - eta), b = y_s.g, c = g.g, e = y_s.y0 and sigma = e + rho = (y_s + rho g).y0
 //   rho  <- rho + a |y_s + rho g|^2 / sigma,   that is
 //   sigma <- (1 + a c) sigma + 2 a (b - c e) + a |y_s - e g|^2 / sigma.
@@ -149,15 +149,15 @@ public:
     std::vector<T> v, q0;
 };
 
-// The elements that one item meets in an epoch, in the order of the steps that drew them.
-template <class T> struct Meetings {
+// The elements of one item in an epoch, in the order of the steps that drew them.
+template <class T> struct ItemElements {
     Batch<T> elements;
     const int32_t *step = nullptr, *end = nullptr;  // those that are left
-    int64_t met = 0;
+    int64_t used = 0;
 
-    int32_t next_step(int32_t otherwise) const { return step == end ? otherwise : *step; }
+    int32_t next_step_or(int32_t otherwise) const { return step == end ? otherwise : *step; }
     // How many the next step has drawn.
-    int64_t together() const {
+    int64_t next_batch_size() const {
         const int32_t* last = step;
         while (last != end && *last == *step) ++last;
         return last - step;
@@ -203,15 +203,15 @@ private:
     void run_step_by_step() {
         const int32_t length = static_cast<int32_t>(e_.length);
         EpochItem<double> item = point(0);
-        Meetings<T> left;
+        ItemElements<T> left;
         for (int64_t j = items_.begin; j < items_.end; ++j) {
             if (!start(j, item)) continue;
-            list_meetings(j, left);
+            list_elements(j, left);
             for (int32_t now = 0; now < length; ++now) {
-                const int32_t next = left.next_step(length);
+                const int32_t next = left.next_step_or(length);
                 item.wait(next - now, e_);
                 now = next;
-                if (next < length) meet(j, item, left);
+                if (next < length) take_batch(j, item, left);
             }
             finish(j, item);
         }
@@ -223,37 +223,37 @@ private:
         Waiting waiting(e_.step);
         int64_t who[LANES];
         EpochItem<double> item[LANES];
-        Meetings<T> left[LANES];
+        ItemElements<T> left[LANES];
         for (int lane = 0; lane < LANES; ++lane) item[lane] = point(lane);
         for (int64_t j = items_.begin; j < items_.end;) {
             int count = 0;
             for (; j < items_.end && count < LANES; ++j) {
                 if (!start(j, item[count])) continue;
-                list_meetings(j, left[count]);
+                list_elements(j, left[count]);
                 waiting.enter(count, item[count]);
                 who[count++] = j;
             }
-            meet_all(waiting, count, who, item, left);
+            run_lanes(waiting, count, who, item, left);
         }
     }
     // From element to element until the end of the epoch.
-    void meet_all(Waiting& waiting, int count, const int64_t* who, EpochItem<double>* item, Meetings<T>* left) {
+    void run_lanes(Waiting& waiting, int count, const int64_t* who, EpochItem<double>* item, ItemElements<T>* left) {
         const int32_t length = static_cast<int32_t>(e_.length);
-        int32_t meets[Waiting::LANES];  // the step of the item's next element
+        int32_t next_step[Waiting::LANES];  // the step of the item's next element
         for (int lane = 0; lane < Waiting::LANES; ++lane)
-            meets[lane] = lane < count ? left[lane].next_step(length) : length;
+            next_step[lane] = lane < count ? left[lane].next_step_or(length) : length;
         for (int32_t now = 0;;) {
             int32_t next = length;
-            for (int lane = 0; lane < Waiting::LANES; ++lane) next = meets[lane] < next ? meets[lane] : next;
+            for (int lane = 0; lane < Waiting::LANES; ++lane) next = next_step[lane] < next ? next_step[lane] : next;
             waiting.advance(next < length ? next + 1 - now : length - now);
             if (next == length) break;
             now = next + 1;
             for (int lane = 0; lane < count; ++lane) {
-                if (meets[lane] != next) continue;
+                if (next_step[lane] != next) continue;
                 waiting.leave_before_last(lane, item[lane]);
-                meet(who[lane], item[lane], left[lane]);
+                take_batch(who[lane], item[lane], left[lane]);
                 waiting.enter(lane, item[lane]);
-                meets[lane] = left[lane].next_step(length);
+                next_step[lane] = left[lane].next_step_or(length);
             }
         }
         for (int lane = 0; lane < count; ++lane) {
@@ -296,7 +296,7 @@ private:
     }
 
     // The item's elements, each counting nnz / s; they are gathered while the item is in cache.
-    void list_meetings(int64_t j, Meetings<T>& list) {
+    void list_elements(int64_t j, ItemElements<T>& list) {
         const Elements& drawn = e_.elements;
         const int64_t first = drawn.start[j], count = drawn.start[j + 1] - first;
         const double factor = static_cast<double>(V_.indptr[V_.items]) / static_cast<double>(drawn.count);
@@ -307,14 +307,14 @@ private:
         }
         list.step = drawn.step + first;
         list.end = list.step + count;
-        list.met = 0;
+        list.used = 0;
     }
     // The step that drew the item's next elements.
-    void meet(int64_t j, EpochItem<double>& item, Meetings<T>& left) {
-        const int64_t s = left.together();
-        sampled_step(j, item, left.elements, left.met, s);
+    void take_batch(int64_t j, EpochItem<double>& item, ItemElements<T>& left) {
+        const int64_t s = left.next_batch_size();
+        sampled_step(j, item, left.elements, left.used, s);
         left.step += s;
-        left.met += s;
+        left.used += s;
     }
     void sampled_step(int64_t j, EpochItem<double>& item, const Batch<T>& batch, int64_t from, int64_t s) {
         factor(B_, item, items_.c[j], batch_sums_.point());

@@ -46,11 +46,11 @@ LARGEST_MODEL = 64  # K up to which the Hessian of a dense item is worth its cos
 # Dense data are sampled from so many terms per component on, and from such an unevenness: between
 # MITF and image patches (120 and 300; up to 1.35), where long full steps took less time, and WT
 # (960), digits (2.4), heavy-tailed counts (11) and a spectrogram (17), where they took more passes.
-LONG, UNEVEN = 500, 1.5
+MIN_SAMPLED_TERMS, MIN_UNEVENNESS = 500, 1.5
 
 
 class Early(NamedTuple):
-    """How the early phase goes on."""
+    """Settings of the early phase."""
 
     rule: Rule
     rounds: int  # between two comparisons of D
@@ -65,11 +65,11 @@ SAMPLED = Early(SSciPiRule(), 2, 0.25, 0.003)
 
 
 def early_phase(V: Matrix, rank: int) -> Early:
-    """Power steps for the data: full ones, long full ones or sampled ones."""
+    """Choose the power steps of the early phase from the data."""
     if not V.dense:
         return SPARSE
-    uneven = max(V.unevenness, V.columns.unevenness) >= UNEVEN
-    return SAMPLED if uneven or max(V.shape) >= LONG * rank else DENSE
+    uneven = max(V.unevenness, V.columns.unevenness) >= MIN_UNEVENNESS
+    return SAMPLED if uneven or max(V.shape) >= MIN_SAMPLED_TERMS * rank else DENSE
 
 
 @dataclass(frozen=True)

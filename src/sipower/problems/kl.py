@@ -45,7 +45,7 @@ LARGEST_INTEGER = 2**62
 
 
 class Solution(NamedTuple):
-    """Solved items: h, what each certifies (max_k G_k − 1), and the passes it took."""
+    """Solved items: the factor h, certified gaps max_k G_k − 1, and passes that each took."""
 
     h: Array
     gaps: Float
