@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The methods that the experiments compare: a label, a colour, and a solver made of parameters."""
+"""The methods that the experiments compare: label, colour, and a solver made of parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sipower.nmf import (
@@ -19,30 +19,35 @@ from sipower.nmf import (
     Rule,
     SciPiRule,
     SSciPiRule,
-    Vanilla,
     make_solver,
 )
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["METHODS", "Method", "Params"]
+
+Params = tuple[tuple[str, Any], ...]
+PLAIN: Params = ()
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is called and drawn, and what it runs.
+    """A method of the experiments.
 
     Parameters
     ----------
     label, colour, dash
-        In every picture; colours are Okabe and Ito's, which the colour-blind can tell apart.
+        Used in every picture. The colours are those of Okabe and Ito (2008), which people with a
+        colour vision deficiency can tell apart.
     rule
-        The update of one factor, from the parameters of a run: makes it a method of subproblems,
-        and by plain alternation one of KL-NMF.
+        The update of one factor, made of the parameters of a run. It solves subproblems, and
+        KL-NMF by plain alternation.
     solver
         The solver of KL-NMF where it is not that.
-    of_paper
-        Whether the paper compares it.
-    whole
-        Whether it is run on KL-NMF.
+    forms
+        Parameters that the protocol chooses from; S-SCI-PI has a grid instead.
+    in_nmf
+        Whether the method runs on KL-NMF.
+    all_seeds
+        Whether it runs on all replicates.
     """
 
     label: str
@@ -50,34 +55,49 @@ class Method:
     dash: str = "solid"
     rule: Callable[..., Rule] | None = None
     solver: Callable[[], Any] | None = None
-    of_paper: bool = False
-    whole: bool = True
+    forms: list[Params] = field(default_factory=lambda: [PLAIN])
+    in_nmf: bool = True
+    all_seeds: bool = False
 
-    def make(self, params: dict[str, Any]) -> Any:
-        """The solver of KL-NMF."""
+    def make_solver(self, params: dict[str, Any]) -> Any:
+        """Return the solver of KL-NMF."""
         if self.solver is not None:
             return self.solver()
         assert self.rule is not None
         return Alternating(self.rule(**params))
 
 
+def _coordinate_descent(form: str) -> Rule:
+    """The paper's CCD/SCD: Hsieh and Dhillon (2011), or Lin and Boutros (2020)."""
+    return CCD() if form == "ccd" else SCD()
+
+
 METHODS: dict[str, Method] = {
-    "s-sci-pi": Method("S-SCI-PI", "#D55E00", rule=SSciPiRule, of_paper=True),
-    "f-sci-pi": Method("F-SCI-PI", "#E69F00", rule=SciPiRule, of_paper=True),
-    "mu": Method("MU/EM", "#56B4E9", rule=MU, of_paper=True),
-    "ccd": Method("CCD", "#0072B2", rule=CCD, of_paper=True),
-    "scd": Method("SCD", "#0072B2", "dot", rule=SCD, of_paper=True),
-    "pgd": Method("PGD", "#CC79A7", rule=PGD, of_paper=True),
+    "s-sci-pi": Method("S-SCI-PI", "#D55E00", rule=SSciPiRule, all_seeds=True),
+    "f-sci-pi": Method("F-SCI-PI", "#E69F00", rule=SciPiRule, all_seeds=True),
+    "mu": Method("MU/EM", "#56B4E9", rule=MU, all_seeds=True),
+    "ccd/scd": Method(
+        "CCD/SCD",
+        "#0072B2",
+        rule=_coordinate_descent,
+        forms=[(("form", "ccd"),), (("form", "scd"),)],
+        all_seeds=True,
+    ),
+    "pgd": Method("PGD", "#CC79A7", rule=PGD, all_seeds=True),
     "s-sci-pi guarded": Method(
-        "S-SCI-PI guarded, untuned", "#D55E00", "dash", solver=lambda: make_solver("s-sci-pi")
+        "S-SCI-PI, guarded, untuned",
+        "#D55E00",
+        "dash",
+        solver=lambda: make_solver("s-sci-pi"),
+        all_seeds=True,
     ),
     "f-sci-pi guarded": Method(
-        "F-SCI-PI guarded", "#E69F00", "dash", solver=lambda: make_solver("sci-pi")
+        "F-SCI-PI, guarded", "#E69F00", "dash", solver=lambda: make_solver("sci-pi")
     ),
-    "ccd ahead": Method("CCD with extrapolation", "#009E73", solver=lambda: Extrapolated(CCD())),
+    "ccd extrapolated": Method(
+        "CCD, extrapolated", "#0072B2", "dash", solver=lambda: Extrapolated(CCD())
+    ),
     "auto": Method("auto", "#000000", solver=Auto),
-    "newton": Method("Newton", "#000000", rule=Newton, whole=False),
-    "vanilla": Method("vanilla, no variance reduction", "#999999", rule=Vanilla, whole=False),
-    "reference": Method("auto, four times as long", "#000000", "dot", solver=Auto, whole=False),
-    "exact": Method("certified solution", "#000000", "dot", whole=False),
+    "newton": Method("Newton", "#009E73", rule=Newton, in_nmf=False),
+    "exact": Method("certified solution", "#000000", "dot", in_nmf=False),
 }

@@ -1,244 +1,403 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's protocol as lists of runs, for several budgets of time.
+"""The paper's protocol as lists of runs.
 
-A plan is a function of the budget and of the rows that are there. Runs with the winner of a grid
-are `PENDING` until all of the grid is in the table. So an interrupted session goes on where it
-stopped.
+K = 20. All runs of a seed start from the same factors, 5 multiplicative rounds from Uniform(0, 1).
+A run goes to the horizon of its data set, a number of passes over the data; a limit in seconds ends
+methods whose passes are expensive. Following the paper, S-SCI-PI samples vectors of the longer
+dimension of dense data, and elements in both dimensions of sparse data.
 
-K = 20; all runs of a seed start from the same factors, 5 multiplicative rounds from Uniform(0, 1).
-On dense data S-SCI-PI samples vectors of the longer dimension, on sparse data elements in both.
+S-SCI-PI is tuned by successive halving on objectives at equal passes. First, every point of the
+paper's grid that fits runs on the first start to `SCREENING` of the horizon; a point fits if one
+of its rounds does. Then the best `finalists` run on the first `starts` starts to the horizon, and
+the lowest mean objective there wins. The winner runs on all replicates. The step of each pair
+(s/n, m) of the boxplots is chosen likewise among its steps. CCD and SCD are one method in the
+paper: the form that is better at the horizon of the first starts is used.
+
+A plan depends only on the budget and on the rows of the table. Runs of the next stage are known
+once the stage before is in the table, so an interrupted session goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from sipower.datasets.catalogue import is_present
-from sipower.experiments.methods import METHODS
+from sipower.experiments.methods import METHODS, Params
 from sipower.experiments.table import Row, Run, key_of
 
-__all__ = ["BUDGETS", "EXPERIMENTS", "PENDING", "REAL", "Budget", "Grid", "plan"]
+__all__ = ["BUDGETS", "DRAWN", "EXPERIMENTS", "REAL", "Budget", "Protocol", "objective_at"]
 
-EXPERIMENTS = ("table1", "nmf", "subproblem", "robustness", "sampling", "synthetic")
+EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
 REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
-IN_SUBPROBLEMS = ("s-sci-pi", "f-sci-pi", "mu", "ccd", "scd", "pgd", "newton")
-Params = tuple[tuple[str, Any], ...]
-PENDING: Params = (("winner", "pending"),)
-SCHEMES = ("vectors", "stratified", "weighted", "elements")
+BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
+SCREENING = 0.15  # share of the horizon that a point of the grid runs at first
+
+# The paper's grid of s/n, m and η.
+GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
+# (s/n, m) of the shorter dimension where both dimensions of dense data are sampled, and the points
+# of the longer dimension that they are combined with: about as many points as GRID has.
+SHORT_SIDE = ((0.05, 10), (0.05, 20), (0.1, 10))
+LONG_SIDE = ((1e-4, 10), (1e-4, 100), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100))
+PAIRS = (
+    (1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100),
+    (0.1, 10), (0.1, 100),
+)  # fmt: skip
+VARIANTS = {  # of S-SCI-PI: the paper's for dense and for sparse data, and what it argues against
+    "dense": {"scheme": "vectors", "sides": "long"},
+    "sparse": {"scheme": "elements", "sides": "both"},
+    "both sides": {"scheme": "vectors", "sides": "both"},
+    "elements, one side": {"scheme": "elements", "sides": "long"},
+    "vectors": {"scheme": "vectors", "sides": "both"},
+}
+RIVALS = {  # of the paper's variant, by data set
+    "wt": ("both sides",),
+    "mitf": ("both sides",),
+    "kos": ("elements, one side", "vectors"),
+    "nips": ("elements, one side",),
+    "docstrings": ("elements, one side",),
+}
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Where the runs on a data set end: passes of KL-NMF and of the subproblem, and seconds."""
+
+    nmf: float
+    subproblem: float
+    seconds: float
+
+
+HORIZONS = {
+    "wt": Horizon(300, 120, 15),
+    "nips": Horizon(500, 300, 12),
+    "kos": Horizon(600, 300, 9),
+    "mitf": Horizon(600, 300, 9),
+    "docstrings": Horizon(500, 300, 4),
+    "pois1": Horizon(250, 120, 6),
+    "pois2": Horizon(250, 120, 6),
+    "pois3": Horizon(250, 120, 6),
+}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is run.
+    """How much of the protocol is run.
 
     Parameters
     ----------
-    replicates, others
-        Seeds of the paper's methods, and of those it does not have.
-    seconds
-        Of a run on NIPS and WT, and of one on the other sets.
+    scale
+        Factor of all horizons.
+    replicates
+        Seeds of the paper's methods and of the untuned S-SCI-PI.
+    other_replicates
+        Seeds of the other methods that the paper does not compare.
+    finalists, starts
+        Points of the grid that run to the horizon, and on how many starts. Without finalists all
+        points run to the horizon at once.
     grid
-        Values of s/n, m and η, and the largest m s/n that is tried.
-    grid_seconds, grid_replicates
-        Of a run of the grid, and its seeds.
+        Values of s/n, m and η.
     pairs
         (s/n, m) of the boxplots.
-    box_seconds
-        After which they are drawn.
-    side_seconds, side_replicates
-        Of a run on a subproblem or on drawn data, and its seeds.
+    datasets
+        Names of the data sets; those that are not present are left out.
     """
 
+    scale: float
     replicates: int
-    others: int
-    seconds: tuple[float, float]
-    grid: tuple[tuple[float, ...], tuple[int, ...], tuple[float, ...], float]
-    grid_seconds: float
-    grid_replicates: int = 1
-    pairs: tuple[tuple[float, int], ...] = ()
-    box_seconds: float = 30.0
-    side_seconds: float = 5.0
-    side_replicates: int = 5
-    datasets: tuple[str, ...] = field(default=REAL + DRAWN)
-
-    def points(self) -> list[tuple[float, int, float]]:
-        """All (s/n, m, η) of the grid."""
-        batches, epochs, steps, most = self.grid
-        return [p for p in product(batches, epochs, steps) if p[0] * p[1] <= most]
+    other_replicates: int
+    finalists: int | None
+    starts: int
+    grid: tuple[tuple[float, ...], tuple[int, ...], tuple[float, ...]] = GRID
+    pairs: tuple[tuple[float, int], ...] = PAIRS
+    datasets: tuple[str, ...] = REAL + DRAWN
 
 
-PAIRS = ((0.001, 100), (0.001, 1000), (0.01, 10), (0.01, 100), (0.1, 10), (0.1, 100))
 BUDGETS = {
-    "quick": Budget(
-        2, 1, (4, 2), ((0.01, 0.1), (10, 100), (0.1, 1.0), 5), 1.5, 1, PAIRS[2:5], 4, 1.5, 1
-    ),
-    "standard": Budget(
-        10, 4, (30, 15), ((1e-4, 1e-3, 0.01, 0.1), (10, 100, 1000), (0.01, 0.1, 1.0), 20),
-        10, 1, PAIRS, 30, 4, 4,
-    ),
-    "full": Budget(
-        10, 10, (60, 60), ((1e-4, 1e-3, 0.01, 0.1, 1), (10, 100, 1000), (0.01, 0.1, 1.0), 100),
-        30, 10, PAIRS, 30, 30, 10,
-    ),
-}  # fmt: skip
+    "quick": Budget(0.25, 3, 1, 2, 1, ((1e-3, 0.01, 0.1), (10, 100), (0.1, 1.0)), PAIRS[3:7]),
+    "standard": Budget(1.0, 10, 4, 6, 3),
+    "full": Budget(4.0, 10, 10, None, 10),
+}
 
 
-def plan(experiment: str, budget: Budget, rows: list[Row]) -> list[Run]:
-    """The runs of an experiment that are known so far, finished ones included."""
-    makers = {
-        "nmf": _nmf,
-        "subproblem": _subproblem,
-        "robustness": _robustness,
-        "sampling": _sampling,
-        "synthetic": _synthetic,
-    }
-    grid = Grid(budget, rows)
-    return list(makers[experiment](budget, grid)) if experiment in makers else []
+class Protocol:
+    """The runs of a budget, given the rows that are in the table already.
 
+    Parameters
+    ----------
+    budget
+        How much is run.
+    rows
+        Rows of the table; those of other budgets are ignored.
+    """
 
-def _nmf(budget: Budget, grid: Grid) -> Iterator[Run]:
-    for dataset in _real(budget):
-        yield from _grid("grid", dataset, budget)
-    for seed, dataset in product(range(budget.replicates), _real(budget)):
-        yield from _compared("nmf", dataset, seed, budget, grid)
-    for dataset in _real(budget):
-        yield Run("nmf", dataset, "reference", seconds=4 * _seconds(dataset, budget))
-
-
-def _synthetic(budget: Budget, grid: Grid) -> Iterator[Run]:
-    drawn = [name for name in budget.datasets if name in DRAWN]
-    for dataset in drawn:
-        yield from _grid("grid", dataset, budget)
-    for seed, dataset in product(range(budget.side_replicates), drawn):
-        yield from _compared("synthetic", dataset, seed, budget, grid)
-
-
-def _compared(
-    experiment: str, dataset: str, seed: int, budget: Budget, grid: Grid
-) -> Iterator[Run]:
-    """All methods on one set from one start."""
-    seconds = _seconds(dataset, budget)
-    for name, method in METHODS.items():
-        if not method.whole or (not method.of_paper and seed >= budget.others):
-            continue
-        params = grid.winner("grid", dataset) if name == "s-sci-pi" else ()
-        yield Run(experiment, dataset, name, params, seed, seconds)
-
-
-def _subproblem(budget: Budget, grid: Grid) -> Iterator[Run]:
-    for dataset in _real(budget):
-        yield from _grid("subproblem grid", dataset, budget)
-    for seed, dataset in product(range(budget.side_replicates), _real(budget)):
-        yield Run("subproblem", dataset, "exact", (), seed, 0.0)
-        for name in IN_SUBPROBLEMS:
-            best = grid.winner("subproblem grid", dataset) if name == "s-sci-pi" else ()
-            yield Run("subproblem", dataset, name, best, seed, budget.side_seconds)
-
-
-def _robustness(budget: Budget, grid: Grid) -> Iterator[Run]:
-    """Boxplots on NIPS and WT: for each pair the best η of the grid."""
-    wanted = [name for name in _real(budget) if name in ("wt", "nips", "docstrings")]
-    for dataset in wanted:
-        yield from _grid("grid", dataset, budget)
-    for seed, dataset, pair in product(range(budget.replicates), wanted, budget.pairs):
-        best = grid.winner("grid", dataset, pair)
-        yield Run("robustness", dataset, "s-sci-pi", best, seed, budget.box_seconds)
-    for seed, dataset in product(range(budget.replicates), wanted):
-        for name in ("f-sci-pi", "mu"):
-            yield Run("nmf", dataset, name, (), seed, _seconds(dataset, budget))
-
-
-def _sampling(budget: Budget, grid: Grid) -> Iterator[Run]:
-    """Four schemes, one or both dimensions, no variance reduction; and the gradients' signs."""
-    wanted = [name for name in _real(budget) if name in ("wt", "kos", "docstrings")]
-    for dataset in wanted:
-        yield from _grid("grid", dataset, budget)
-    for seed, dataset in product(range(budget.others // 2 + 1), wanted):
-        best = grid.winner("grid", dataset)
-        run = seed, budget.grid_seconds
-        tuned = dict(best)
-        yield Run("gradients", dataset, "s-sci-pi", best, seed, 0.0)
-        for scheme, sides in product(SCHEMES, ("both", "long")):
-            params = tuned | {"scheme": scheme, "sides": sides}
-            yield Run("sampling", dataset, "s-sci-pi", _sorted(params), *run)
-        plain = {name: value for name, value in tuned.items() if name not in ("shortest", "sides")}
-        yield Run("sampling", dataset, "vanilla", _sorted(plain), *run)
-
-
-def _grid(experiment: str, dataset: str, budget: Budget) -> Iterator[Run]:
-    seconds = _grid_seconds(experiment, dataset, budget)
-    for seed, point in product(range(budget.grid_replicates), budget.points()):
-        yield Run(experiment, dataset, "s-sci-pi", _s_sci_pi(dataset, *point), seed, seconds)
-
-
-def _s_sci_pi(dataset: str, batch: float, epoch: int, step: float) -> Params:
-    """The paper's S-SCI-PI: no item is too short to be sampled."""
-    dense = dataset in DENSE
-    how = {"scheme": "vectors" if dense else "elements", "sides": "long" if dense else "both"}
-    return _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **how})
-
-
-class Grid:
-    """The runs of the grid that are in the table, and who won."""
-
-    def __init__(self, budget: Budget, rows: list[Row]) -> None:
+    def __init__(self, budget: Budget, rows: Iterable[Row]) -> None:
         self.budget = budget
-        self.rows = {key_of(row): row for row in rows if row["experiment"].endswith("grid")}
-        self.found: dict[Any, Params] = {}
+        self.rows = {key_of(row): row for row in rows}
+        self._winners: dict[Any, Params | None] = {}
+
+    def plan(self, experiment: str) -> list[Run]:
+        """Return the runs of an experiment that are known so far, finished ones included."""
+        makers = {
+            "nmf": self._nmf,
+            "synthetic": self._synthetic,
+            "subproblem": self._subproblem,
+            "robustness": self._robustness,
+            "sampling": self._sampling,
+            "signs": self._signs,
+        }
+        return list(makers[experiment]()) if experiment in makers else []
+
+    def real(self) -> list[str]:
+        """Return the real data sets that are present, or the corpus that is always there."""
+        return [d for d in self.budget.datasets if d in REAL and is_present(d)] or ["docstrings"]
+
+    def drawn(self) -> list[str]:
+        """Return the synthetic data sets."""
+        return [d for d in self.budget.datasets if d in DRAWN]
+
+    # ---- the experiments -------------------------------------------------------------------------
+
+    def _nmf(self) -> Iterator[Run]:
+        for dataset in self.real():
+            yield from self._compared(dataset)
+            reference = self._run("nmf", dataset, "auto", (), 0)
+            yield _with_limits(reference, 4)
+
+    def _synthetic(self) -> Iterator[Run]:
+        for dataset in self.drawn():
+            yield from self._compared(dataset)
+
+    def _compared(self, dataset: str) -> Iterator[Run]:
+        """All methods on one data set."""
+        for name, method in METHODS.items():
+            if method.in_nmf:
+                yield from self._tuned(
+                    "nmf", dataset, name, seeds=None if method.all_seeds else self._others
+                )
+
+    def _subproblem(self) -> Iterator[Run]:
+        for dataset in self.real():
+            for seed in range(self.budget.replicates):
+                yield self._run("subproblem", dataset, "exact", (), seed)
+            for name, method in METHODS.items():
+                if method.rule is not None:
+                    yield from self._tuned("subproblem", dataset, name)
+
+    def _robustness(self) -> Iterator[Run]:
+        for dataset in self._boxplot_sets():
+            for name in ("f-sci-pi", "mu"):
+                yield from self._tuned("nmf", dataset, name)
+            for pair in self.pairs(dataset):
+                yield from self._tuned("nmf", dataset, "s-sci-pi", pair=pair)
+
+    def _sampling(self) -> Iterator[Run]:
+        for dataset in self.real():
+            yield from self._tuned("nmf", dataset, "s-sci-pi")
+            for variant in RIVALS[dataset]:
+                yield from self._tuned("nmf", dataset, "s-sci-pi", variant)
+
+    def _signs(self) -> Iterator[Run]:
+        """Negative entries of the gradients on the subproblem: as tuned, and with tiny batches."""
+        for dataset in self.real():
+            yield from self._tuning("subproblem", dataset, "s-sci-pi")
+            best = self.winner("subproblem", dataset, "s-sci-pi")
+            if best is not None:
+                tiny = _sorted(dict(best) | {"batch": 1e-4, "epoch": 100})
+                for params, seed in product((best, tiny), range(self._others)):
+                    yield self._run("signs", dataset, "s-sci-pi", params, seed)
+
+    def _boxplot_sets(self) -> list[str]:
+        return [d for d in self.real() if d in BOXPLOTS]
+
+    @property
+    def _others(self) -> int:
+        return self.budget.other_replicates
+
+    def pairs(self, dataset: str) -> list[tuple[float, int]]:
+        """Return the pairs (s/n, m) of the boxplots that fit."""
+        points = self._candidates("nmf", dataset, "s-sci-pi", None, None)
+        fit = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
+        return [pair for pair in self.budget.pairs if pair in fit]
+
+    # ---- runs and their limits -------------------------------------------------------------------
+
+    def _run(self, problem: str, dataset: str, method: str, params: Params, seed: int) -> Run:
+        horizon = HORIZONS[dataset]
+        passes = horizon.nmf if problem == "nmf" else horizon.subproblem
+        scale = self.budget.scale
+        return Run(problem, dataset, method, params, seed, scale * passes, scale * horizon.seconds)
+
+    def replicates(
+        self,
+        problem: str,
+        dataset: str,
+        method: str,
+        variant: str | None = None,
+        pair: tuple[float, int] | None = None,
+    ) -> dict[int, Row]:
+        """Return the finished runs of a method by seed, with its winning parameters."""
+        best = self.winner(problem, dataset, method, variant, pair)
+        if best is None:
+            return {}
+        runs = (self._run(problem, dataset, method, best, s) for s in range(self.budget.replicates))
+        return {run.seed: self.rows[run.key] for run in runs if run.key in self.rows}
+
+    def _tuned(
+        self,
+        problem: str,
+        dataset: str,
+        method: str,
+        variant: str | None = None,
+        pair: tuple[float, int] | None = None,
+        seeds: int | None = None,
+    ) -> Iterator[Run]:
+        """The tuning of a method, and the replicates of the winner."""
+        chosen = problem, dataset, method, variant, pair
+        yield from self._tuning(*chosen)
+        best = self.winner(*chosen)
+        if best is not None:
+            for seed in range(self.budget.replicates if seeds is None else seeds):
+                yield self._run(problem, dataset, method, best, seed)
+
+    # ---- successive halving ----------------------------------------------------------------------
 
     def winner(
-        self, experiment: str, dataset: str, pair: tuple[float, int] | None = None
-    ) -> Params:
-        """The parameters of lowest objective (of one pair, if given); `PENDING` without all runs.
+        self,
+        problem: str,
+        dataset: str,
+        method: str,
+        variant: str | None = None,
+        pair: tuple[float, int] | None = None,
+    ) -> Params | None:
+        """Return the parameters that won, None while a run that decides it is missing."""
+        asked = problem, dataset, method, variant, pair
+        if asked not in self._winners:
+            self._winners[asked] = self._decide(*asked)
+        return self._winners[asked]
 
-        Objectives are compared after the same seconds: a last round may have taken long.
-        """
-        asked = experiment, dataset, pair
-        if asked not in self.found:
-            self.found[asked] = self._winner(*asked)
-        return self.found[asked]
+    def _decide(self, problem: str, dataset: str, method: str, *which: Any) -> Params | None:
+        points = self._finalists(problem, dataset, method, *which)
+        if points is None or len(points) < 2:
+            return points[0] if points else None
+        return _best(
+            {
+                params: self._mean_objective(self._starts(problem, dataset, method, params))
+                for params in points
+            }
+        )
 
-    def _winner(self, experiment: str, dataset: str, pair: tuple[float, int] | None) -> Params:
-        sums: dict[Params, float] = {}
-        budget, seconds = self.budget, _grid_seconds(experiment, dataset, self.budget)
-        for run in _grid(experiment, dataset, budget):
-            params = dict(run.params)
-            if pair is None or (params["batch"], params["epoch"]) == pair:
-                row = self.rows.get(run.key)
-                if row is None:  # with the pair, which tells the runs that wait apart
-                    return PENDING if pair is None else (*PENDING, ("pair", pair))
-                sums[run.params] = sums.get(run.params, 0.0) + _objective_at(row, seconds)
-        return min(sums, key=lambda params: sums[params]) if sums else PENDING
+    def _tuning(
+        self,
+        problem: str,
+        dataset: str,
+        method: str,
+        variant: str | None = None,
+        pair: tuple[float, int] | None = None,
+    ) -> Iterator[Run]:
+        which = problem, dataset, method, variant, pair
+        yield from self._screening(*which).values()
+        points = self._finalists(*which) or []
+        if len(points) > 1:
+            for params in points:
+                yield from self._starts(problem, dataset, method, params)
+
+    def _starts(self, problem: str, dataset: str, method: str, params: Params) -> list[Run]:
+        starts = min(self.budget.starts, self.budget.replicates)
+        return [self._run(problem, dataset, method, params, seed) for seed in range(starts)]
+
+    def _finalists(self, *which: Any) -> list[Params] | None:
+        """The points that run to the horizon, None while a run that decides it is missing."""
+        points, screening = self._candidates(*which), self._screening(*which)
+        if not screening:
+            return points
+        values = {params: self._mean_objective([run]) for params, run in screening.items()}
+        if None in values.values():
+            return None
+        number = 2 if which[-1] else self.budget.finalists  # 2 steps of a pair of the boxplots
+        return sorted(points, key=lambda params: values[params] or 0.0)[:number]
+
+    def _screening(self, problem: str, dataset: str, method: str, *which: Any) -> dict[Params, Run]:
+        """The short runs of the first stage; none where there is little to choose from."""
+        points = self._candidates(problem, dataset, method, *which)
+        if self.budget.finalists is None or len(points) <= 2:
+            return {}
+        return {
+            params: _with_limits(self._run(problem, dataset, method, params, 0), SCREENING)
+            for params in points
+        }
+
+    def _candidates(
+        self,
+        problem: str,
+        dataset: str,
+        method: str,
+        variant: str | None,
+        pair: tuple[float, int] | None,
+    ) -> list[Params]:
+        if method != "s-sci-pi":
+            return METHODS[method].forms
+        variant = variant or ("dense" if dataset in DENSE else "sparse")
+        fit = SCREENING * self._run(problem, dataset, method, (), 0).passes
+        return [
+            _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0}
+                    | VARIANTS[variant])
+            for batch, epoch, step in self._points(variant)
+            if (pair is None or (batch, epoch) == pair)
+            and round_passes(problem, batch, epoch, VARIANTS[variant]["sides"]) <= fit
+        ]  # fmt: skip
+
+    def _points(self, variant: str) -> Iterator[tuple[Any, Any, float]]:
+        batches, epochs, steps = self.budget.grid
+        if variant == "both sides":
+            for (long, short), step in product(product(LONG_SIDE, SHORT_SIDE), steps[-2:]):
+                yield (long[0], short[0]), (long[1], short[1]), step
+        elif variant == "vectors":  # the code for vectors of sparse data is slow below that
+            yield from product([b for b in batches if 0.01 <= b < 1], epochs[:2], steps)
+        else:
+            yield from product(batches, epochs, steps)
+
+    def _mean_objective(self, runs: list[Run]) -> float | None:
+        """Mean over the runs of the objective at the horizon, None while one is missing."""
+        rows = [self.rows.get(run.key) for run in runs]
+        if any(row is None for row in rows):
+            return None
+        return float(np.mean([objective_at(row, row["max_passes"]) for row in rows if row]))
 
 
-def _grid_seconds(experiment: str, dataset: str, budget: Budget) -> float:
-    small = experiment != "grid" or dataset in DRAWN
-    return budget.side_seconds / 2 if small else budget.grid_seconds
+def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
+    """Return the passes of one round of S-SCI-PI, 1 + 1.5 (m − 1) s/n on a sampled side."""
+    batches, epochs = (v if isinstance(v, tuple) else (v, v) for v in (batch, epoch))
+    long, short = (1 + 1.5 * (m - 1) * b for b, m in zip(batches, epochs, strict=True))
+    if problem == "subproblem":
+        return long
+    return long + (short if sides == "both" else 1.0)
 
 
-def _objective_at(row: Row, seconds: float) -> float:
+def objective_at(row: Row, passes: float) -> float:
+    """Return the objective after so many passes; a run that ended before stays where it was."""
     values = row["objective"]
     if row["status"] == "not_finite" or None in values:
         return math.inf
-    return float(np.interp(seconds, row["seconds"], values))
+    return float(np.interp(passes, row["passes"], values))
 
 
-def _real(budget: Budget) -> list[str]:
-    """The real sets that are here; the corpus that is everywhere where none is."""
-    return [n for n in budget.datasets if n in REAL and is_present(n)] or ["docstrings"]
+def _best(values: dict[Params, float | None]) -> Params | None:
+    if None in values.values():
+        return None
+    return min(values, key=lambda params: values[params] or 0.0)
 
 
-def _seconds(dataset: str, budget: Budget) -> float:
-    if dataset in DRAWN:
-        return budget.side_seconds
-    return budget.seconds[0 if dataset in ("wt", "nips") else 1]
+def _with_limits(run: Run, factor: float) -> Run:
+    """The same run with other limits."""
+    more = run.passes * factor, run.seconds * factor
+    return Run(run.problem, run.dataset, run.method, run.params, run.seed, *more)
 
 
 def _sorted(params: dict[str, Any]) -> Params:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Doing the runs: one at a time in each of a few processes, one line of the table after each."""
+"""Executing the runs in a few processes; each adds a line to the table when it ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,21 +18,25 @@ import numpy as np
 
 from sipower.datasets import load
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import EXPERIMENTS, PENDING, Budget, plan
+from sipower.experiments.protocol import EXPERIMENTS, Budget, Protocol
 from sipower.experiments.table import Row, Run, append, key_of, read
 from sipower.files import locked
-from sipower.kernels import Draw, count_threads
+from sipower.kernels import count_threads
 from sipower.matrix import Matrix
-from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock
-from sipower.problems.base import Sampling
+from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock, SSciPiRule
+from sipower.problems.base import Point
+from sipower.problems.kl import KLBlock
 from sipower.provenance import provenance
 from sipower.solve import Stop, solve
+from sipower.solvers.s_sci_pi import SSciPi
+from sipower.trace import Clock
 from sipower.validation import as_matrix
 
 __all__ = ["execute", "reproduce"]
 
 RANK = 20
-OVERHEAD = 1.25  # wall time of a run against the solver's own: evaluations, loading, the start
+OVERHEAD = 1.25  # wall time of a run over the solver's own: evaluations, loading, the start
+THRESHOLD = SSciPiRule().threshold
 
 
 def reproduce(
@@ -47,13 +52,14 @@ def reproduce(
     Parameters
     ----------
     experiments, budget
-        What, and how much of it.
+        Names of experiments, and how much of them is run.
     table
         File that receives a line after each run.
     jobs
-        Runs at a time, each with one thread; None: as many as there are cores.
+        Number of runs at a time, each with one thread; None: as many as there are cores.
     on_row
-        Called after each run with its row, the runs left and about how many seconds they take.
+        Called after each run with its row, the number of runs left in this stage of the protocol
+        and an estimate of the seconds that they take.
 
     Returns
     -------
@@ -64,24 +70,28 @@ def reproduce(
     jobs = jobs or count_threads(None)
     table.parent.mkdir(parents=True, exist_ok=True)
     with locked(table):
-        while todo := _todo(experiments, budget, table):
-            ready = [run for run in todo if PENDING[0] not in run.params]
-            left = sum(run.seconds for run in todo)
-            for count, row in enumerate(_executed(ready, table, jobs), start=1):
-                left -= row["seconds_allowed"]
+        while todo := _missing_runs(experiments, budget, table):
+            cost = {run.key: _expected_seconds(run) for run in todo}
+            for row in _executed(todo, table, jobs):
+                del cost[key_of(row)]
                 if on_row is not None:
-                    on_row(row, len(todo) - count, OVERHEAD * left / jobs)
+                    on_row(row, len(cost), sum(cost.values()) / jobs)
     rows = read(table)
-    planned = {run.key for name in EXPERIMENTS for run in plan(name, budget, rows)}
+    protocol = Protocol(budget, rows)
+    planned = {run.key for name in EXPERIMENTS for run in protocol.plan(name)}
     return [row for row in rows if key_of(row) in planned]
 
 
-def _todo(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
-    """The runs that are not in the table, those that wait for a grid included."""
-    rows = read(table)
-    done = {key_of(row) for row in rows}
-    planned = {run.key: run for name in experiments for run in plan(name, budget, rows)}
-    return [run for key, run in planned.items() if key not in done]
+def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
+    """The runs that are known and not in the table."""
+    protocol = Protocol(budget, read(table))
+    planned = {run.key: run for name in experiments for run in protocol.plan(name)}
+    return [run for key, run in planned.items() if key not in protocol.rows]
+
+
+def _expected_seconds(run: Run) -> float:
+    """A guess: most runs reach their passes at about half of their seconds."""
+    return (OVERHEAD * run.seconds / 2) if run.method != "exact" else 1.0
 
 
 def _executed(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
@@ -114,31 +124,31 @@ def _execute_into(table: Path, jobs: int, run: Run) -> Row:
 
 
 def execute(run: Run) -> Row:
-    """Do one run, and tell everything about it."""
+    """Do one run and return its row."""
     V = _matrix(run.dataset)
     start = _start(run.dataset, run.seed)
     params = dict(run.params)
     if run.method == "exact":
-        return _row(run, [(0.0, 0.0, _solved(V, start))], "converged", 0.0)
-    if run.experiment == "gradients":
-        return _row(run, [(0.0, 0.0, _negative_share(V, start, params, run.seed))], "measured", 0.0)
+        return _row(run, [(0.0, 0.0, _solve_exactly(V, start))], "converged", 0.0)
+    if run.problem == "signs":
+        return _row(run, _negative_shares(V, start, run), "measured", 0.0)
     problem: Any
     x0: Any
-    if run.experiment.startswith("subproblem"):
+    if run.problem == "subproblem":
         side, block = _half(V, start)
         rule = METHODS[run.method].rule
         assert rule is not None
         problem, solver, x0 = Half(block), OnBlock(rule(**params), side), start[side]
     else:
         problem, x0 = Factorization(V, RANK), start
-        solver = METHODS[run.method].make(params)
+        solver = METHODS[run.method].make_solver(params)
     result = solve(
         problem,
         solver,
         x0,
         stop=Stop(0, rounds=None),
         seed=run.seed,
-        on_round=lambda record: record.seconds >= run.seconds,
+        on_round=lambda now: now.passes >= run.passes or now.seconds >= run.seconds,
         trace="early",
     )
     curve = [(record.seconds, record.passes, record.objective) for record in result.trace]
@@ -148,12 +158,13 @@ def execute(run: Run) -> Row:
 def _row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: float) -> Row:
     seconds, passes, objective = zip(*curve, strict=True)
     return {
-        "experiment": run.experiment,
+        "problem": run.problem,
         "dataset": run.dataset,
         "method": run.method,
         "params": dict(run.params),
         "seed": run.seed,
-        "seconds_allowed": run.seconds,
+        "max_passes": run.passes,
+        "max_seconds": run.seconds,
         "seconds": [round(s, 5) for s in seconds],
         "passes": [round(p, 6) for p in passes],
         "objective": [value if math.isfinite(value) else None for value in objective],
@@ -166,7 +177,7 @@ def _row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: fl
     }
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _matrix(dataset: str) -> Matrix:
     """The data without empty rows and columns, one thread, float64."""
     V = load(dataset)
@@ -175,36 +186,64 @@ def _matrix(dataset: str) -> Matrix:
     return as_matrix(V, dtype=np.float64, n_jobs=1)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _start(dataset: str, seed: int) -> Factors:
     """5 multiplicative rounds from Uniform(0, 1)."""
     V = _matrix(dataset)
     rng = np.random.default_rng(seed)
     W, H = rng.random((V.shape[0], RANK)), rng.random((RANK, V.shape[1])).T
     result = solve(Factorization(V, RANK), Alternating(MU()), (W, H), stop=Stop(0, rounds=5))
-    found: Factors = result.x
-    return found
+    factors: Factors = result.x
+    return factors
 
 
-def _half(V: Matrix, start: Factors) -> tuple[int, Any]:
+def _half(V: Matrix, start: Factors) -> tuple[int, KLBlock]:
     """The subproblem of the paper: the items whose sums run over the longer dimension."""
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
 
 
-def _negative_share(V: Matrix, start: Factors, params: dict[str, Any], seed: int) -> float:
-    """Share of negative entries in ∇f_S(y) − α(∇f_S(y₀) − ∇f(y₀)), y a full step from y₀."""
-    side, block = _half(V, start)
-    anchor = block.to_sphere(start[side])
-    y = block.normalise(block.gradient(anchor))
-    S = block.batch(Sampling(params["batch"], params["scheme"]), Draw(seed))
-    alpha = 1 / block.inner(y, anchor)[:, None]
-    reduced = block.gradient(y, S) - alpha * (block.gradient(anchor, S) - block.gradient(anchor))
-    return float((reduced < 0).mean())
-
-
-def _solved(V: Matrix, start: Factors) -> float:
+def _solve_exactly(V: Matrix, start: Factors) -> float:
     """Lowest objective of the subproblem: every item solved and certified to 1e-10."""
     _, block = _half(V, start)
     h = block.solution(1e-10, 2000).h
     return float(block.divergence(h))
+
+
+class _SignCounter(KLBlock):
+    """A subproblem that counts the negative entries of the variance-reduced gradients.
+
+    α ∇f(x₀) + ∇f_S(x) − α ∇f_S(x₀), before any threshold, at every inner step of an epoch.
+    """
+
+    negative = entries = 0
+
+    def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
+        """Remember the full gradient at the anchor."""
+        g = super().gradient(y, S)
+        if S is None:
+            self.anchor_gradient = g
+        return g
+
+    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+        """Count, and return what a batch adds."""
+        added = super().anchored(x, x0, alpha, S)
+        reduced = alpha * self.anchor_gradient + added
+        self.negative += int((reduced < 0).sum())
+        self.entries += reduced.size
+        return added
+
+
+def _negative_shares(V: Matrix, start: Factors, run: Run) -> list[tuple[float, float, float]]:
+    """(seconds, passes, share of negative entries) after each epoch on the subproblem."""
+    side, half = _half(V, start)
+    block = _SignCounter(half.V, half.B)
+    p = dict(run.params)
+    solver = SSciPi(p["step"], p["batch"], p["epoch"], p["scheme"], threshold=THRESHOLD)
+    state = replace(solver.init(block, block.to_sphere(start[side]), run.seed), side=side)
+    curve = []
+    clock = Clock()
+    while state.passes < run.passes and clock.seconds() < run.seconds:
+        state = solver.advance(block, state)
+        curve.append((clock.seconds(), state.passes, block.negative / max(block.entries, 1)))
+    return curve

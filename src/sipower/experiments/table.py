@@ -24,38 +24,42 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be run; everything that decides its objective values is here.
+    """A run that the protocol asks for; everything that decides its objective values is here.
 
     Parameters
     ----------
-    experiment, dataset, method
+    problem
+        "nmf", "subproblem" (one factor given the other) or "signs" (of the gradients there).
+    dataset, method
         Names.
     params
-        Of the method, sorted by name.
+        Parameters of the method, sorted by name.
     seed
-        Of the start and of the method.
-    seconds
-        Of the solver, evaluations not counted.
+        Seed of the start and of the method.
+    passes, seconds
+        The run ends after the round in which it reaches the one or the other. Seconds are those of
+        the solver, without evaluations of the objective.
     """
 
-    experiment: str
+    problem: str
     dataset: str
     method: str
     params: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
+    passes: float = 1.0
     seconds: float = 1.0
 
     @property
     def key(self) -> str:
-        """The same for the same run, in every session."""
+        """A text that is the same for the same run in every session."""
         return json.dumps(asdict(self) | {"params": dict(self.params)}, sort_keys=True)
 
 
 def key_of(row: Row) -> str:
-    """The key of the run that a row tells of."""
+    """Return the key of the run that a row is the result of."""
     params = tuple(sorted(row["params"].items()))
-    what = row["experiment"], row["dataset"], row["method"]
-    return Run(*what, params, row["seed"], row["seconds_allowed"]).key
+    names = row["problem"], row["dataset"], row["method"]
+    return Run(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key
 
 
 def append(file: Path, row: Row) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from sipower import kernels
-from sipower.kernels import Array
+from sipower.kernels import Array, batch_size
 from sipower.matrix import Columns, Matrix, Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
@@ -173,13 +173,14 @@ class SSciPiRule(Rule):
     def passes(self, block: KLBlock, turn: Turn) -> float:
         """1 + 1.5 (m − 1) s/n, items that are too short left out."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
-        drawn = plan.batch
+        n = V.shape[1]
+        drawn = batch_size(plan.batch, n) / max(n, 1)  # s is a whole number
         if plan.scheme != "vectors" and isinstance(V, Matrix) and plan.samples:
             terms = np.diff(V.sparse().indptr)
             terms = terms[terms >= plan.shortest]
             if plan.scheme != "elements":  # at least one term of every item
                 terms = np.ceil(plan.batch * terms) / plan.batch
-            drawn *= float(terms.sum() / max(V.nnz, 1))
+            drawn = plan.batch * float(terms.sum() / max(V.nnz, 1))
         return 1 + 1.5 * (plan.epoch - 1) * drawn
 
 

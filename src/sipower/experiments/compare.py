@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Comparison of two methods seed by seed, by passes or by seconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import median
+from typing import NamedTuple
+
+from sipower.experiments.curves import Curves, diverged
+from sipower.experiments.table import Row
+
+__all__ = ["CERTIFIED", "Comparison", "compare"]
+
+CERTIFIED = 1e-8  # errors of subproblems below this are not told apart
+
+
+class Comparison(NamedTuple):
+    """Method A against method B over the seeds that both have."""
+
+    speeds: list[float]  # of A relative to B, one per seed; 0 where A diverged, ∞ where B did
+    diverged: int  # runs of A
+
+    @property
+    def speed(self) -> float:
+        """The median speed of A relative to B."""
+        return median(self.speeds)
+
+    @property
+    def wins(self) -> int:
+        """The number of seeds on which A was faster."""
+        return sum(speed > 1 for speed in self.speeds)
+
+    @property
+    def share(self) -> float:
+        """The share of the seeds on which A was faster."""
+        return self.wins / len(self.speeds)
+
+    def __str__(self) -> str:
+        text = {0.0: "never reached", math.inf: "reached by the former only"}.get(
+            self.speed, f"{self.speed:.2g}"
+        )
+        lost = f", {self.diverged} diverged" if self.diverged else ""
+        return f"{text} ({self.wins} of {len(self.speeds)}{lost})"
+
+
+def compare(
+    curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str
+) -> Comparison | None:
+    """Compare two methods, given by seed; None where they share no seed."""
+    seeds = sorted(a.keys() & b.keys())
+    if not seeds:
+        return None
+    speeds = [_relative_speed(curves, a[seed], b[seed], axis) for seed in seeds]
+    return Comparison(speeds, sum(diverged(a[seed]) for seed in seeds))
+
+
+def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
+    """Cost of B over that of A to the worse of their errors at the last cost that both reached."""
+    if diverged(a) or diverged(b):
+        return 1.0 if diverged(a) and diverged(b) else 0.0 if diverged(a) else math.inf
+    end = min(a[axis][-1], b[axis][-1])
+    goal = max(curves.error_at(row, end, axis) for row in (a, b))
+    if a["problem"] == "subproblem":
+        goal = max(goal, CERTIFIED)
+    # Both are at the goal at that end, also a run that rises again after it.
+    cost_a, cost_b = (min(curves.cost_to(row, goal, axis), end) for row in (a, b))
+    return float(cost_b / cost_a)
