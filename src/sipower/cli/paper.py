@@ -42,7 +42,7 @@ def reproduce(
         What, typer.Argument(help="Which of the paper's experiments.")
     ] = What.all,  # type: ignore[attr-defined]
     quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,
-    standard: Annotated[bool, typer.Option("--standard", help="At most 2.5 hours.")] = False,
+    standard: Annotated[bool, typer.Option("--standard", help="At most 75 minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's protocol: days.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of table, figures and page.")] = Path(
         "reproduction"
@@ -65,7 +65,7 @@ def reproduce(
         if "table1" in names:
             for line in table_of_facts().splitlines():
                 speaker.say(line)
-        for file in write(rows, folder):
+        for file in write(rows, BUDGETS[name], folder):
             speaker.say(f"wrote {file}")
 
 
@@ -78,8 +78,8 @@ def _with_progress(
 
         def show(row: dict[str, Any], left: int, seconds: float) -> None:
             ready = progress.tasks[0].completed + 1
-            what = f"{row['experiment']} {row['dataset']} {row['method']} {row['seed']}"
-            text = f"{what}: {row['status']}; about {seconds / 60:.0f} min left"
+            what = f"{row['problem']} {row['dataset']} {row['method']} {row['seed']}"
+            text = f"{what}: {row['status']}; about {seconds / 60:.0f} min left in this stage"
             progress.update(bar, description=text, completed=ready, total=ready + left)
             if not console.is_terminal:
                 console.print(f"{text}, {left} runs", highlight=False, soft_wrap=True)

@@ -1,2 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's experiments: protocol, runs, table, figures and verdicts."""
+
+from sipower.experiments.claims import judge_claims
+from sipower.experiments.curves import Curves
+from sipower.experiments.page import page, table1, write
+from sipower.experiments.protocol import BUDGETS, EXPERIMENTS, Budget, Protocol
+from sipower.experiments.run import execute, reproduce
+from sipower.experiments.table import Run, read
+
+__all__ = [
+    "BUDGETS",
+    "EXPERIMENTS",
+    "Budget",
+    "Curves",
+    "Protocol",
+    "Run",
+    "execute",
+    "judge_claims",
+    "page",
+    "read",
+    "reproduce",
+    "table1",
+    "write",
+]

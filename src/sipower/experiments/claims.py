@@ -40,7 +40,7 @@ from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import DRAWN, RIVALS
 from sipower.experiments.table import Row
 
-__all__ = ["Claim", "Finding", "Judgement", "claims", "comparisons_beyond_the_paper"]
+__all__ = ["Claim", "Finding", "Judgement", "comparisons_beyond_the_paper", "judge_claims"]
 
 MOST_SEEDS, FEW_SEEDS = 0.8, 0.2
 MUCH_FASTER = 1.5
@@ -105,7 +105,7 @@ class Claim:
     findings: list[Finding]
 
 
-def claims(curves: Curves) -> list[Claim]:
+def judge_claims(curves: Curves) -> list[Claim]:
     """Return every claim that the table has data for."""
     made = [make(curves) for make in CLAIMS]
     return [claim for claim in made if claim.findings]
@@ -217,12 +217,12 @@ def _over_mu(curves: Curves) -> Claim:
         "Also, both S-SCI-PI and F-SCI-PI exhibit much faster convergence than MU/EM.",
         ONE_STEP,
         f"{SPEED} (rule 4).",
-        _methods(curves, "nmf", curves.protocol.real(), pairs, much_faster),
+        _methods(curves, "nmf", curves.real, pairs, much_faster),
     )
 
 
 def _over_deterministic(curves: Curves) -> Claim:
-    datasets = (*curves.protocol.real(), *curves.protocol.drawn())
+    datasets = (*curves.real, *curves.drawn)
     return Claim(
         "S-SCI-PI is faster than the deterministic methods",
         "the proposed stochastic approach not only converges faster than state-of-the-art "
@@ -241,7 +241,7 @@ def _winner_of_subproblem(curves: Curves) -> Claim:
         "hence an efficient method for exact alternating minimization.",
         SUBPROBLEM,
         f"{SPEED} (rule 3).",
-        _methods(curves, "subproblem", curves.protocol.real(), pairs, faster),
+        _methods(curves, "subproblem", curves.real, pairs, faster),
     )
 
 
@@ -360,7 +360,7 @@ def _remarkable(curves: Curves) -> Claim:
 
 def _starts(curves: Curves) -> Claim:
     findings = []
-    for d in (*curves.protocol.real(), *curves.protocol.drawn()):
+    for d in (*curves.real, *curves.drawn):
         rows = curves.runs("nmf", d, "s-sci-pi")
         if len(rows) > 1 and curves.runs("nmf", d, "f-sci-pi"):
             judged = []
@@ -399,7 +399,7 @@ def _sampling(curves: Curves) -> list[tuple[str, str, list[Finding]]]:
                 faster,
             ),
         )
-        for d in curves.protocol.real()
+        for d in curves.real
         for variant in RIVALS[d]
     ]
 
@@ -429,7 +429,7 @@ def _both_dimensions(curves: Curves) -> Claim:
 
 def _signs(curves: Curves) -> Claim:
     findings = []
-    for d in curves.protocol.real():
+    for d in curves.real:
         settings: dict[tuple[float, int, float], list[float]] = {}
         for row in select(curves.rows, problem="signs", dataset=d):
             p = row["params"]
@@ -453,7 +453,7 @@ def _signs(curves: Curves) -> Claim:
 
 def _linear_rate(curves: Curves) -> Claim:
     findings = []
-    for d in curves.protocol.real():
+    for d in curves.real:
         judged = []
         for axis in AXES:
             fits = [
@@ -520,5 +520,5 @@ def comparisons_beyond_the_paper(curves: Curves) -> list[Finding]:
         ("auto", "f-sci-pi"),
     ]
     words = {"reproduced": "faster", "not reproduced": "not faster", "mixed": "mixed"}
-    datasets = (*curves.protocol.real(), *curves.protocol.drawn())
+    datasets = (*curves.real, *curves.drawn)
     return _methods(curves, "nmf", datasets, pairs, lambda result: words[faster(result)])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.experiments.protocol import Budget, Protocol
+from sipower.experiments.protocol import DRAWN, REAL, Budget, Protocol
 from sipower.experiments.table import Row
 
 __all__ = ["Best", "Curves", "Summary", "diverged", "select"]
@@ -75,6 +75,9 @@ class Curves:
     def __init__(self, rows: list[Row], budget: Budget) -> None:
         self.rows = rows
         self.protocol = Protocol(budget, rows)
+        present = {row["dataset"] for row in rows}
+        self.real = [name for name in (*REAL, "docstrings") if name in present]
+        self.drawn = [name for name in DRAWN if name in present]
         self.minima: dict[tuple[str, int], float] = {
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")

@@ -1,48 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures as plain data, made of nothing but the table; `draw` turns them into files."""
+"""The figures as plain data, made of the table alone; `draw` turns them into files.
+
+Every figure has a row for each data set, with the error against passes on the left and against
+seconds on the right.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from sipower.experiments.curves import Curves, Summary, diverged, select
+from sipower.experiments.claims import AXES, TITLES, error_limits
+from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.methods import METHODS
+from sipower.experiments.protocol import RIVALS
 from sipower.experiments.table import Row
 
-__all__ = ["Boxes", "Curve", "Figure", "Panel", "figures"]
+__all__ = ["Boxes", "Curve", "Figure", "Panel", "figures", "label_heights"]
 
-TITLES = {
-    "wt": "WT",
-    "nips": "NIPS",
-    "kos": "KOS",
-    "mitf": "MITF",
-    "pois1": "Pois1",
-    "pois2": "Pois2",
-    "pois3": "Pois3",
-    "docstrings": "docstrings",
+AXIS_LABELS = {"passes": "passes over the data", "seconds": "seconds, one thread"}
+PAPER = ("s-sci-pi", "f-sci-pi", "mu", "ccd/scd", "pgd")
+ALGORITHM_1 = ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi")
+BEYOND = ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi guarded", "ccd extrapolated", "auto")
+VARIANT_LOOKS = {  # label, colour, dash
+    "dense": ("longer dimension (the paper)", "#D55E00", "solid"),
+    "both sides": ("both dimensions", "#0072B2", "solid"),
+    "sparse": ("elements, both dimensions (the paper)", "#D55E00", "solid"),
+    "elements, one side": ("elements, longer dimension", "#CC79A7", "solid"),
+    "vectors": ("vectors, both dimensions", "#0072B2", "solid"),
 }
-AXES = {"seconds": "seconds of one thread", "passes": "passes over the data"}
-ERROR = "relative error (f − f*)/(f₀ − f*)"
-Look = tuple[str, str, str]  # label, colour, dash
+Look = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line, with a band where it has one."""
+    """A line: the median over the seeds, with a band from the 10 % to the 90 % quantile."""
 
     label: str
     colour: str
     dash: str
     x: list[float]
     y: list[float]
-    low: list[float] | None = None
-    high: list[float] | None = None
+    low: list[float]
+    high: list[float]
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Values of several seeds, one box a label."""
+    """Errors of the seeds, one box for each label."""
 
     labels: list[str]
     colours: list[str]
@@ -51,15 +57,24 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; y is logarithmic."""
+    """One pair of axes; the error is logarithmic."""
 
     title: str
     x_label: str
     curves: list[Curve] = field(default_factory=list)
     boxes: Boxes | None = None
-    y_label: str = ERROR
     notes: list[str] = field(default_factory=list)
-    least: float = 1e-5  # errors are drawn down to this
+    floor: float = 1e-4  # errors are drawn down to this
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest error that is drawn."""
+        values = [y for curve in self.curves for y in curve.y]
+        if self.boxes is not None:
+            values = [v for box in self.boxes.values for v in box]
+        if not values:
+            return self.floor, 1.0
+        return max(self.floor, 0.7 * min(values)), max(1.3 * max(values), 2 * self.floor)
 
 
 @dataclass(frozen=True)
@@ -71,114 +86,132 @@ class Figure:
     rows: list[list[Panel]]
 
 
-def figures(rows: list[Row]) -> list[Figure]:
-    """Every figure that the table has data for."""
-    curves, made = Curves(rows), []
-    for experiment, what in (
-        ("nmf", "KL-NMF, one step a half, real data"),
-        ("synthetic", "KL-NMF, one step a half, independent Poisson counts"),
-        ("subproblem", "One factor given the other: the convex subproblem"),
-    ):
-        if select(curves.rows, experiment=experiment):
-            made += [_convergence(curves, experiment, what, how) for how in ("median", "mean")]
-    if select(curves.rows, experiment="robustness"):
-        made.append(_robustness(curves))
-    if select(curves.rows, experiment="sampling"):
-        made.append(_sampling(curves))
-    return made
+def figures(curves: Curves) -> list[Figure]:
+    """Return every figure that the table has data for."""
+    real, drawn = curves.real, curves.drawn
+    made = [
+        _methods(curves, "nmf", "KL-NMF on real data, the paper’s methods", "nmf", real, PAPER),
+        _methods(
+            curves,
+            "algorithm-1",
+            "KL-NMF on real data: Algorithm 1 tuned, its guarded form untuned, full gradients",
+            "nmf",
+            real,
+            ALGORITHM_1,
+        ),
+        _methods(curves, "synthetic", "KL-NMF on independent Poisson counts", "nmf", drawn, PAPER),
+        _methods(
+            curves,
+            "subproblem",
+            "The convex subproblem: one factor given the other",
+            "subproblem",
+            real,
+            (*PAPER, "newton"),
+        ),
+        _boxplots(curves),
+        _variants(curves),
+        _methods(curves, "beyond", "KL-NMF: what the paper does not compare", "nmf", real, BEYOND),
+    ]
+    return [figure for figure in made if figure.rows]
 
 
-def _convergence(curves: Curves, experiment: str, what: str, how: str) -> Figure:
-    groups: dict[str, dict[Look, list[Row]]] = {}
-    for dataset in TITLES:
-        for name, method in METHODS.items():
-            found = list(curves.runs(experiment, dataset, name).values())
-            if found and name not in ("reference", "exact"):
-                look = method.label, method.colour, method.dash
-                groups.setdefault(dataset, {})[look] = found
-    over = "mean over the seeds" if how == "mean" else "median over the seeds, band of 10 to 90 %"
-    least = 1e-8 if experiment == "subproblem" else 1e-5
-    return Figure(f"{experiment}-{how}", f"{what}: {over}", _panels(curves, groups, how, least))
+def label_heights(panel: Panel, spacing: float = 0.062) -> list[float]:
+    """Return where the labels of the curves go, as shares of the height, in the curves' order.
+
+    Every label is at the end of its curve, moved as little as keeps labels `spacing` apart.
+    """
+    low, high = (math.log(v) for v in panel.limits)
+    ends = [(math.log(max(c.y[-1], panel.limits[0])) - low) / (high - low) for c in panel.curves]
+    order = sorted(range(len(ends)), key=ends.__getitem__)
+    heights = [0.0] * len(ends)
+    last = -spacing
+    for i in order:
+        last = heights[i] = max(ends[i], last + spacing, 0.02)
+    above = 1.0 + spacing
+    for i in reversed(order):  # those that were pushed out at the top come back down
+        above = heights[i] = min(heights[i], above - spacing)
+    return heights
 
 
-def _sampling(curves: Curves) -> Figure:
-    groups: dict[str, dict[Look, list[Row]]] = {}
-    for row in select(curves.rows, experiment="sampling"):
-        groups.setdefault(row["dataset"], {}).setdefault(_scheme(row), []).append(row)
-    panels = _panels(curves, groups, "median", 1e-5)
-    return Figure("sampling", "How batches are drawn: median over the seeds", panels)
+def _methods(
+    curves: Curves,
+    name: str,
+    title: str,
+    problem: str,
+    datasets: Iterable[str],
+    methods: Iterable[str],
+) -> Figure:
+    rows = []
+    for dataset in datasets:
+        runs: dict[Look, list[Row]] = {}
+        for method in methods:
+            look = METHODS[method].label, METHODS[method].colour, METHODS[method].dash
+            runs[look] = list(curves.runs(problem, dataset, method).values())
+        rows.append(_pair_of_panels(curves, dataset, runs, 1e-8 if name == "subproblem" else 1e-4))
+    return Figure(name, title, [row for row in rows if row])
 
 
-def _panels(
-    curves: Curves, groups: dict[str, dict[Look, list[Row]]], how: str, least: float
-) -> list[list[Panel]]:
-    """Relative error against seconds (above) and passes (below), a column for each data set."""
-    grid = []
-    for axis, x_label in AXES.items():
-        panels = []
-        for dataset, looks in groups.items():
-            lines, notes = [], []
-            for (label, colour, dash), found in looks.items():
-                lost = sum(map(diverged, found))
-                if lost:
-                    notes.append(f"{label}: {lost} of {len(found)} diverged")
-                made = curves.summary(found, axis)
-                if made is not None:
-                    lines.append(_curve(label, colour, dash, made, how))
-            panels.append(Panel(TITLES[dataset], x_label, lines, notes=notes, least=least))
-        grid.append(panels)
-    return grid
+def _variants(curves: Curves) -> Figure:
+    rows = []
+    for dataset in curves.real:
+        paper = "dense" if "both sides" in RIVALS[dataset] else "sparse"
+        runs = {VARIANT_LOOKS[paper]: list(curves.runs("nmf", dataset, "s-sci-pi").values())}
+        for variant in RIVALS[dataset]:
+            found = curves.runs("nmf", dataset, "s-sci-pi", variant)
+            runs[VARIANT_LOOKS[variant]] = list(found.values())
+        if sum(map(bool, runs.values())) > 1:
+            rows.append(_pair_of_panels(curves, dataset, runs, 1e-4))
+    return Figure("sampling", "What S-SCI-PI samples; every form tuned in the same way", rows)
 
 
-def _curve(label: str, colour: str, dash: str, made: Summary, how: str) -> Curve:
-    x = made.x.tolist()
-    if how == "mean":
-        return Curve(label, colour, dash, x, made.mean.tolist())
-    low, high = made.low.tolist(), made.high.tolist()
-    return Curve(label, colour, dash, x, made.median.tolist(), low, high)
-
-
-def _robustness(curves: Curves) -> Figure:
-    """Errors of the seeds after the time that the runs had, for each (s/n, m)."""
+def _pair_of_panels(
+    curves: Curves, dataset: str, runs: Mapping[Look, list[Row]], floor: float
+) -> list[Panel]:
+    """Error against passes and against seconds; none where there are no runs."""
     panels = []
-    for dataset, title in TITLES.items():
-        found = select(curves.rows, experiment="robustness", dataset=dataset)
-        if not found:
-            continue
-        seconds = found[0]["seconds_allowed"]
+    for axis in AXES:
+        lines, notes = [], []
+        for (label, colour, dash), rows in runs.items():
+            lost = sum(map(diverged, rows))
+            if lost:
+                notes.append(f"{label}: {lost} of {len(rows)} diverged")
+            summary = curves.summary(rows, axis)
+            if summary is not None:
+                values = (v.tolist() for v in summary)
+                lines.append(Curve(label, colour, dash, *values))
+        if lines:
+            panels.append(
+                Panel(TITLES[dataset], AXIS_LABELS[axis], lines, notes=notes, floor=floor)
+            )
+    return panels
+
+
+def _boxplots(curves: Curves) -> Figure:
+    """Errors of the seeds for each (s/n, m) with its best step."""
+    rows = []
+    for dataset in ("wt", "nips", "docstrings"):
         groups: dict[tuple[str, str], list[Row]] = {}
-        for name in ("mu", "f-sci-pi"):
+        for pair in curves.protocol.pairs(dataset):
+            found = list(curves.runs("nmf", dataset, "s-sci-pi", pair=pair).values())
+            if found:
+                step = found[0]["params"]["step"]
+                label = f"S-SCI-PI ({pair[0]:g}, {pair[1]}), η = {step:g}"
+                groups[label, METHODS["s-sci-pi"].colour] = found
+        if not groups or not curves.runs("nmf", dataset, "f-sci-pi"):
+            continue
+        for name in ("f-sci-pi", "mu"):
             method = METHODS[name]
-            seeds = curves.runs("nmf", dataset, name)
-            groups[method.label, method.colour] = list(seeds.values())
-        for row in sorted(found, key=lambda row: (row["params"]["batch"], row["params"]["epoch"])):
-            p = row["params"]
-            label = f"S-SCI-PI ({p['batch']:g}, {p['epoch']}), η = {p['step']:g}"
-            groups.setdefault((label, METHODS["s-sci-pi"].colour), []).append(row)
-        boxes = Boxes([], [], [])
-        for (label, colour), group in groups.items():
-            kept = [curves.error_at(row, seconds) for row in group if not diverged(row)]
-            lost = len(group) - len(kept)
-            boxes.labels.append(label + (f"; {lost} of {len(group)} diverged" if lost else ""))
-            boxes.colours.append(colour)
-            boxes.values.append(kept)
-        panels.append(Panel(f"{title} after {seconds:g} s", "", boxes=boxes))
-    return Figure("robustness", "S-SCI-PI (s/n, m), each with its best step η", [panels])
-
-
-SCHEME_COLOURS = {
-    "vectors": "#0072B2",
-    "stratified": "#D55E00",
-    "weighted": "#009E73",
-    "elements": "#CC79A7",
-}
-
-
-def _scheme(row: Row) -> Look:
-    params: dict[str, Any] = row["params"]
-    if row["method"] == "vanilla":
-        return METHODS["vanilla"].label, METHODS["vanilla"].colour, "solid"
-    one = params["sides"] == "long"
-    where = "longer dimension" if one else "both dimensions"
-    scheme = params["scheme"]
-    return f"{scheme}, {where}", SCHEME_COLOURS[scheme], "dash" if one else "solid"
+            groups[method.label, method.colour] = list(curves.runs("nmf", dataset, name).values())
+        panels = []
+        for axis, limit in error_limits(curves, dataset).items():
+            boxes = Boxes([], [], [])
+            for (label, colour), found in groups.items():
+                lost = sum(map(diverged, found))
+                boxes.labels.append(label + (f"; {lost} diverged" if lost else ""))
+                boxes.colours.append(colour)
+                errors = (curves.error_at(row, limit, axis) for row in found if not diverged(row))
+                boxes.values.append(list(errors))
+            unit = "passes" if axis == "passes" else "s"
+            panels.append(Panel(f"{TITLES[dataset]} after {limit:.3g} {unit}", "", boxes=boxes))
+        rows.append(panels)
+    return Figure("robustness", "S-SCI-PI for several (s/n, m), each with its best step η", rows)

@@ -1,147 +1,247 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything that is made from the table: figures, the page of verdicts, Table 1."""
+"""The page of verdicts, made of the table alone, and the paper's Table 1 beside the facts."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from itertools import product
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 from sipower.datasets import CATALOGUE
-from sipower.experiments import verdict
-from sipower.experiments.curves import Curves, diverged, select
+from sipower.experiments import claims as rules
+from sipower.experiments.claims import (
+    TITLES,
+    Claim,
+    Finding,
+    comparisons_beyond_the_paper,
+    error_limits,
+    judge_claims,
+)
+from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.draw import draw_html, draw_png
-from sipower.experiments.figures import TITLES, Figure, figures
+from sipower.experiments.figures import Figure, figures
 from sipower.experiments.methods import METHODS
+from sipower.experiments.protocol import RIVALS, Budget
 from sipower.experiments.table import Row
-from sipower.experiments.verdict import verdicts
 from sipower.files import replacing
 
 __all__ = ["page", "table1", "write"]
 
-PAPER_GRID = ((0.0001, 0.001, 0.01, 0.1, 1), (10, 100, 1000))  # s/n and m
+VERDICTS = ("reproduced", "mixed", "not reproduced")
 
 
-def write(rows: list[Row], out: Path) -> list[Path]:
-    """Write every figure as PNG and HTML, and the page."""
+def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
+    """Write every figure as PNG and HTML, and the page; return the files."""
     out.mkdir(parents=True, exist_ok=True)
-    drawn, written = figures(rows), []
+    curves, written = Curves(rows, budget), []
+    drawn = figures(curves)
     for figure in drawn:
         for draw, ending in ((draw_png, "png"), (draw_html, "html")):
             written.append(out / f"{figure.name}.{ending}")
             draw(figure, written[-1])
     written.append(out / "index.md")
     with replacing(written[-1]) as file:
-        file.write(page(rows, drawn).encode())
+        file.write(page(curves, drawn).encode())
     return written
 
 
 def table1() -> str:
-    """The paper's Table 1 beside the facts."""
-    lines = [
-        "| set | what | rows x columns | nonzeros | zeros | the paper: samples x features, "
-        "nonzeros, sparsity | remark |",
-        "|---|---|---|---|---|---|---|",
+    """Return the paper's Table 1 beside the facts."""
+    heads = [
+        "set", "what", "rows x columns", "nonzeros", "zeros",
+        "the paper: samples x features, nonzeros, sparsity", "remark",
+    ]  # fmt: skip
+    cells = [
+        (TITLES[name], entry.what, *entry.facts(), entry.remark)
+        for name, entry in CATALOGUE.items()
     ]
-    for name, entry in CATALOGUE.items():
-        cells = (TITLES[name], entry.what, *entry.facts(), entry.remark)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return _table(heads, cells)
 
 
-def page(rows: list[Row], drawn: list[Figure], why: dict[str, str] | None = None) -> str:
-    """Verdicts, figures, f*, tuning, divergences and provenance as one Markdown page.
+def page(curves: Curves, drawn: list[Figure], preface: str = "", *, links: bool = True) -> str:
+    """Return the page as Markdown.
 
-    `why` explains verdicts, by claim, where a person has looked into them.
+    Parameters
+    ----------
+    curves, drawn
+        The errors of the runs, and the figures made of them.
+    preface
+        Text that goes before the verdicts.
+    links
+        Whether pictures link to the interactive figures beside them.
     """
-    parts = ["# The paper's experiments, run again\n", _how(rows), "## Table 1\n", table1()]
-    made = verdicts(rows)
-    if made:
-        counts = Counter(v.verdict for v in made)
-        total = ", ".join(f"{count} {word}" for word, count in counts.most_common())
-        parts += [f"## The claims: {total}\n", (verdict.__doc__ or "").partition("\n\n")[2]]
-        cells = [[v.claim, f"**{v.verdict}**", v.numbers] for v in made]
-        heads = ["claim", "verdict", "numbers"]
-        if why:
-            heads.append("why")
-            cells = [[*line, why.get(line[0], "")] for line in cells]
-        parts += [_line(heads), _line(["---"] * len(heads)), *map(_line, cells)]
-        parts.append("\n")
+    found = judge_claims(curves)
+    parts = ["# The paper's experiments, run again\n", _how(curves.rows), preface]
+    if found:
+        parts += [_counts(found), "### Rules\n", _rules(), *map(_claim, found)]
     for figure in drawn:
         picture = f"![{figure.title}]({figure.name}.png)"
-        if why is None:  # the published page has no interactive figures beside it
+        if links:
             picture = f"[{picture}]({figure.name}.html)"
         parts.append(f"## {figure.title}\n\n{picture}\n")
-    parts += [_lowest(rows), _tuning(rows), _divergences(rows)]
-    return "\n".join(part for part in parts if part) + "\n"
+    parts += [
+        _beyond(comparisons_beyond_the_paper(curves)),
+        _errors(curves),
+        _tuning(curves),
+        _lowest(curves),
+        _divergences(curves.rows),
+        "## Table 1\n",
+        table1(),
+    ]
+    return "\n".join(part for part in parts if part)
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(heads: Iterable[str], cells: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def _how(rows: list[Row]) -> str:
     if not rows:
         return ""
-    commits = sorted({row["commit"] for row in rows})
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
     jobs = " or ".join(sorted({str(row.get("jobs", 1)) for row in rows}))
-    cpus = sorted({row["cpu"] for row in rows})
-    versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
+    cpus = ", ".join(sorted({row["cpu"] for row in rows}))
+    versions = ", ".join(sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()}))
     return (
-        f"{len(rows)} runs, K = {rows[0]['rank']}, float64, one thread each, {jobs} at a time. "
-        f"Processor: {', '.join(cpus)}. Versions: {', '.join(versions)}. "
-        f"Commit: {', '.join(commits)}. Every run of a seed starts from the same factors: 5 "
-        "multiplicative rounds from Uniform(0, 1). Rows and columns without counts are left out, "
-        "rare ones are kept. Seconds are the solver's own; looks at the objective are off the "
-        "clock. Tuning S-SCI-PI is not in its seconds (see below).\n"
+        f"{len(rows):,} runs of commit {commits}; K = {rows[0]['rank']}, float64, one thread each, "
+        f"{jobs} at a time. Processor: {cpus}. Versions: {versions}. All runs of a seed start from "
+        "the same factors: 5 multiplicative rounds from Uniform(0, 1), as in the paper. Rows and "
+        "columns without counts are left out; the paper also leaves out those with sums below 20. "
+        "A pass is one full gradient of one factor; a round of F-SCI-PI is two. Seconds are those "
+        "of the solver, without evaluations of the objective and without the tuning.\n"
     )
 
 
-def _lowest(rows: list[Row]) -> str:
-    best, sets = Curves(rows).best, {row["dataset"] for row in rows}
-    lines = [
-        f"| {title} | {best[name].value:.2f} | {best[name].found_by} |"
-        for name, title in TITLES.items()
-        if name in sets and name in best
-    ]
-    head = ["## f*, the lowest value known\n", "| set | f* | found by |", "|---|---|---|"]
-    return "\n".join([*head, *lines]) + "\n" if lines else ""
-
-
-def _tuning(rows: list[Row]) -> str:
+def _counts(found: list[Claim]) -> str:
     lines = []
-    for name in TITLES:
-        for experiment in ("grid", "subproblem grid"):
-            tried = select(rows, dataset=name, experiment=experiment)
-            uses = ("subproblem",) if experiment.startswith("sub") else ("nmf", "synthetic")
-            best_of = [
-                row
-                for row in select(rows, dataset=name, method="s-sci-pi")
-                if row["experiment"] in uses
+    for axis, unit in (("passes", "pass"), ("seconds", "second")):
+        judged = [getattr(finding, axis) for claim in found for finding in claim.findings]
+        counts = Counter(judgement.verdict for judgement in judged if judgement)
+        lines.append([f"per {unit}", *(str(counts[verdict]) for verdict in VERDICTS)])
+    return "## The verdicts\n\n" + _table(["", *VERDICTS], lines)
+
+
+def _rules() -> str:
+    return (rules.__doc__ or "").partition("\n\n")[2]
+
+
+def _claim(claim: Claim) -> str:
+    quote = re.sub(r"\s+", " ", claim.quote)
+    return (
+        f"### {claim.title}\n\n> “{quote}” ({claim.place})\n\n{claim.numbers}\n\n"
+        f"{_findings(claim.findings)}"
+    )
+
+
+def _findings(findings: list[Finding]) -> str:
+    cells = []
+    for finding in findings:
+        line = [finding.case]
+        for judgement in (finding.passes, finding.seconds):
+            line += [f"**{judgement.verdict}**", judgement.numbers] if judgement else ["–", "–"]
+        cells.append(line)
+    return _table(["case", "per pass", "numbers", "per second", "numbers"], cells)
+
+
+def _beyond(findings: list[Finding]) -> str:
+    if not findings:
+        return ""
+    return (
+        "## What the paper does not claim\n\nNone of these methods is compared in the paper. "
+        "The guarded S-SCI-PI takes its batches from the data and undoes rounds that raise the "
+        "objective; it has no tuned parameter. Speed of the former relative to the latter, and on "
+        f"how many seeds it was faster.\n\n{_findings(findings)}"
+    )
+
+
+def _errors(curves: Curves) -> str:
+    """Median errors at the horizon and costs of a pass, by set and method."""
+    cells = []
+    for d in (*curves.real, *curves.drawn):
+        full = curves.runs("nmf", d, "f-sci-pi")
+        if not full:
+            continue
+        limits = error_limits(curves, d)
+        for name, method in METHODS.items():
+            rows = curves.runs("nmf", d, name) if method.in_nmf else {}
+            if not rows:
+                continue
+            errors = [
+                f"{median(curves.error_at(row, limit, axis) for row in rows.values()):.2g}"
+                for axis, limit in limits.items()
             ]
-            if tried and best_of:
-                seconds = sum(row["seconds"][-1] for row in tried)
-                kept = best_of[0]["params"]
-                lines.append(
-                    f"| {TITLES[name]} | {experiment} | {len(tried)} points, {seconds:.0f} s | "
-                    f"s/n = {kept['batch']:g}, m = {kept['epoch']}, η = {kept['step']:g} |"
-                )
-    points = {(r["params"]["batch"], r["params"]["epoch"]) for r in select(rows, experiment="grid")}
-    missing = sorted(set(product(*PAPER_GRID)) - points)
-    note = f"Pairs (s/n, m) of the paper's grid that were not run: {missing or 'none'}.\n"
-    head = ["## Tuning of S-SCI-PI\n", note]
-    head += ["| set | for | spent | kept |", "|---|---|---|---|"]
-    return "\n".join([*head, *lines]) + "\n" if lines else ""
+            cost = median(_seconds_per_pass(row) for row in rows.values())
+            relative = cost / median(_seconds_per_pass(row) for row in full.values())
+            cells.append([TITLES[d], method.label, *errors, f"{relative:.2f}", str(len(rows))])
+    if not cells:
+        return ""
+    heads = [
+        "set", "method", "error at the horizon", "error at the seconds of F-SCI-PI to the horizon",
+        "seconds of a pass relative to F-SCI-PI", "seeds",
+    ]  # fmt: skip
+    note = "A run that its limit in seconds ends before the horizon counts with its last error.\n"
+    return f"## Errors and costs, medians over the seeds\n\n{note}\n{_table(heads, cells)}"
+
+
+def _seconds_per_pass(row: Row) -> float:
+    return float(row["seconds"][-1] / row["passes"][-1])
+
+
+def _tuning(curves: Curves) -> str:
+    """What was screened, what went to the horizon, and what won."""
+    protocol = curves.protocol
+    cells = []
+    for d in (*curves.real, *curves.drawn):
+        wanted: list[tuple[str, str, str | None]] = [("nmf", "s-sci-pi", None)]
+        wanted += [("nmf", "s-sci-pi", variant) for variant in RIVALS.get(d, ())]
+        wanted += [("subproblem", "s-sci-pi", None)]
+        wanted += [(problem, "ccd/scd", None) for problem in ("nmf", "subproblem")]
+        for problem, method, variant in wanted:
+            best = protocol.winner(problem, d, method, variant)
+            if best is not None and protocol.replicates(problem, d, method, variant):
+                runs = protocol.tuning_runs(problem, d, method, variant)
+                rows = [protocol.rows[run.key] for run in runs]
+                spent = [sum(row[axis][-1] for row in rows) for axis in ("passes", "seconds")]
+                cells.append([
+                    TITLES[d], problem, METHODS[method].label, variant or "the paper's",
+                    f"{len(rows)}", f"{spent[0]:,.0f}", f"{spent[1]:.0f}", _settings(dict(best)),
+                ])  # fmt: skip
+    if not cells:
+        return ""
+    heads = ["set", "problem", "method", "form", "runs", "passes", "seconds", "kept"]
+    return f"## Tuning, and what it cost\n\n{_table(heads, cells)}"
+
+
+def _settings(params: dict[str, object]) -> str:
+    if "form" in params:
+        return str(params["form"]).upper()
+    return f"s/n = {params['batch']}, m = {params['epoch']}, η = {params['step']}"
+
+
+def _lowest(curves: Curves) -> str:
+    datasets = {row["dataset"] for row in curves.rows if row["problem"] == "nmf"}
+    cells = [
+        [title, f"{curves.best[name].value:.2f}", curves.best[name].run]
+        for name, title in TITLES.items()
+        if name in datasets and name in curves.best
+    ]
+    return (
+        f"## f*, the lowest value known\n\n{_table(['set', 'f*', 'run'], cells)}" if cells else ""
+    )
 
 
 def _divergences(rows: list[Row]) -> str:
+    if not rows:
+        return ""
     bad = Counter(
-        (row["experiment"], TITLES[row["dataset"]], METHODS[row["method"]].label)
+        (row["problem"], TITLES[row["dataset"]], METHODS[row["method"]].label)
         for row in rows
-        if diverged(row)
+        if row["problem"] != "signs" and diverged(row)
     )
-    if not bad:
-        return "## Divergences\n\nNone.\n" if rows else ""
-    lines = ["## Divergences\n", "| experiment | set | method | runs |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(key)} | {count} |" for key, count in sorted(bad.items())]
-    return "\n".join(lines) + "\n"
+    cells = [[*key, str(count)] for key, count in sorted(bad.items())]
+    table = _table(["problem", "set", "method", "runs"], cells) if bad else "None.\n"
+    return f"## Runs that diverged, those of the tuning included\n\n{table}"

@@ -206,7 +206,7 @@ class Protocol:
     def _signs(self) -> Iterator[Run]:
         """Negative entries of the gradients on the subproblem: as tuned, and with tiny batches."""
         for dataset in self.real():
-            yield from self._tuning("subproblem", dataset, "s-sci-pi")
+            yield from self.tuning_runs("subproblem", dataset, "s-sci-pi")
             best = self.winner("subproblem", dataset, "s-sci-pi")
             if best is not None:
                 tiny = _sorted(dict(best) | {"batch": 1e-4, "epoch": 100})
@@ -260,7 +260,7 @@ class Protocol:
     ) -> Iterator[Run]:
         """The tuning of a method, and the replicates of the winner."""
         chosen = problem, dataset, method, variant, pair
-        yield from self._tuning(*chosen)
+        yield from self.tuning_runs(*chosen)
         best = self.winner(*chosen)
         if best is not None:
             for seed in range(self.budget.replicates if seeds is None else seeds):
@@ -293,20 +293,22 @@ class Protocol:
             }
         )
 
-    def _tuning(
+    def tuning_runs(
         self,
         problem: str,
         dataset: str,
         method: str,
         variant: str | None = None,
         pair: tuple[float, int] | None = None,
-    ) -> Iterator[Run]:
+    ) -> list[Run]:
+        """Return the runs that decide on the parameters, as far as they are known."""
         which = problem, dataset, method, variant, pair
-        yield from self._screening(*which).values()
+        runs = list(self._screening(*which).values())
         points = self._finalists(*which) or []
         if len(points) > 1:
             for params in points:
-                yield from self._starts(problem, dataset, method, params)
+                runs += self._starts(problem, dataset, method, params)
+        return runs
 
     def _starts(self, problem: str, dataset: str, method: str, params: Params) -> list[Run]:
         starts = min(self.budget.starts, self.budget.replicates)
@@ -374,10 +376,10 @@ class Protocol:
 def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
     """Return the passes of one round of S-SCI-PI, 1 + 1.5 (m − 1) s/n on a sampled side."""
     batches, epochs = (v if isinstance(v, tuple) else (v, v) for v in (batch, epoch))
-    long, short = (1 + 1.5 * (m - 1) * b for b, m in zip(batches, epochs, strict=True))
-    if problem == "subproblem":
-        return long
-    return long + (short if sides == "both" else 1.0)
+    long, short = (1.0 + 1.5 * (m - 1) * b for b, m in zip(batches, epochs, strict=True))
+    if problem != "nmf":
+        return float(long)
+    return float(long + (short if sides == "both" else 1.0))
 
 
 def objective_at(row: Row, passes: float) -> float:
