@@ -272,8 +272,8 @@ def _piece(folder: Path) -> None:
 
 
 def _results(folder: Path) -> None:
-    row = {"experiment": "e", "dataset": "d", "method": "m", "params": {"k": 2}, "seed": 0}
-    lines = [json.dumps(row | {"seed": s, "seconds_allowed": 1.0}) for s in range(3)]
+    row = {"problem": "e", "dataset": "d", "method": "m", "params": {"k": 2}, "seed": 0}
+    lines = [json.dumps(row | {"seed": s, "max_passes": 1.0, "max_seconds": 1.0}) for s in range(3)]
     (folder / "v.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
 
 

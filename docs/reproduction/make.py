@@ -1,48 +1,84 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the page of verdicts from the committed table: python docs/reproduction/make.py.
+"""Make the published page of verdicts: python docs/reproduction/make.py.
 
-With the path of a new table, which `sipower reproduce --standard` has written, that one is put in
-its place first. `why.json` holds what a person has found out about each verdict, by claim.
+The table is committed in parts, runs-1.jsonl.gz and so on. With the path of a table that `sipower
+reproduce --standard` writes, the rows that no part has become a part of their own first.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from sipower.experiments import BUDGETS, Curves, judge_claims, page, read
+from sipower.experiments.claims import Claim
 from sipower.experiments.draw import draw_png
 from sipower.experiments.figures import figures
-from sipower.experiments.page import page
-from sipower.experiments.table import read
+from sipower.experiments.table import Row, key_of
 
 HERE = Path(__file__).parent
-TABLE = HERE / "runs.jsonl.gz"
-# To be deleted with the first table of the corrected algorithm.
-OUTDATED = """
-:::{warning}
-The S-SCI-PI of these runs was not quite Algorithm 1: an item whose cosine to its anchor fell under
-½ ended its epoch there, and what was not sampled took the η of the grid. Both are corrected since;
-the verdicts on S-SCI-PI below are those of the runs before and will be made anew.
-:::
-"""
+HEADS = "| earlier claim | earlier verdict | now, per pass | now, per second |\n|---|---|---|---|\n"
+
+
+def published_rows() -> list[Row]:
+    """Return the rows of all parts."""
+    return [row for part in sorted(HERE.glob("runs-*.jsonl.gz")) for row in read(part)]
+
+
+def add_part(table: Path) -> None:
+    """Write the rows of a table that no part has as the next part."""
+    known = {key_of(row) for row in published_rows()}
+    new = [row for row in read(table) if key_of(row) not in known]
+    if new:
+        number = len(list(HERE.glob("runs-*.jsonl.gz"))) + 1
+        lines = "".join(json.dumps(row, sort_keys=True) + "\n" for row in new)
+        packed = gzip.compress(lines.encode(), mtime=0)
+        (HERE / f"runs-{number}.jsonl.gz").write_bytes(packed)
+
+
+def _verdicts_now(claims: list[Claim], earlier: dict[str, Any], axis: str) -> str:
+    """The verdict on the same case, or how often each verdict was given."""
+    findings = [
+        finding
+        for claim in claims
+        if claim.title == earlier["now"]
+        for finding in claim.findings
+        if finding.case.startswith(earlier.get("case", ""))
+    ]
+    judgements = [getattr(finding, axis) for finding in findings]
+    counts = Counter(judgement.verdict for judgement in judgements if judgement)
+    if len(judgements) == 1:
+        return next(iter(counts), "–")
+    return ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "–"
+
+
+def changes(curves: Curves) -> str:
+    """Return what changed since the earlier verdicts, and why."""
+    claims = judge_claims(curves)
+    lines = []
+    for earlier in json.loads((HERE / "earlier.json").read_text(encoding="utf-8")):
+        now = [_verdicts_now(claims, earlier, axis) for axis in ("passes", "seconds")]
+        if earlier["now"] is None:
+            now = [earlier["remark"]] * 2
+        lines.append(f"| {earlier['claim']} | {earlier['verdict']} | {now[0]} | {now[1]} |\n")
+    return (HERE / "changes.md").read_text(encoding="utf-8") + "\n" + HEADS + "".join(lines)
 
 
 def text() -> str:
-    """The page."""
-    rows, why = read(TABLE), json.loads((HERE / "why.json").read_text(encoding="utf-8"))
-    title, rest = page(rows, figures(rows), why).split("\n", maxsplit=1)
-    return f"{title}\n{OUTDATED}{rest}"
+    """Return the page."""
+    curves = Curves(published_rows(), BUDGETS["standard"])
+    return page(curves, figures(curves), changes(curves), links=False)
 
 
 def main() -> None:
     """Write the page and its pictures."""
-    if len(sys.argv) > 1:
-        with Path(sys.argv[1]).open("rb") as new, gzip.GzipFile(TABLE, "wb", mtime=0) as packed:
-            shutil.copyfileobj(new, packed)
-    for figure in figures(read(TABLE)):
+    for table in sys.argv[1:]:
+        add_part(Path(table))
+    for figure in figures(Curves(published_rows(), BUDGETS["standard"])):
         draw_png(figure, HERE / f"{figure.name}.png")
     (HERE / "index.md").write_text(text(), encoding="utf-8")
 

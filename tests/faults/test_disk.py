@@ -207,8 +207,8 @@ def test_replicates_that_cannot_be_kept_are_an_error_and_go_on_later(folder, rep
 @pytest.mark.parametrize("size", [0, 100])
 def test_a_row_of_the_table_is_written_whole_or_is_an_error(folder, size):
     row = {
-        "experiment": "e", "dataset": "d", "method": "m", "params": {}, "seed": 0,
-        "seconds_allowed": 1.0, "trace": list(range(100)),
+        "problem": "e", "dataset": "d", "method": "m", "params": {}, "seed": 0,
+        "max_passes": 1.0, "max_seconds": 1.0, "trace": list(range(100)),
     }  # fmt: skip
     with full_disk(size), pytest.raises(OSError, match=r"(No space|too large).*runs\.jsonl"):
         append(folder / "runs.jsonl", row)

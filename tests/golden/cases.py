@@ -163,7 +163,8 @@ def _factorizations() -> dict[str, Case]:
     solvers = {name: make_solver(name) for name in SOLVERS}
     for name, method in METHODS.items():
         if method.rule or method.solver:
-            solvers[f"experiments: {name}"] = method.make({})
+            for params in map(dict, method.forms):
+                solvers[f"experiments: {params.get('form', name)}"] = method.make_solver(params)
     for scheme in SCHEMES:
         sampled = SSciPiRule(0.3, batch=0.3, epoch=4, scheme=scheme, shortest=0)
         solvers[f"s-sci-pi, {scheme}"] = Alternating(sampled)

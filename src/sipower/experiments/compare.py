@@ -61,9 +61,13 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
     if diverged(a) or diverged(b):
         return 1.0 if diverged(a) and diverged(b) else 0.0 if diverged(a) else math.inf
     end = min(a[axis][-1], b[axis][-1])
-    goal = max(curves.error_at(row, end, axis) for row in (a, b))
+    errors = [curves.error_at(row, end, axis) for row in (a, b)]
+    goal = max(errors)
     if a["problem"] == "subproblem":
         goal = max(goal, CERTIFIED)
-    # Both are at the goal at that end, also a run that rises again after it.
-    cost_a, cost_b = (min(curves.cost_to(row, goal, axis), end) for row in (a, b))
+    # The worse of the two is at the goal at the end, also where it was lower before and rose again.
+    cost_a, cost_b = (
+        end if error >= goal else min(curves.cost_to(row, goal, axis), end)
+        for row, error in zip((a, b), errors, strict=True)
+    )
     return float(cost_b / cost_a)
