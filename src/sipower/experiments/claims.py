@@ -316,10 +316,16 @@ def _boxplot(
     lost = sum(diverged(row) for rows in pairs.values() for row in rows)
     seeds = max(map(len, pairs.values()))
     for axis, limit in error_limits(curves, dataset).items():
-        errors = {p: _median_error(curves, rows, axis, limit) for p, rows in pairs.items()}
+        errors = {
+            (*pair, rows[0]["params"]["step"]): _median_error(curves, rows, axis, limit)
+            for pair, rows in pairs.items()
+        }
         reference = _median_error(curves, full, axis, limit)
         verdict, numbers = judge(list(errors.values()), reference)
-        listed = ", ".join(f"({s:g}, {m}) {e:.2g}" for (s, m), e in errors.items())
+        listed = ", ".join(
+            f"({batch:g}, {epoch}, {step:g}) {error:.2g}"
+            for (batch, epoch, step), error in errors.items()
+        )
         unit = "passes" if axis == "passes" else "s"
         text = f"{numbers}; median errors at {limit:.3g} {unit}: {listed}; F-SCI-PI {reference:.2g}"
         judged.append(Judgement(verdict, f"{text} ({seeds} seeds, {lost} runs diverged)"))
@@ -336,7 +342,8 @@ def _parameters(curves: Curves) -> Claim:
         "The boxplots show that the performance of S-SCI-PI is robust to batch proportion s/n and "
         "epoch length m given that step size η is appropriately selected.",
         BOXPLOTS,
-        "Ratio of the median errors over the pairs (s/n, m), each with its best η (rule 6).",
+        "Ratio of the median errors over the pairs (s/n, m), each with its best η (rule 6). "
+        "Settings are (s/n, m, η).",
         [f for d in ("wt", "nips", "docstrings") for f in _boxplot(curves, d, judge)],
     )
 
@@ -353,7 +360,8 @@ def _remarkable(curves: Curves) -> Claim:
         "Again, we emphasize that S-SCI-PI has a remarkable improvement over the full gradient "
         "approach (F-SCI-PI) for the dense WT data set.",
         BOXPLOTS,
-        "Error of F-SCI-PI over that of each pair (s/n, m) with its best η (rule 7).",
+        "Error of F-SCI-PI over that of each pair (s/n, m) with its best η (rule 7). Settings are "
+        "(s/n, m, η).",
         _boxplot(curves, "wt", judge),
     )
 
