@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules of the verdicts, on made-up curves whose answer is known."""
 
-from itertools import chain, pairwise
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from result_rows import BUDGET, finish, row
 from sipower.experiments import Curves, judge_claims, page
 from sipower.experiments.claims import much_faster, not_better, robust
 from sipower.experiments.compare import Comparison, compare
-from sipower.experiments.figures import figures, label_heights
+from sipower.experiments.figures import figures
 
 
 @pytest.fixture(autouse=True)
@@ -177,14 +175,3 @@ def test_pages_of_every_part_of_a_table_can_be_made():
         part = [rows[i] for i in rng.permutation(len(rows))[:size]]
         curves = Curves(part, BUDGET)
         assert page(curves, figures(curves)).startswith("# The paper's experiments")
-
-
-def test_labels_keep_their_distance_and_stay_near_their_curves():
-    rows = []
-    for experiment in ("synthetic", "subproblem"):
-        rows = finish(BUDGET, experiment, lambda run: 1.0 + 1e-6 * run.seed, rows)
-    for figure in figures(Curves(rows, BUDGET)):
-        for panel in chain(*figure.rows):
-            heights = sorted(label_heights(panel))
-            assert all(b - a > 0.05 for a, b in pairwise(heights))
-            assert heights[-1] <= 1.001

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report in a real Chromium: everything is drawn, and the controls do what they say."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -10,24 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chromium import needs_browser, open_browser, wait
 from sipower.describe import describe, largest, readable
 from sipower.report import write_report
 from sipower.run_folder import Run
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-selenium = pytest.importorskip("selenium", reason="selenium is not installed")
+pytest.importorskip("selenium", reason="selenium is not installed")
 pytest.importorskip("plotly", reason="plotly is not installed")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
-)
+pytestmark = needs_browser
 
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 PLOTS = {"convergence", "size", "feature", "sample", "correlation", "rank", "stability",
          "similarity"}  # fmt: skip
-PATIENCE = 120  # seconds; a busy machine takes its time over plotly
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +31,8 @@ def report(
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver  # noqa: PLC0415 - optional
-    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    browser.set_page_load_timeout(PATIENCE)
-    yield browser
-    browser.quit()
+    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module", params=[(1280, "light"), (390, "dark")], ids=["desktop", "phone"])
@@ -67,12 +49,6 @@ def opened(request: pytest.FixtureRequest, driver: Any, report: Path) -> Any:
 def resize(driver: Any, width: int) -> None:
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-
-
-def wait(driver: Any, condition: Callable[[], Any]) -> Any:
-    from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415 - optional
-
-    return WebDriverWait(driver, PATIENCE, poll_frequency=0.1).until(lambda _: condition())
 
 
 def by_id(driver: Any, key: str) -> Any:

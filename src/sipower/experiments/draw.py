@@ -40,15 +40,25 @@ def draw_png(figure: Figure, file: Path) -> None:
 def _style(axes: Any, panel: Panel) -> None:
     axes.set_yscale("log")
     axes.set_ylim(*panel.limits)
+    _label_ticks(axes.yaxis, few=panel.limits[1] < 300 * panel.limits[0])
     axes.set_title(panel.title, loc="left", fontsize="large")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, which="major", color="#E5E5E5", linewidth=0.7)
     axes.set_axisbelow(True)
 
 
-def _draw_curves(axes: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415 - optional
+def _label_ticks(axis: Any, *, few: bool) -> None:
+    """Label powers of ten, and 2 and 5 between them where there are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    axis.set_major_formatter(plain)
+    axis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axis.set_minor_formatter(plain if few else NullFormatter())
+    axis.set_tick_params(which="minor", labelsize="small")
+
+
+def _draw_curves(axes: Any, panel: Panel) -> None:
     for curve, height in zip(panel.curves, label_heights(panel), strict=True):
         axes.fill_between(curve.x, curve.low, curve.high, color=curve.colour, alpha=0.15, lw=0)
         axes.plot(curve.x, curve.y, DASHES[curve.dash], color=curve.colour, linewidth=1.9)
@@ -65,7 +75,7 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
         )
     _style(axes, panel)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _label_ticks(axes.xaxis, few=False)
     axes.set_xlabel(panel.x_label)
     if panel.notes:
         note = "\n".join(panel.notes)
@@ -110,6 +120,7 @@ def draw_html(figure: Figure, file: Path) -> None:
         canvas.update_yaxes(
             title_text=ERROR if j == 1 else None,
             type="log",
+            dtick="D2",  # labels at 1, 2 and 5
             exponentformat="power",
             range=_log_range(panel),
             row=i,
@@ -124,6 +135,7 @@ def draw_html(figure: Figure, file: Path) -> None:
                 xref=f"x{axis} domain",
                 yref=f"y{axis} domain",
                 xanchor="left",
+                yanchor="middle",
                 showarrow=False,
                 font={"color": curve.colour, "size": 12},
             )
