@@ -22,6 +22,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["templates"]
+exclude_patterns = ["reproduction/changes.md"]  # a part of reproduction/index.md
 default_role = "py:obj"  # `solve` in a docstring is a link where there is such a thing
 suppress_warnings = ["ref.python"]  # the "shape" of "ndarray of shape (K, m)" is no reference
 

@@ -321,6 +321,38 @@ def test_errors_and_costs_follow_from_the_runs():
         assert f"{costs[0] / costs[1]:.2f}" == cost
 
 
+def cost_to(row, goal, axis):
+    """Cost from which on the error is at most the goal, on a grid."""
+    if diverged(row):
+        return np.inf
+    grid = np.linspace(0, row[axis][-1], 100_000)
+    grid = np.unique(np.concatenate([grid, np.array(row[axis])]))
+    above = grid[error(row, grid, axis) > goal * (1 + 1e-12)]
+    return np.inf if above[-1] == grid[-1] else above[-1]
+
+
+def test_speeds_at_several_errors_follow_from_the_runs():
+    lines = tables("Speed relative to F-SCI-PI at several errors")
+    assert len(lines) == 7 * 2 * 2
+    for dataset, label, axis, *shown in lines:
+        a, b = (runs(dataset.lower(), "nmf", name) for name in (label, "F-SCI-PI"))
+        for text, goal in zip(shown, (0.5, 0.2, 0.1, 0.05, 0.02), strict=True):
+            costs = [(cost_to(a[s], goal, axis), cost_to(b[s], goal, axis)) for s in sorted(a)]
+            speeds = [
+                0.0 if np.isinf(ours) else theirs / ours
+                for ours, theirs in costs
+                if np.isfinite([ours, theirs]).any()
+            ]
+            if not speeds:
+                assert text == "never reached"
+                continue
+            number, total = re.match(r"(.*) \(\d+ of (\d+)", text).groups()
+            assert int(total) == len(speeds)
+            special = {"never reached": 0.0, "reached by the former only": np.inf}.get(number)
+            expected = float(number) if special is None else special
+            assert median(speeds) == pytest.approx(expected, rel=0.06)
+
+
 def objective_at(row, passes):
     bad = row["status"] == "not_finite" or None in row["objective"]
     return np.inf if bad else np.interp(passes, row["passes"], row["objective"])

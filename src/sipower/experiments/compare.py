@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.table import Row
 
-__all__ = ["CERTIFIED", "Comparison", "compare"]
+__all__ = ["CERTIFIED", "Comparison", "compare", "compare_at"]
 
 CERTIFIED = 1e-8  # errors of subproblems below this are not told apart
 
@@ -71,3 +71,19 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
         for row, error in zip((a, b), errors, strict=True)
     )
     return float(cost_b / cost_a)
+
+
+def compare_at(
+    curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str, goal: float
+) -> Comparison | None:
+    """Compare two methods at a given error, on the seeds on which one of them reached it."""
+    costs = [
+        (curves.cost_to(a[seed], goal, axis), curves.cost_to(b[seed], goal, axis))
+        for seed in sorted(a.keys() & b.keys())
+    ]
+    speeds = [
+        0.0 if math.isinf(cost_a) else cost_b / cost_a
+        for cost_a, cost_b in costs
+        if not (math.isinf(cost_a) and math.isinf(cost_b))
+    ]
+    return Comparison(speeds, 0) if speeds else None

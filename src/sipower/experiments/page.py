@@ -12,6 +12,7 @@ from statistics import median
 from sipower.datasets import CATALOGUE
 from sipower.experiments import claims as rules
 from sipower.experiments.claims import (
+    AXES,
     TITLES,
     Claim,
     Finding,
@@ -19,6 +20,7 @@ from sipower.experiments.claims import (
     error_limits,
     judge_claims,
 )
+from sipower.experiments.compare import compare_at
 from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.draw import draw_html, draw_png
 from sipower.experiments.figures import Figure, figures
@@ -30,6 +32,7 @@ from sipower.files import replacing
 __all__ = ["page", "table1", "write"]
 
 VERDICTS = ("reproduced", "mixed", "not reproduced")
+LEVELS = (0.5, 0.2, 0.1, 0.05, 0.02)
 
 
 def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
@@ -82,6 +85,7 @@ def page(curves: Curves, drawn: list[Figure], preface: str = "", *, links: bool 
             picture = f"[{picture}]({figure.name}.html)"
         parts.append(f"## {figure.title}\n\n{picture}\n")
     parts += [
+        _levels(curves),
         _beyond(comparisons_beyond_the_paper(curves)),
         _errors(curves),
         _tuning(curves),
@@ -145,6 +149,28 @@ def _findings(findings: list[Finding]) -> str:
             line += [f"**{judgement.verdict}**", judgement.numbers] if judgement else ["–", "–"]
         cells.append(line)
     return _table(["case", "per pass", "numbers", "per second", "numbers"], cells)
+
+
+def _levels(curves: Curves) -> str:
+    """Speed relative to F-SCI-PI at several errors: the verdicts look at one of them."""
+    cells = []
+    for d in (*curves.real, *curves.drawn):
+        full = curves.runs("nmf", d, "f-sci-pi")
+        for name in ("s-sci-pi", "s-sci-pi guarded"):
+            runs = curves.runs("nmf", d, name)
+            for axis in AXES:
+                results = [compare_at(curves, runs, full, axis, level) for level in LEVELS]
+                if any(results):
+                    numbers = [str(result) if result else "never reached" for result in results]
+                    cells.append([TITLES[d], METHODS[name].label, axis, *numbers])
+    if not cells:
+        return ""
+    heads = ["set", "method", "cost in", *(f"error {level:g}" for level in LEVELS)]
+    return (
+        "## Speed relative to F-SCI-PI at several errors\n\nThe verdicts compare at the error at "
+        "the end of the runs. Median over the seeds on which either method reached the error, and "
+        f"on how many of them the former was faster.\n\n{_table(heads, cells)}"
+    )
 
 
 def _beyond(findings: list[Finding]) -> str:
