@@ -13,6 +13,7 @@ from sipower.experiments.protocol import (
     EXPERIMENTS,
     GRID,
     SCREENING,
+    Case,
     Protocol,
     objective_at,
     round_passes,
@@ -58,7 +59,7 @@ def test_the_best_run_to_the_horizon_and_the_winner_on_all_seeds():
     budget = replace(BUDGET, datasets=("kos",))
     rows = finish(budget, "nmf", step_decides)
     protocol = Protocol(budget, rows)
-    best = protocol.winner("nmf", "kos", "s-sci-pi")
+    best = protocol.winner(Case("nmf", "kos", "s-sci-pi"))
     assert dict(best)["step"] == 0.1
     runs = [run for run in protocol.plan("nmf") if is_grid(run)]
     screened = [run for run in runs if run.passes < 600]
@@ -69,7 +70,7 @@ def test_the_best_run_to_the_horizon_and_the_winner_on_all_seeds():
     assert {seed for params, seed in to_horizon if params == best} == set(range(5))
     for loser in finalists - {best}:
         assert {seed for params, seed in to_horizon if params == loser} == {0, 1}
-    assert list(protocol.replicates("nmf", "kos", "s-sci-pi")) == list(range(5))
+    assert list(protocol.replicates(Case("nmf", "kos", "s-sci-pi"))) == list(range(5))
 
 
 def test_tuning_is_judged_at_the_horizon_not_at_the_screening():
@@ -85,37 +86,37 @@ def test_tuning_is_judged_at_the_horizon_not_at_the_screening():
     assert {dict(params)["step"] for params in finalists} == {1.0}  # the screening chose them
     wide = replace(budget, finalists=20)
     protocol = Protocol(wide, finish(wide, "nmf", early_bird))
-    assert dict(protocol.winner("nmf", "kos", "s-sci-pi"))["step"] < 1.0
+    assert dict(protocol.winner(Case("nmf", "kos", "s-sci-pi")))["step"] < 1.0
 
 
 def test_there_is_no_winner_before_all_of_its_runs_are_there():
     budget = replace(BUDGET, datasets=("pois1",))
     rows = finish(budget, "synthetic", step_decides)
-    tuning = Protocol(budget, rows).tuning_runs("nmf", "pois1", "s-sci-pi")
+    tuning = Protocol(budget, rows).tuning_runs(Case("nmf", "pois1", "s-sci-pi"))
     keys = {run.key for run in tuning}
     assert len(keys) == 36 + budget.finalists * budget.starts
     for left_out in (tuning[0].key, tuning[-1].key):
         part = [r for r in rows if Protocol(budget, [r]).rows.keys() != {left_out}]
         assert len(part) == len(rows) - 1
-        assert Protocol(budget, part).winner("nmf", "pois1", "s-sci-pi") is None
-        assert Protocol(budget, part).replicates("nmf", "pois1", "s-sci-pi") == {}
+        assert Protocol(budget, part).winner(Case("nmf", "pois1", "s-sci-pi")) is None
+        assert Protocol(budget, part).replicates(Case("nmf", "pois1", "s-sci-pi")) == {}
 
 
 def test_a_diverged_finalist_does_not_win():
     budget = replace(BUDGET, datasets=("pois1",))
     rows = finish(budget, "synthetic", step_decides)
-    best = Protocol(budget, rows).winner("nmf", "pois1", "s-sci-pi")
+    best = Protocol(budget, rows).winner(Case("nmf", "pois1", "s-sci-pi"))
     for one in rows:
         if tuple(sorted(one["params"].items())) == best and one["seed"] == 1:
             one["status"] = "not_finite"
-    assert Protocol(budget, rows).winner("nmf", "pois1", "s-sci-pi") != best
+    assert Protocol(budget, rows).winner(Case("nmf", "pois1", "s-sci-pi")) != best
 
 
 def test_of_ccd_and_scd_one_form_runs_on_all_seeds():
     budget = replace(BUDGET, datasets=("kos",))
     rows = finish(budget, "nmf", lambda run: 1.0 + (dict(run.params).get("form") == "ccd"))
     protocol = Protocol(budget, rows)
-    assert protocol.winner("nmf", "kos", "ccd/scd") == (("form", "scd"),)
+    assert protocol.winner(Case("nmf", "kos", "ccd/scd")) == (("form", "scd"),)
     runs = [run for run in protocol.plan("nmf") if run.method == "ccd/scd"]
     seeds = {
         form: {r.seed for r in runs if r.params == (("form", form),)} for form in ("ccd", "scd")
@@ -145,10 +146,10 @@ def test_each_pair_of_the_boxplots_has_its_own_step():
     pairs = protocol.pairs("nips")
     assert {(1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10)} <= set(pairs)
     for pair in pairs:
-        best = dict(protocol.winner("nmf", "nips", "s-sci-pi", pair=pair))
+        best = dict(protocol.winner(Case("nmf", "nips", "s-sci-pi", pair=pair)))
         assert (best["batch"], best["epoch"]) == pair
         assert best["step"] == (0.01 if pair[0] == 1e-4 else 1.0)
-        assert len(protocol.replicates("nmf", "nips", "s-sci-pi", pair=pair)) == 5
+        assert len(protocol.replicates(Case("nmf", "nips", "s-sci-pi", pair=pair))) == 5
 
 
 def test_a_run_that_two_experiments_ask_for_is_one_run():

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.experiments.protocol import DRAWN, REAL, Budget, Protocol
+from sipower.experiments.protocol import DRAWN, REAL, Budget, Case, Protocol
 from sipower.experiments.table import Row
 
 __all__ = ["Best", "Curves", "Summary", "diverged", "select"]
@@ -103,7 +103,7 @@ class Curves:
 
         Runs on a subproblem whose certified minimum is not in the table are left out.
         """
-        rows = self.protocol.replicates(problem, dataset, method, variant, pair)
+        rows = self.protocol.replicates(Case(problem, dataset, method, variant, pair))
         if problem != "subproblem":
             return rows
         return {seed: row for seed, row in rows.items() if (dataset, seed) in self.minima}

@@ -25,7 +25,7 @@ from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.draw import draw_html, draw_png
 from sipower.experiments.figures import Figure, figures
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import RIVALS, Budget
+from sipower.experiments.protocol import RIVALS, Budget, Case
 from sipower.experiments.table import Row
 from sipower.files import replacing
 
@@ -222,19 +222,19 @@ def _tuning(curves: Curves) -> str:
     protocol = curves.protocol
     cells = []
     for d in (*curves.real, *curves.drawn):
-        wanted: list[tuple[str, str, str | None]] = [("nmf", "s-sci-pi", None)]
-        wanted += [("nmf", "s-sci-pi", variant) for variant in RIVALS.get(d, ())]
-        wanted += [("subproblem", "s-sci-pi", None)]
-        wanted += [(problem, "ccd/scd", None) for problem in ("nmf", "subproblem")]
-        for problem, method, variant in wanted:
-            best = protocol.winner(problem, d, method, variant)
-            if best is not None and protocol.replicates(problem, d, method, variant):
-                runs = protocol.tuning_runs(problem, d, method, variant)
-                rows = [protocol.rows[run.key] for run in runs]
-                spent = [sum(row[axis][-1] for row in rows) for axis in ("passes", "seconds")]
+        cases = [Case("nmf", d, "s-sci-pi")]
+        cases += [Case("nmf", d, "s-sci-pi", variant) for variant in RIVALS.get(d, ())]
+        cases += [Case("subproblem", d, "s-sci-pi")]
+        cases += [Case(problem, d, "ccd/scd") for problem in ("nmf", "subproblem")]
+        for case in cases:
+            best = protocol.winner(case)
+            if best is not None and protocol.replicates(case):
+                rows = [protocol.rows[run.key] for run in protocol.tuning_runs(case)]
+                spent = [sum(row[axis][-1] for row in rows) for axis in AXES]
                 cells.append([
-                    TITLES[d], problem, METHODS[method].label, variant or "the paper's",
-                    f"{len(rows)}", f"{spent[0]:,.0f}", f"{spent[1]:.0f}", _settings(dict(best)),
+                    TITLES[d], case.problem, METHODS[case.method].label,
+                    case.variant or "the paper's", f"{len(rows)}", f"{spent[0]:,.0f}",
+                    f"{spent[1]:.0f}", _settings(dict(best)),
                 ])  # fmt: skip
     if not cells:
         return ""

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,14 @@ from sipower.datasets.catalogue import is_present
 from sipower.experiments.methods import METHODS, Params
 from sipower.experiments.table import Row, Run, key_of
 
-__all__ = ["BUDGETS", "DRAWN", "EXPERIMENTS", "REAL", "Budget", "Protocol", "objective_at"]
+__all__ = ["BUDGETS", "DRAWN", "EXPERIMENTS", "REAL", "Budget", "Case", "Protocol", "objective_at"]
 
 EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
 REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
 BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
 SCREENING = 0.15  # share of the horizon that a point of the grid runs at first
+STEPS_PER_PAIR = 2  # finalists where (s/n, m) is fixed
 
 # The paper's grid of s/n, m and η.
 GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
@@ -126,6 +127,19 @@ BUDGETS = {
 }
 
 
+class Case(NamedTuple):
+    """A method on a problem, whose parameters are chosen together.
+
+    `variant` is a key of VARIANTS, None for the paper's; `pair` fixes (s/n, m).
+    """
+
+    problem: str
+    dataset: str
+    method: str
+    variant: str | None = None
+    pair: tuple[float, int] | None = None
+
+
 class Protocol:
     """The runs of a budget, given the rows that are in the table already.
 
@@ -140,7 +154,7 @@ class Protocol:
     def __init__(self, budget: Budget, rows: Iterable[Row]) -> None:
         self.budget = budget
         self.rows = {key_of(row): row for row in rows}
-        self._winners: dict[Any, Params | None] = {}
+        self._winners: dict[Case, Params | None] = {}
 
     def plan(self, experiment: str) -> list[Run]:
         """Return the runs of an experiment that are known so far, finished ones included."""
@@ -166,21 +180,20 @@ class Protocol:
 
     def _nmf(self) -> Iterator[Run]:
         for dataset in self.real():
-            yield from self._compared(dataset)
+            yield from self._runs_of_all_methods(dataset)
             reference = self._run("nmf", dataset, "auto", (), 0)
             yield _with_limits(reference, 4)
 
     def _synthetic(self) -> Iterator[Run]:
         for dataset in self.drawn():
-            yield from self._compared(dataset)
+            yield from self._runs_of_all_methods(dataset)
 
-    def _compared(self, dataset: str) -> Iterator[Run]:
+    def _runs_of_all_methods(self, dataset: str) -> Iterator[Run]:
         """All methods on one data set."""
         for name, method in METHODS.items():
             if method.in_nmf:
-                yield from self._tuned(
-                    "nmf", dataset, name, seeds=None if method.all_seeds else self._others
-                )
+                seeds = None if method.all_seeds else self.budget.other_replicates
+                yield from self._tuning_and_replicates(Case("nmf", dataset, name), seeds)
 
     def _subproblem(self) -> Iterator[Run]:
         for dataset in self.real():
@@ -188,41 +201,37 @@ class Protocol:
                 yield self._run("subproblem", dataset, "exact", (), seed)
             for name, method in METHODS.items():
                 if method.rule is not None:
-                    yield from self._tuned("subproblem", dataset, name)
+                    yield from self._tuning_and_replicates(Case("subproblem", dataset, name))
 
     def _robustness(self) -> Iterator[Run]:
-        for dataset in self._boxplot_sets():
+        for dataset in (d for d in self.real() if d in BOXPLOTS):
             for name in ("f-sci-pi", "mu"):
-                yield from self._tuned("nmf", dataset, name)
+                yield from self._tuning_and_replicates(Case("nmf", dataset, name))
             for pair in self.pairs(dataset):
-                yield from self._tuned("nmf", dataset, "s-sci-pi", pair=pair)
+                case = Case("nmf", dataset, "s-sci-pi", pair=pair)
+                yield from self._tuning_and_replicates(case)
 
     def _sampling(self) -> Iterator[Run]:
         for dataset in self.real():
-            yield from self._tuned("nmf", dataset, "s-sci-pi")
+            yield from self._tuning_and_replicates(Case("nmf", dataset, "s-sci-pi"))
             for variant in RIVALS[dataset]:
-                yield from self._tuned("nmf", dataset, "s-sci-pi", variant)
+                case = Case("nmf", dataset, "s-sci-pi", variant)
+                yield from self._tuning_and_replicates(case)
 
     def _signs(self) -> Iterator[Run]:
         """Negative entries of the gradients on the subproblem: as tuned, and with tiny batches."""
         for dataset in self.real():
-            yield from self.tuning_runs("subproblem", dataset, "s-sci-pi")
-            best = self.winner("subproblem", dataset, "s-sci-pi")
+            case = Case("subproblem", dataset, "s-sci-pi")
+            yield from self.tuning_runs(case)
+            best = self.winner(case)
             if best is not None:
                 tiny = _sorted(dict(best) | {"batch": 1e-4, "epoch": 100})
-                for params, seed in product((best, tiny), range(self._others)):
+                for params, seed in product((best, tiny), range(self.budget.other_replicates)):
                     yield self._run("signs", dataset, "s-sci-pi", params, seed)
-
-    def _boxplot_sets(self) -> list[str]:
-        return [d for d in self.real() if d in BOXPLOTS]
-
-    @property
-    def _others(self) -> int:
-        return self.budget.other_replicates
 
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
         """Return the pairs (s/n, m) of the boxplots that fit."""
-        points = self._candidates("nmf", dataset, "s-sci-pi", None, None)
+        points = self._candidates(Case("nmf", dataset, "s-sci-pi"))
         fit = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
         return [pair for pair in self.budget.pairs if pair in fit]
 
@@ -234,128 +243,86 @@ class Protocol:
         scale = self.budget.scale
         return Run(problem, dataset, method, params, seed, scale * passes, scale * horizon.seconds)
 
-    def replicates(
-        self,
-        problem: str,
-        dataset: str,
-        method: str,
-        variant: str | None = None,
-        pair: tuple[float, int] | None = None,
-    ) -> dict[int, Row]:
+    def _runs(self, case: Case, params: Params, seeds: int) -> list[Run]:
+        """The runs of the first seeds to the horizon."""
+        return [self._run(*case[:3], params, seed) for seed in range(seeds)]
+
+    def replicates(self, case: Case) -> dict[int, Row]:
         """Return the finished runs of a method by seed, with its winning parameters."""
-        best = self.winner(problem, dataset, method, variant, pair)
+        best = self.winner(case)
         if best is None:
             return {}
-        runs = (self._run(problem, dataset, method, best, s) for s in range(self.budget.replicates))
+        runs = self._runs(case, best, self.budget.replicates)
         return {run.seed: self.rows[run.key] for run in runs if run.key in self.rows}
 
-    def _tuned(
-        self,
-        problem: str,
-        dataset: str,
-        method: str,
-        variant: str | None = None,
-        pair: tuple[float, int] | None = None,
-        seeds: int | None = None,
-    ) -> Iterator[Run]:
-        """The tuning of a method, and the replicates of the winner."""
-        chosen = problem, dataset, method, variant, pair
-        yield from self.tuning_runs(*chosen)
-        best = self.winner(*chosen)
+    def _tuning_and_replicates(self, case: Case, seeds: int | None = None) -> Iterator[Run]:
+        yield from self.tuning_runs(case)
+        best = self.winner(case)
         if best is not None:
-            for seed in range(self.budget.replicates if seeds is None else seeds):
-                yield self._run(problem, dataset, method, best, seed)
+            yield from self._runs(case, best, self.budget.replicates if seeds is None else seeds)
 
     # ---- successive halving ----------------------------------------------------------------------
 
-    def winner(
-        self,
-        problem: str,
-        dataset: str,
-        method: str,
-        variant: str | None = None,
-        pair: tuple[float, int] | None = None,
-    ) -> Params | None:
+    def winner(self, case: Case) -> Params | None:
         """Return the parameters that won, None while a run that decides it is missing."""
-        asked = problem, dataset, method, variant, pair
-        if asked not in self._winners:
-            self._winners[asked] = self._decide(*asked)
-        return self._winners[asked]
+        if case not in self._winners:
+            self._winners[case] = self._decide(case)
+        return self._winners[case]
 
-    def _decide(self, problem: str, dataset: str, method: str, *which: Any) -> Params | None:
-        points = self._finalists(problem, dataset, method, *which)
+    def _decide(self, case: Case) -> Params | None:
+        points = self._finalists(case)
         if points is None or len(points) < 2:
             return points[0] if points else None
-        return _best(
-            {
-                params: self._mean_objective(self._starts(problem, dataset, method, params))
-                for params in points
-            }
-        )
+        values = {params: self._mean_objective(self._starts(case, params)) for params in points}
+        return _sort_by_objective(values)[0] if None not in values.values() else None
 
-    def tuning_runs(
-        self,
-        problem: str,
-        dataset: str,
-        method: str,
-        variant: str | None = None,
-        pair: tuple[float, int] | None = None,
-    ) -> list[Run]:
+    def tuning_runs(self, case: Case) -> list[Run]:
         """Return the runs that decide on the parameters, as far as they are known."""
-        which = problem, dataset, method, variant, pair
-        runs = list(self._screening(*which).values())
-        points = self._finalists(*which) or []
+        runs = list(self._screening(case).values())
+        points = self._finalists(case) or []
         if len(points) > 1:
             for params in points:
-                runs += self._starts(problem, dataset, method, params)
+                runs += self._starts(case, params)
         return runs
 
-    def _starts(self, problem: str, dataset: str, method: str, params: Params) -> list[Run]:
-        starts = min(self.budget.starts, self.budget.replicates)
-        return [self._run(problem, dataset, method, params, seed) for seed in range(starts)]
+    def _starts(self, case: Case, params: Params) -> list[Run]:
+        return self._runs(case, params, min(self.budget.starts, self.budget.replicates))
 
-    def _finalists(self, *which: Any) -> list[Params] | None:
+    def _finalists(self, case: Case) -> list[Params] | None:
         """The points that run to the horizon, None while a run that decides it is missing."""
-        points, screening = self._candidates(*which), self._screening(*which)
+        screening = self._screening(case)
         if not screening:
-            return points
+            return self._candidates(case)
         values = {params: self._mean_objective([run]) for params, run in screening.items()}
         if None in values.values():
             return None
-        number = 2 if which[-1] else self.budget.finalists  # 2 steps of a pair of the boxplots
-        return sorted(points, key=lambda params: values[params] or 0.0)[:number]
+        number = STEPS_PER_PAIR if case.pair else self.budget.finalists
+        return _sort_by_objective(values)[:number]
 
-    def _screening(self, problem: str, dataset: str, method: str, *which: Any) -> dict[Params, Run]:
+    def _screening(self, case: Case) -> dict[Params, Run]:
         """The short runs of the first stage; none where there is little to choose from."""
-        points = self._candidates(problem, dataset, method, *which)
+        points = self._candidates(case)
         if self.budget.finalists is None or len(points) <= 2:
             return {}
-        return {
-            params: _with_limits(self._run(problem, dataset, method, params, 0), SCREENING)
-            for params in points
-        }
+        runs = {params: self._run(*case[:3], params, 0) for params in points}
+        return {params: _with_limits(run, SCREENING) for params, run in runs.items()}
 
-    def _candidates(
-        self,
-        problem: str,
-        dataset: str,
-        method: str,
-        variant: str | None,
-        pair: tuple[float, int] | None,
-    ) -> list[Params]:
-        if method != "s-sci-pi":
-            return METHODS[method].forms
-        variant = variant or ("dense" if dataset in DENSE else "sparse")
-        fit = SCREENING * self._run(problem, dataset, method, (), 0).passes
+    def _candidates(self, case: Case) -> list[Params]:
+        """The parameters to choose from."""
+        if case.method != "s-sci-pi":
+            return METHODS[case.method].forms
+        variant = case.variant or ("dense" if case.dataset in DENSE else "sparse")
+        options = VARIANTS[variant]
+        fit = SCREENING * self._run(*case[:3], (), 0).passes
         return [
-            _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0}
-                    | VARIANTS[variant])
+            _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **options})
             for batch, epoch, step in self._points(variant)
-            if (pair is None or (batch, epoch) == pair)
-            and round_passes(problem, batch, epoch, VARIANTS[variant]["sides"]) <= fit
-        ]  # fmt: skip
+            if (case.pair is None or (batch, epoch) == case.pair)
+            and round_passes(case.problem, batch, epoch, options["sides"]) <= fit
+        ]
 
     def _points(self, variant: str) -> Iterator[tuple[Any, Any, float]]:
+        """All s/n, m and η of a variant of S-SCI-PI."""
         batches, epochs, steps = self.budget.grid
         if variant == "both sides":
             for (long, short), step in product(product(LONG_SIDE, SHORT_SIDE), steps[-2:]):
@@ -367,10 +334,10 @@ class Protocol:
 
     def _mean_objective(self, runs: list[Run]) -> float | None:
         """Mean over the runs of the objective at the horizon, None while one is missing."""
-        rows = [self.rows.get(run.key) for run in runs]
-        if any(row is None for row in rows):
+        rows = [self.rows[run.key] for run in runs if run.key in self.rows]
+        if len(rows) < len(runs):
             return None
-        return float(np.mean([objective_at(row, row["max_passes"]) for row in rows if row]))
+        return float(np.mean([objective_at(row, row["max_passes"]) for row in rows]))
 
 
 def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
@@ -390,10 +357,8 @@ def objective_at(row: Row, passes: float) -> float:
     return float(np.interp(passes, row["passes"], values))
 
 
-def _best(values: dict[Params, float | None]) -> Params | None:
-    if None in values.values():
-        return None
-    return min(values, key=lambda params: values[params] or 0.0)
+def _sort_by_objective(values: dict[Params, Any]) -> list[Params]:
+    return sorted(values, key=values.__getitem__)
 
 
 def _with_limits(run: Run, factor: float) -> Run:
