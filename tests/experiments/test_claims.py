@@ -6,9 +6,9 @@ import pytest
 
 from result_rows import BUDGET, finish, row
 from sipower.experiments import Curves, judge_claims, page
-from sipower.experiments.claims import much_faster, not_better, robust
 from sipower.experiments.compare import Comparison, compare
 from sipower.experiments.figures import figures
+from sipower.experiments.rules import much_faster, not_better, robust
 
 
 @pytest.fixture(autouse=True)

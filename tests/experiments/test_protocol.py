@@ -8,16 +8,8 @@ from dataclasses import replace
 import pytest
 
 from result_rows import BUDGET, finish, row
-from sipower.experiments.protocol import (
-    BUDGETS,
-    EXPERIMENTS,
-    GRID,
-    SCREENING,
-    Case,
-    Protocol,
-    objective_at,
-    round_passes,
-)
+from sipower.experiments.budgets import BUDGETS, EXPERIMENTS, GRID, SCREENING
+from sipower.experiments.protocol import Case, Protocol, objective_at, round_passes
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's experiments: protocol, runs, table, figures and verdicts."""
 
+from sipower.experiments.budgets import BUDGETS, EXPERIMENTS, Budget
 from sipower.experiments.claims import judge_claims
 from sipower.experiments.curves import Curves
 from sipower.experiments.page import page, table1, write
-from sipower.experiments.protocol import BUDGETS, EXPERIMENTS, Budget, Protocol
+from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.run import execute, reproduce
 from sipower.experiments.table import Run, read
 
@@ -12,6 +13,7 @@ __all__ = [
     "BUDGETS",
     "EXPERIMENTS",
     "Budget",
+    "Case",
     "Curves",
     "Protocol",
     "Run",

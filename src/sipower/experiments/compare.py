@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.table import Row
 
-__all__ = ["CERTIFIED", "Comparison", "compare", "compare_at"]
+__all__ = ["AXES", "CERTIFIED", "Comparison", "compare", "compare_at"]
 
+AXES = ("passes", "seconds")
 CERTIFIED = 1e-8  # errors of subproblems below this are not told apart
 
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.experiments.protocol import DRAWN, REAL, Budget, Case, Protocol
+from sipower.experiments.budgets import DRAWN, REAL, Budget
+from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
 
 __all__ = ["Best", "Curves", "Summary", "diverged", "select"]

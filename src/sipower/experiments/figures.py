@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sipower.experiments.claims import AXES, TITLES, error_limits
+from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
+from sipower.experiments.claims_on_robustness import error_limits
+from sipower.experiments.compare import AXES
 from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import RIVALS
 from sipower.experiments.table import Row
 
 __all__ = ["Boxes", "Curve", "Figure", "Panel", "figures", "label_heights"]
@@ -189,7 +190,7 @@ def _pair_of_panels(
 def _boxplots(curves: Curves) -> Figure:
     """Errors of the seeds for each (s/n, m) with its best step."""
     rows = []
-    for dataset in ("wt", "nips", "docstrings"):
+    for dataset in BOXPLOTS:
         groups: dict[tuple[str, str], list[Row]] = {}
         for pair in curves.protocol.pairs(dataset):
             found = list(curves.runs("nmf", dataset, "s-sci-pi", pair=pair).values())

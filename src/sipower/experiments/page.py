@@ -10,22 +10,18 @@ from pathlib import Path
 from statistics import median
 
 from sipower.datasets import CATALOGUE
-from sipower.experiments import claims as rules
-from sipower.experiments.claims import (
-    AXES,
-    TITLES,
-    Claim,
-    Finding,
-    comparisons_beyond_the_paper,
-    error_limits,
-    judge_claims,
-)
-from sipower.experiments.compare import compare_at
+from sipower.experiments import rules
+from sipower.experiments.budgets import RIVALS, TITLES, Budget
+from sipower.experiments.claims import judge_claims
+from sipower.experiments.claims_on_robustness import error_limits
+from sipower.experiments.claims_on_speed import comparisons_beyond_the_paper
+from sipower.experiments.compare import AXES, compare_at
 from sipower.experiments.curves import Curves, diverged
 from sipower.experiments.draw import draw_html, draw_png
 from sipower.experiments.figures import Figure, figures
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import RIVALS, Budget, Case
+from sipower.experiments.protocol import Case
+from sipower.experiments.rules import Claim, Finding
 from sipower.experiments.table import Row
 from sipower.files import replacing
 

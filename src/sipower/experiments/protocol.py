@@ -21,110 +21,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sipower.datasets.catalogue import is_present
+from sipower.experiments.budgets import (
+    BOXPLOTS,
+    DENSE,
+    DRAWN,
+    HORIZONS,
+    LONG_SIDE,
+    REAL,
+    RIVALS,
+    SCREENING,
+    SHORT_SIDE,
+    STEPS_PER_PAIR,
+    VARIANTS,
+    Budget,
+)
 from sipower.experiments.methods import METHODS, Params
 from sipower.experiments.table import Row, Run, key_of
 
-__all__ = ["BUDGETS", "DRAWN", "EXPERIMENTS", "REAL", "Budget", "Case", "Protocol", "objective_at"]
-
-EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
-REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
-DENSE = ("wt", "mitf", "pois1")
-BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
-SCREENING = 0.15  # share of the horizon that a point of the grid runs at first
-STEPS_PER_PAIR = 2  # finalists where (s/n, m) is fixed
-
-# The paper's grid of s/n, m and η.
-GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
-# (s/n, m) of the shorter dimension where both dimensions of dense data are sampled, and the points
-# of the longer dimension that they are combined with: about as many points as GRID has.
-SHORT_SIDE = ((0.05, 10), (0.05, 20), (0.1, 10))
-LONG_SIDE = ((1e-4, 10), (1e-4, 100), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100))
-PAIRS = (
-    (1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100),
-    (0.1, 10), (0.1, 100),
-)  # fmt: skip
-VARIANTS = {  # of S-SCI-PI: the paper's for dense and for sparse data, and what it argues against
-    "dense": {"scheme": "vectors", "sides": "long"},
-    "sparse": {"scheme": "elements", "sides": "both"},
-    "both sides": {"scheme": "vectors", "sides": "both"},
-    "elements, one side": {"scheme": "elements", "sides": "long"},
-    "vectors": {"scheme": "vectors", "sides": "both"},
-}
-RIVALS = {  # of the paper's variant, by data set
-    "wt": ("both sides",),
-    "mitf": ("both sides",),
-    "kos": ("elements, one side", "vectors"),
-    "nips": ("elements, one side",),
-    "docstrings": ("elements, one side",),
-}
-
-
-@dataclass(frozen=True)
-class Horizon:
-    """Where the runs on a data set end: passes of KL-NMF and of the subproblem, and seconds."""
-
-    nmf: float
-    subproblem: float
-    seconds: float
-
-
-HORIZONS = {
-    "wt": Horizon(300, 120, 15),
-    "nips": Horizon(500, 300, 12),
-    "kos": Horizon(600, 300, 9),
-    "mitf": Horizon(600, 300, 9),
-    "docstrings": Horizon(500, 300, 4),
-    "pois1": Horizon(250, 120, 6),
-    "pois2": Horizon(250, 120, 6),
-    "pois3": Horizon(250, 120, 6),
-}
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much of the protocol is run.
-
-    Parameters
-    ----------
-    scale
-        Factor of all horizons.
-    replicates
-        Seeds of the paper's methods and of the untuned S-SCI-PI.
-    other_replicates
-        Seeds of the other methods that the paper does not compare.
-    finalists, starts
-        Points of the grid that run to the horizon, and on how many starts. Without finalists all
-        points run to the horizon at once.
-    grid
-        Values of s/n, m and η.
-    pairs
-        (s/n, m) of the boxplots.
-    datasets
-        Names of the data sets; those that are not present are left out.
-    """
-
-    scale: float
-    replicates: int
-    other_replicates: int
-    finalists: int | None
-    starts: int
-    grid: tuple[tuple[float, ...], tuple[int, ...], tuple[float, ...]] = GRID
-    pairs: tuple[tuple[float, int], ...] = PAIRS
-    datasets: tuple[str, ...] = REAL + DRAWN
-
-
-BUDGETS = {
-    "quick": Budget(0.25, 3, 1, 2, 1, ((1e-3, 0.01, 0.1), (10, 100), (0.1, 1.0)), PAIRS[3:7]),
-    "standard": Budget(1.0, 10, 4, 6, 3),
-    "full": Budget(4.0, 10, 10, None, 10),
-}
+__all__ = ["Case", "Protocol", "objective_at", "round_passes"]
 
 
 class Case(NamedTuple):

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from sipower.datasets import load
+from sipower.experiments.budgets import EXPERIMENTS, Budget
 from sipower.experiments.methods import METHODS
-from sipower.experiments.protocol import EXPERIMENTS, Budget, Protocol
+from sipower.experiments.protocol import Protocol
 from sipower.experiments.table import Row, Run, append, key_of, read
 from sipower.files import locked
 from sipower.kernels import count_threads
