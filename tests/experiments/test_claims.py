@@ -77,6 +77,15 @@ def test_a_run_that_rises_again_is_judged_by_its_last_error():
     assert result.speed == pytest.approx(20 / 30)  # 4 is reached for good at 20 s and at 30 s
 
 
+def test_what_a_run_does_after_the_other_one_ended_does_not_count():
+    ends_early = row("f-sci-pi", [10.0, 6.0, 4.0], seconds=[0.0, 10.0, 20.0])
+    rises_late = row("mu", [10.0, 2.0, 3.0, 9.0], seconds=[0.0, 10.0, 20.0, 30.0])
+    curves = Curves([ends_early, rises_late, row("auto", [10.0, 0.0])], BUDGET)
+    result = compare(curves, {0: rises_late}, {0: ends_early}, "seconds")
+    # At 20 s the errors are 0.3 and 0.4; the former was at 0.4 on its way from 1 to 0.2.
+    assert result.speed == pytest.approx(20 / (10 * np.log(0.4) / np.log(0.2)))
+
+
 def test_a_diverged_run_never_reaches_anything():
     rows = [row("f-sci-pi", [99.0, 20.0, 5.0]), row("mu", [99.0, 2.0, 1.0], status="not_finite")]
     result = finding(rows, FULL_AGAINST_MU).passes

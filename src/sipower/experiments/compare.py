@@ -68,7 +68,7 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
         goal = max(goal, CERTIFIED)
     # The worse of the two is at the goal at the end, also where it was lower before and rose again.
     cost_a, cost_b = (
-        end if error >= goal else min(curves.cost_to(row, goal, axis), end)
+        end if error >= goal else curves.cost_to(row, goal, axis, end)
         for row, error in zip((a, b), errors, strict=True)
     )
     return float(cost_b / cost_a)

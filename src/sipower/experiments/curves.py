@@ -128,9 +128,15 @@ class Curves:
             return math.inf
         return float(np.exp(np.interp(at, row[axis], np.log(errors))))
 
-    def cost_to(self, row: Row, goal: float, axis: str) -> float:
-        """Return the passes or seconds from which on the error is at most the goal, ∞ if never."""
+    def cost_to(self, row: Row, goal: float, axis: str, end: float = math.inf) -> float:
+        """Return the passes or seconds from which on the error is at most the goal, ∞ if never.
+
+        What happened after `end` is not looked at.
+        """
         errors, at = self.errors(row), np.array(row[axis])
+        if end < at[-1]:
+            errors = np.append(errors[at < end], self.error_at(row, end, axis))
+            at = np.append(at[at < end], end)
         above = np.flatnonzero(errors > goal * (1 + 1e-12))
         if len(above) == 0:
             return float(max(at[min(1, len(at) - 1)], 1e-6))

@@ -196,7 +196,7 @@ def _boxplots(curves: Curves) -> Figure:
             found = list(curves.runs("nmf", dataset, "s-sci-pi", pair=pair).values())
             if found:
                 step = found[0]["params"]["step"]
-                label = f"S-SCI-PI ({pair[0]:g}, {pair[1]}), η = {step:g}"
+                label = f"({pair[0]:g}, {pair[1]}), η = {step:g}"
                 groups[label, METHODS["s-sci-pi"].colour] = found
         if not groups or not curves.runs("nmf", dataset, "f-sci-pi"):
             continue
