@@ -113,7 +113,7 @@ def test_the_runs_of_s_sci_pi_are_algorithm_1(without_data, batch, epoch, step):
     run = Run("subproblem", "pois1", "s-sci-pi", tuple(sorted(params.items())), 2, 1.0, 60.0)
     done = execute(run)
     side, block = _half(_matrix("pois1"), _start("pois1", 2))
-    V, B = np.asarray(block.V.toarray()), np.asarray(block.B)
+    V, B = np.array([block.V.row(j) for j in range(block.shape[0])]), np.asarray(block.B)
     h, n = _start("pois1", 2)[side], V.shape[1]
     L = B / B.sum(axis=0)
     size = batch_size(batch, n)

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from report.test_browser import PATIENCE, driver, wait  # noqa: F401 - a fixture
-from report.test_browser import pytestmark as with_browser
+from chromium import PATIENCE, wait
+from chromium import needs_browser as with_browser
+from report.test_browser import driver  # noqa: F401 - a fixture
 from security.hostile import NAMES
 from sipower.report import write_report
 from sipower.run_folder import Run

@@ -112,7 +112,7 @@ def _starts(curves: Curves) -> Claim:
             judged = []
             for axis, limit in error_limits(curves, d).items():
                 errors = [curves.error_at(row, limit, axis) for row in rows.values()]
-                low, high = np.quantile(errors, (0.1, 0.9), method="nearest")
+                low, high = np.quantile(errors, (0.1, 0.9), method="nearest").tolist()
                 judged.append(Judgement(robust(high / low), f"{high / low:.2g} ({len(rows)})"))
             findings.append(Finding(TITLES[d], *judged))
     return Claim(
@@ -143,7 +143,7 @@ def _signs(curves: Curves) -> Claim:
         "have some negative elements, which may lead to numerical errors",
         "Section 4, “Practical Considerations”",
         "Share of negative entries before the threshold, over all inner steps on the subproblem "
-        "(rule 8): with what was tuned, and with s/n = 0.0001.",
+        "(rule 8): with what was tuned, and with s/n = 0.0001 and the tuned or the full step.",
         findings,
     )
 

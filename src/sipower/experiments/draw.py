@@ -64,7 +64,7 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
         axes.plot(curve.x, curve.y, DASHES[curve.dash], color=curve.colour, linewidth=1.9)
         axes.annotate(
             curve.label,
-            (curve.x[-1], max(curve.y[-1], panel.limits[0])),
+            _visible_end(curve, panel.limits[0]),
             xytext=(1.03, height),
             textcoords="axes fraction",
             color=curve.colour,
@@ -82,6 +82,12 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
         axes.text(
             0.02, 0.03, note, transform=axes.transAxes, fontsize="x-small", va="bottom", color=GREY
         )
+
+
+def _visible_end(curve: Curve, lowest: float) -> tuple[float, float]:
+    """The last point of a curve, or the one where it leaves the panel."""
+    end = next((i for i, y in enumerate(curve.y) if y < lowest), len(curve.y) - 1)
+    return curve.x[end], max(curve.y[end], lowest)
 
 
 def _draw_boxes(axes: Any, panel: Panel) -> None:

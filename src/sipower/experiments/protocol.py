@@ -139,14 +139,18 @@ class Protocol:
                 yield from self._tuning_and_replicates(case)
 
     def _signs(self) -> Iterator[Run]:
-        """Negative entries of the gradients on the subproblem: as tuned, and with tiny batches."""
+        """Negative entries of the gradients on the subproblem, at three settings.
+
+        As tuned, and with tiny batches at the tuned and at the full step.
+        """
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
             yield from self.tuning_runs(case)
             best = self.winner(case)
             if best is not None:
-                tiny = _sorted(dict(best) | {"batch": 1e-4, "epoch": 100})
-                for params, seed in product((best, tiny), range(self.budget.other_replicates)):
+                tiny = dict(best) | {"batch": 1e-4, "epoch": 100}
+                settings = best, _sorted(tiny), _sorted(tiny | {"step": 1.0})
+                for params, seed in product(settings, range(self.budget.other_replicates)):
                     yield self._run("signs", dataset, "s-sci-pi", params, seed)
 
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
