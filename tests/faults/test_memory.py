@@ -50,7 +50,7 @@ def test_memory_used_up_by_kernels_in_threads_is_a_memory_error_of_the_caller():
         kernels.run_blocks(3, lambda block: None, 3)  # the threads are there
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         unlimited = resource.RLIM_INFINITY
-        resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), unlimited))
+        resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), unlimited))
         try:
             kernels.run_blocks(12, task, 3)
         except MemoryError as problem:
