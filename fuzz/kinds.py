@@ -26,16 +26,16 @@ from sklearn.exceptions import ConvergenceWarning
 from damage import assert_counts, assert_valid
 from good_files import CELLS, GENES, WRITERS, V
 from sipower import KLNMF, as_matrix
-from sipower.checkpoint import Checkpoint
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
 from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
+from sipower.loop.checkpoint import Checkpoint
+from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
 from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.outcome import save_outcome
 from sipower.selection.store import Store
-from sipower.solve import Record
 from sipower.store import write_store
 from sipower.stored import open_store
 

@@ -179,8 +179,8 @@ class Matrix:
         return self.bounds[block], self.bounds[block + 1]
 
     def _useful_threads(self, h: Array) -> int:
-        work = self.nnz * h.shape[1] * kernels.SECONDS_PER_TERM
-        return self.threads if work > kernels.WORTH_A_THREAD else 1
+        work = self.nnz * h.shape[1] * kernels.threads.SECONDS_PER_TERM
+        return self.threads if work > kernels.threads.WORTH_A_THREAD else 1
 
     # ---- sampling ----------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from sipower.loop.solve import Stop, solve
 from sipower.problems.burer_monteiro import BurerMonteiro, Cut, cut_from
-from sipower.solve import Stop, solve
 from sipower.solvers import SciPi
 
 __all__ = ["max_cut"]

@@ -27,7 +27,7 @@ import numpy as np
 from sipower.archive import Archive, DamagedError, shown
 from sipower.files import naming, replacing
 from sipower.kernels import Array
-from sipower.solve import Record
+from sipower.loop.solve import Record
 
 __all__ = ["FILES", "MEASURED", "Run", "load_run", "save_run"]
 

@@ -23,11 +23,11 @@ from sipower.experiments.table import append, read
 from sipower.export import export, write_rows
 from sipower.files import replacing
 from sipower.io import convert
+from sipower.loop.solve import Record
 from sipower.report import write_report
 from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import RankSelection
 from sipower.selection.outcome import save_outcome
-from sipower.solve import Record
 from sipower.store import write_store
 
 V = np.random.default_rng(0).poisson(1.0, (90, 60))

@@ -101,7 +101,7 @@ def test_an_interrupted_model_of_lp_pca_is_as_it_was(monkeypatch):
 
 
 def test_an_interruption_while_helpers_are_called_leaves_none_at_work(monkeypatch):
-    submit, done = kernels._crew.submit, []
+    submit, done = kernels.threads._workers.submit, []
 
     def interrupted(task):
         submit(task)
@@ -111,7 +111,7 @@ def test_an_interruption_while_helpers_are_called_leaves_none_at_work(monkeypatc
         threading.Event().wait(0.01)
         done.append(block)
 
-    monkeypatch.setattr(kernels._crew, "submit", interrupted)
+    monkeypatch.setattr(kernels.threads._workers, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernels.run_blocks(50, task, 2)
     seen = len(done)
@@ -147,8 +147,8 @@ def test_an_interruption_while_a_thread_starts_does_not_keep_the_process_from_en
 def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(monkeypatch):
     """The pool keeps a task for which it could start no thread: a thread that is free takes it."""
     busy, free, helped, done = (threading.Event() for _ in range(4))
-    kernels._crew.forget()
-    kernels._crew.submit(lambda: (busy.set(), free.wait(60)))  # the only thread there is
+    kernels.threads._workers.forget()
+    kernels.threads._workers.submit(lambda: (busy.set(), free.wait(60)))  # the only thread there is
     busy.wait(60)
 
     def no_thread(self):

@@ -112,7 +112,8 @@ def fitted():
 @pytest.mark.parametrize("way", WAYS)
 def test_children_made_after_threads_were_used_fit_to_the_same_bits(way):
     end = (
-        "expected = fitted()\nassert kernels._crew.pool is not None\nprint(in_child() == expected)"
+        "expected = fitted()\nassert kernels.threads._workers.pool is not None\n"
+        "print(in_child() == expected)"
     )
     printed = run_code(f"{FITTED}\n{textwrap.dedent(WAYS[way])}\n{end}")
     assert printed.split() == ["True"]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sipower.loop.solve import Record
 from sipower.run_folder import Run
 from sipower.selection import Consensus, RankSelection
-from sipower.solve import Record
 
 HOSTILE = (
     "<script>window.pwned=1</script>",

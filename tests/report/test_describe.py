@@ -14,8 +14,8 @@ from sipower.describe import (
     order_by_similarity,
     readable,
 )
+from sipower.loop.solve import Record
 from sipower.run_folder import Run
-from sipower.solve import Record
 
 RNG = np.random.default_rng(7)
 W = RNG.gamma(0.5, size=(30, 5))

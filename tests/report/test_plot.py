@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sipower import plot
 from sipower.describe import describe
+from sipower.loop.solve import Record
 from sipower.run_folder import Run
 from sipower.selection import Consensus, RankSelection
-from sipower.solve import Record
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 

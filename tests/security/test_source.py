@@ -28,7 +28,7 @@ ALLOWED = {
     ("io/texts.py", "import_module"): "h5py, anndata and resource by name, in that process",
     ("io/texts.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
     ("io/table.py", "import_module"): "optional libraries, whose names stand in the source",
-    ("kernels.py", "joblib"): "asks whether it stands in a worker of joblib; loads nothing",
+    ("kernels/threads.py", "joblib"): "asks whether it stands in a worker of joblib; loads nothing",
     ("provenance.py", "subprocess"): "asks git for the commit, with a list and no shell",
 }
 

@@ -21,9 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from sipower import KLNMF, Interrupted, SciPi, SSciPi, Stop, as_matrix, consensus, nmf, solve
-from sipower.checkpoint import Checkpoint
+from sipower.loop.checkpoint import Checkpoint
+from sipower.loop.solve import Status
 from sipower.problems import ICA, PCA, BurerMonteiro
-from sipower.solve import Status
 
 V = sp.csr_array(oracles.counts(120, 80, density=0.5))
 
@@ -295,7 +295,7 @@ def test_only_a_seed_can_go_on(tmp_path):
 def test_no_more_than_asked_is_at_risk(tmp_path, monkeypatch):
     """A save comes before another round as long as the last would go beyond the limit."""
     now, saved = [0.0], []
-    monkeypatch.setattr("sipower.trace.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sipower.loop.trace.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Checkpoint, "save", lambda self, state, notes: saved.append(now[0]))
 
     def ten_seconds(record):
@@ -406,7 +406,7 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monk
         raise OSError(28, "No space left on device")
         yield
 
-    monkeypatch.setattr("sipower.checkpoint.replacing", full)
+    monkeypatch.setattr("sipower.loop.checkpoint.replacing", full)
     with pytest.warns(RuntimeWarning, match=r"run.npz could not be written \(No space left"):
         found = model(tmp_path / "run.npz").fit(V)
     same(model().fit(V), found)

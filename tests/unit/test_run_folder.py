@@ -16,8 +16,8 @@ from sipower.describe import describe
 from sipower.export import export, write_rows
 from sipower.files import locked, replacing
 from sipower.fingerprint import ROWS_AT_A_TIME, fingerprint
+from sipower.loop.solve import Record
 from sipower.run_folder import Run, load_run, save_run
-from sipower.solve import Record
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
 

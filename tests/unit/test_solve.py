@@ -11,7 +11,7 @@ import pytest
 
 import oracles
 from sipower import Guarded, Interrupted, SciPi, SSciPi, Status, Stop, load_state, save_state, solve
-from sipower.checkpoint import Checkpoint
+from sipower.loop.checkpoint import Checkpoint
 from sipower.nmf import MU, Alternating, Factorization, Factors
 from sipower.problems import PCA
 

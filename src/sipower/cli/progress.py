@@ -11,7 +11,7 @@ from typing import Self
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
 from sipower.cli.common import Speaker, console
-from sipower.solve import Record
+from sipower.loop.solve import Record
 
 __all__ = ["Counter", "FitProgress"]
 

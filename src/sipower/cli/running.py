@@ -25,11 +25,11 @@ from sipower.files import locked
 from sipower.fingerprint import fingerprint
 from sipower.io import FORMATS, Table, open_h5ad, read
 from sipower.kernels import level
+from sipower.loop.solve import Interrupted
 from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
 from sipower.run_folder import FILES, MEASURED, Run, load_run
-from sipower.solve import Interrupted
 from sipower.stored import DEFAULT_LIMIT, open_store
 from sipower.validation import as_matrix
 

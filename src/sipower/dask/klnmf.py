@@ -43,10 +43,10 @@ from sipower.estimators.fitted import (
 )
 from sipower.estimators.fitting import as_fit, exact_rows, fit_profile
 from sipower.kernels import Array
+from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
 from sipower.nmf.online import sampled_start
-from sipower.solve import Interrupted, Record
 
 __all__ = ["KLNMF"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sipower.loop.solve import Record
 from sipower.nmf import Factors
-from sipower.solve import Record
 
 try:
     from sklearn.callback import CallbackSupportMixin

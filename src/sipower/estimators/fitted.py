@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.estimators.fitting import Fit, exact_rows
 from sipower.kernels import FLOOR, Array
+from sipower.loop.solve import Status
 from sipower.matrix import Matrix
 from sipower.problems.kl import KLBlock
-from sipower.solve import Status
 
 __all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from sipower.checkpoint import Checkpoint
 from sipower.kernels import Array
+from sipower.loop.checkpoint import Checkpoint
+from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.matrix import Matrix
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.problems.kl import KLBlock
-from sipower.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.stored import StoredMatrix
 from sipower.validation import as_matrix
 
@@ -186,7 +186,7 @@ class _Run:
         self.latest: Result[Any] | None = None
         known = None if settings.checkpoint is None else settings.checkpoint.remembered()
         if settings.checkpoint is not None and known is not None:
-            with settings.checkpoint.understood():
+            with settings.checkpoint.report_damage():
                 self.loops, self.rounds = known["loops"], known["rounds"]
                 self.trace = [Record(*values) for values in known["trace"]]
 

@@ -36,9 +36,9 @@ from sipower.estimators.fitted import (
 )
 from sipower.estimators.fitting import as_fit, exact_rows, fit
 from sipower.kernels import Array
+from sipower.loop.solve import Interrupted, Record
 from sipower.matrix import Matrix
 from sipower.problems.kl import KLBlock
-from sipower.solve import Interrupted, Record
 from sipower.validation import as_matrix
 
 __all__ = ["KLNMF"]

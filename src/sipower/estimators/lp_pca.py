@@ -28,9 +28,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sipower.estimators.arguments import seed_of
 from sipower.estimators.fitted import unchanged_by_failure
 from sipower.kernels import Array
+from sipower.loop.solve import Result, Status, Stop, solve
 from sipower.problems.base import Deflation
 from sipower.problems.lp_kernel_pca import LpKernelPCA, check_kernel_matrix, pivoted_cholesky
-from sipower.solve import Result, Status, Stop, solve
 from sipower.solvers import SciPi
 from sipower.solvers.state import PointState
 

@@ -23,14 +23,14 @@ from sipower.experiments.protocol import Protocol
 from sipower.experiments.table import Row, Run, append, key_of, read
 from sipower.files import locked
 from sipower.kernels import count_threads
+from sipower.loop.solve import Stop, solve
+from sipower.loop.trace import Clock
 from sipower.matrix import Matrix
 from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock, SSciPiRule
 from sipower.problems.base import Point
 from sipower.problems.kl import KLBlock
 from sipower.provenance import provenance
-from sipower.solve import Stop, solve
 from sipower.solvers.s_sci_pi import SSciPi
-from sipower.trace import Clock
 from sipower.validation import as_matrix
 
 __all__ = ["execute", "reproduce"]

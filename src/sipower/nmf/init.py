@@ -8,14 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
-from sipower.kernels import Array, Draw
+from sipower.kernels import Array, Draw, Stream
 from sipower.matrix import Matrix
 
 __all__ = ["INITS", "Init", "initial_factors", "random_factor"]
 
 Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar"]
 INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
-STREAM = 2  # of the random numbers; the solvers' batches have stream 0
 
 
 def initial_factors(V: Matrix, rank: int, seed: int, init: Init = "random") -> tuple[Array, Array]:
@@ -33,7 +32,7 @@ def random_factors(V: Matrix, rank: int, seed: int) -> tuple[Array, Array]:
 def random_factor(V: Any, rank: int, seed: int, side: int) -> Array:
     """One of them; of V only its shape and total count."""
     scale = 2 * np.sqrt(_mean(V) / rank)
-    return np.asarray(scale * Draw(seed, STREAM, side=side).uniform(V.shape[side], rank))
+    return np.asarray(scale * Draw(seed, Stream.FACTOR, side=side).uniform(V.shape[side], rank))
 
 
 def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
@@ -59,7 +58,7 @@ def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
         return W, H
     mean = _mean(V)
     for side, factor in enumerate((W, H)):
-        fill = Draw(seed, STREAM, side=side).uniform(*factor.shape) / 100
+        fill = Draw(seed, Stream.FACTOR, side=side).uniform(*factor.shape) / 100
         factor[factor == 0] = mean if init == "nndsvda" else (mean * fill)[factor == 0]
     return W, H
 

@@ -30,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from sipower.kernels import FLOOR, Array, Draw
+from sipower.kernels import FLOOR, Array, Draw, Stream
+from sipower.loop.solve import Stop, solve
 from sipower.matrix import Matrix
 from sipower.nmf.alternating import Factorization
 from sipower.nmf.coordinate import CCD
@@ -38,11 +39,9 @@ from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.init import initial_factors, random_factor
 from sipower.nmf.merging import merge
 from sipower.problems.kl import KLBlock
-from sipower.solve import Stop, solve
 
 __all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
 
-STREAM = 3  # of the random numbers
 CHUNK, BATCH = 128, 4096  # rows that stay together, and most rows of a batch
 MOST_TERMS = 2**20  # of a batch, on average: long rows tell more, and must fit into memory
 LEAST_BATCHES = 16  # fewer are no good start
@@ -60,7 +59,7 @@ def is_tall(V: Matrix) -> bool:
 
 def sampled_start(V: Any, rank: int, seed: int) -> Array:
     """H of a factorisation of the first few batches of V, wherever its rows are."""
-    drawn = islice(_drawn(V, Draw(seed, STREAM)), SAMPLE)
+    drawn = islice(_drawn(V, Draw(seed, Stream.ONLINE)), SAMPLE)
     sample = Matrix(V.take(np.concatenate(list(drawn))), V.dtype, V.threads)
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
@@ -80,7 +79,7 @@ def _fitted(V: Matrix, W: Array, H: Array, rounds: int) -> tuple[Array, Array]:
 def averaged_pass(V: Matrix, H: Array, seed: int) -> Array:
     """H after one pass over batches of rows, their statistics averaged."""
     A = np.zeros(H.shape)
-    for t, (_, part) in enumerate(batches(V, Draw(seed, STREAM))):
+    for t, (_, part) in enumerate(batches(V, Draw(seed, Stream.ONLINE))):
         rho = 1 / math.sqrt(t + SAMPLE + 2) if t > 0 else 1.0
         W = KLBlock(part, H).solution(ROUGH, exact=False)[0]
         A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H, W)
@@ -93,7 +92,7 @@ def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> A
     W, H0 = anchor
     whole = H0 * g
     A, H = whole, _normalised(whole, H0)
-    for rows, part in batches(V, Draw(seed, STREAM, round=epoch)):
+    for rows, part in batches(V, Draw(seed, Stream.ONLINE, round=epoch)):
         now = KLBlock(part, H).solution(FINE)[0].astype(part.dtype)
         change = _counts(part, H, now) - _counts(part, H0, W[rows])
         estimate = whole + (V.shape[0] / part.shape[0]) * change

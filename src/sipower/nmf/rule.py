@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sipower.kernels import FLOOR, Array, Draw
+from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.matrix import Columns, Matrix, Scheme
 from sipower.problems.kl import Float, KLBlock
 
@@ -31,7 +31,7 @@ class Turn(NamedTuple):
 
     def draw(self, inner: int = 0) -> Draw:
         """The random numbers of this half-step."""
-        return Draw(self.seed, 0, self.round, self.side, inner)
+        return Draw(self.seed, Stream.BATCH, self.round, self.side, inner)
 
 
 class Rule(ABC):

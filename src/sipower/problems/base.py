@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.kernels import Draw, batch_size
+from sipower.kernels import Draw, Stream, batch_size
 from sipower.matrix import Scheme
 
 __all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows", "register"]
@@ -182,7 +182,7 @@ class Problem(ABC):
     def start(self, seed: int) -> Point:
         """A random point of the sphere."""
         items, d = self.shape
-        u, v = Draw(seed, stream=1).uniform(2, items, d)
+        u, v = Draw(seed, Stream.POINT).uniform(2, items, d)
         return self.normalise(np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v))
 
     def residual(self, x: Point) -> float:

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 from sklearn.utils import check_array
 
-from sipower.kernels import Array, Draw
+from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
 
 __all__ = ["BurerMonteiro", "Cut", "cut_from"]
@@ -101,7 +101,8 @@ class BurerMonteiro(Problem):
         if n <= SMALL:
             smallest = float(np.linalg.eigvalsh(slack.toarray())[0])
         else:
-            start = Draw(0, stream=5).uniform(n) - 0.5  # eigsh would draw another one every time
+            # Without a start eigsh would draw another one every time.
+            start = Draw(0, Stream.EIGENVECTOR).uniform(n) - 0.5
             values, vectors = eigsh(slack, k=1, which="SA", tol=1e-8, v0=start)
             # Ritz values lie above λ_min: no further than their residual.
             off = slack @ vectors[:, 0] - values[0] * vectors[:, 0]
@@ -122,7 +123,7 @@ def cut_from(weights: Any, problem: BurerMonteiro, X: Point, seed: int, rounds: 
     total = weights.sum()
     best: tuple[float, Array] = (-np.inf, np.ones(len(X)))
     for r in range(rounds):
-        u, v = Draw(seed, stream=3, round=r).uniform(2, X.shape[1])
+        u, v = Draw(seed, Stream.CUT, r).uniform(2, X.shape[1])
         plane = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
         sides = np.where(X @ plane >= 0, 1.0, -1.0)
         best = max(best, (float(total - sides @ (weights @ sides)) / 4, sides), key=lambda b: b[0])

@@ -32,7 +32,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import kl_div
 
 from sipower import kernels
-from sipower.kernels import Array, Draw
+from sipower.kernels import Array, Draw, Stream
 from sipower.matrix import Columns, Matrix
 from sipower.problems.base import Point, Problem, Sampling, register
 from sipower.validation import as_matrix
@@ -240,7 +240,7 @@ class KLBlock(Problem):
 
     def start(self, seed: int) -> Point:
         """A random point of the positive part of the sphere."""
-        return self.normalise(Draw(seed, stream=1).uniform(*self.shape) + 0.1)
+        return self.normalise(Draw(seed, Stream.POINT).uniform(*self.shape) + 0.1)
 
     def residual(self, y: Point) -> float:
         """Certified gap of all items, relative to ΣV."""

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from sipower.estimators import KLNMF
 from sipower.kernels import count_threads
-from sipower.solve import Record
+from sipower.loop.solve import Record
 
 __all__ = ["Replicates"]
 

@@ -29,7 +29,7 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.kernels import Draw, batch_size
+from sipower.kernels import Draw, Stream, batch_size
 from sipower.matrix import SCHEMES, Scheme
 from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
@@ -93,7 +93,8 @@ class SSciPi:
         x = problem.retract((1 - eta) * x0 + eta * g / lam, x0, self.threshold)
         for t in range(1, self.epoch):
             alpha = anchor_factor(problem.inner(x, x0), p)[:, None]
-            S = problem.batch(self._sampling, Draw(state.seed, 0, state.round, state.side, t))
+            draw = Draw(state.seed, Stream.BATCH, state.round, state.side, t)
+            S = problem.batch(self._sampling, draw)
             g_t = alpha * g + problem.anchored(x, x0, alpha, S)
             x = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
         batches, value_passes = self.epoch - 1, 0.0
@@ -126,7 +127,7 @@ class SSciPi:
         x = problem.retract(x0 + off / lam, x0, self.threshold)
         cosine = problem.inner(x, x0)
         alpha = anchor_factor(cosine, problem.degree)[:, None]
-        draws = (Draw(state.seed, 2, state.round, state.side, t) for t in range(PROBES))
+        draws = (Draw(state.seed, Stream.PROBE, state.round, state.side, t) for t in range(PROBES))
         added = [
             problem.anchored(x, x0, alpha, problem.batch(self._sampling, draw)) for draw in draws
         ]

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.kernels import Draw, batch_size
+from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
 __all__ = ["Curvature", "Local", "Variance", "curvature", "local", "variance"]
@@ -139,7 +139,7 @@ def _squares(
     draws: list[Any] = (
         [_Chosen(chosen) for chosen in itertools.combinations(range(n), s)]
         if n is not None and enumerated
-        else [Draw(seed, stream=4, round=r) for r in range(DRAWS)]
+        else [Draw(seed, Stream.THEORY, r) for r in range(DRAWS)]
     )
     full = [one.hessian(y)[0] for y in points]
     batches = [one.batch(sampling, draw) for draw in draws]

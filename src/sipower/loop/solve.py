@@ -8,21 +8,19 @@ scalars that holds everything that influences the future.
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import operator
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from os import PathLike
 from typing import Any, Generic, Literal
 
 import numpy as np
 
-from sipower.checkpoint import Checkpoint
-from sipower.protocols import S, Solver, State
-from sipower.trace import Clock, Record, Trace
+from sipower.loop.checkpoint import Checkpoint, CheckpointWriter
+from sipower.loop.protocols import S, Solver, State
+from sipower.loop.stop import Status, Stop
+from sipower.loop.trace import Clock, Record, Trace
 
 __all__ = [
     "Interrupted",
@@ -32,50 +30,6 @@ __all__ = [
     "Stop",
     "solve",
 ]
-
-
-class Status(enum.Enum):
-    """Why `solve` stopped."""
-
-    CONVERGED = "converged"
-    MAX_ROUNDS = "max_rounds"
-    MAX_PASSES = "max_passes"
-    MAX_SECONDS = "max_seconds"
-    STOPPED = "stopped"  # the callback asked for it
-    INTERRUPTED = "interrupted"
-    NOT_FINITE = "not_finite"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When to stop: at a residual of tol, or after so many rounds, passes or seconds.
-
-    None is no limit; tol is a number always.
-    """
-
-    tol: float = 1e-6
-    rounds: int | None = 1000
-    passes: float | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, limit in vars(self).items():
-            number = isinstance(limit, Real) and float(limit) >= 0
-            if not number and (limit is not None or name == "tol"):
-                raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
-
-    def reached(self, state: State, elapsed: float) -> Status | None:
-        """Return the limit that is used up, if one is."""
-        if self.rounds is not None and state.round >= self.rounds:
-            return Status.MAX_ROUNDS
-        if self.passes is not None and state.passes >= self.passes:
-            return Status.MAX_PASSES
-        if self.seconds is not None and elapsed >= self.seconds:
-            return Status.MAX_SECONDS
-        return None
 
 
 @dataclass(frozen=True)
@@ -163,10 +117,10 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     notes = Trace(problem, clock, trace)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(
-            checkpoint, checkpoint_every, _run(problem, solver, (x0, seed), state.x)
+            checkpoint, checkpoint_every, _describe_run(problem, solver, (x0, seed), state.x)
         )
-    book = _Book(checkpoint, notes)
-    state = book.opened(state)
+    writer = CheckpointWriter(checkpoint, notes)
+    state = writer.resume(state)
     try:
         status = _status(notes, stop, state)
         while status is None:
@@ -176,14 +130,14 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
                 break
             state = new
             status = _status(notes, stop, state, on_round)
-            book.write(state, at_once=status is not None)
+            writer.write(state, at_once=status is not None)
         return _result(notes, state, status)
     except KeyboardInterrupt:
-        book.write(state, at_once=True)
+        writer.write(state, at_once=True)
         raise Interrupted(_result(notes, state, Status.INTERRUPTED)) from None
 
 
-def _run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
+def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
     """What a run is: names may be alike, but the data show in what the start x is worth."""
     given, seed = start
     digest = hashlib.sha256()
@@ -196,45 +150,6 @@ def _run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str,
         "start": digest.hexdigest(),
         "data": [float(problem.value(x)), float(problem.residual(x))],
     }
-
-
-class _Book:
-    """The checkpoint of a loop, if it has one: read at the start, written when it is time."""
-
-    def __init__(self, checkpoint: Checkpoint | None, notes: Trace) -> None:
-        self.checkpoint, self.notes = checkpoint, notes
-        self.saved = self.seen = notes.clock.wall()
-
-    def opened(self, state: S) -> S:
-        """The state to go on from."""
-        found = None if self.checkpoint is None else self.checkpoint.load(state)
-        if self.checkpoint is None or found is None:
-            return state
-        state, notes = found
-        with self.checkpoint.understood():
-            self.notes.go_on_from(notes, state)
-        return state
-
-    def write(self, state: State, *, at_once: bool) -> None:
-        """Save if another round as long as the last one would put too much at risk."""
-        if self.checkpoint is None:
-            return
-        now = self.notes.clock.wall()
-        at_risk, self.seen = 2 * now - self.seen - self.saved, now
-        if at_once or at_risk >= self.checkpoint.every:
-            self._save(state, self.checkpoint)
-            self.saved = self.seen = self.notes.clock.wall()
-
-    def _save(self, state: State, checkpoint: Checkpoint) -> None:
-        try:
-            checkpoint.save(state, self.notes.as_notes())
-        except OSError as problem:  # a full disk is no reason to lose the run as well
-            warnings.warn(
-                f"The checkpoint {checkpoint.path} could not be written "
-                f"({problem.strerror or problem}): what it held before is still there.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
 
 
 def _status(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Doors to the compiled kernels, the one place where threads live, and the random draws.
+"""The one place where threads live: blocks of a matrix are handed to them in rising order.
 
-A kernel is serial over a range of items and releases the GIL. `run_blocks` hands the blocks of a
-matrix to threads, `sum_blocks` also adds the blocks' partial results in the order of the blocks, so
-every result is the same bits for any number of threads.
+`run_blocks` runs a task on every block, `sum_blocks` also adds the blocks' partial results in the
+order of the blocks, so every result is the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -15,87 +14,17 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._kernels import (
-    BasisFloat32,
-    BasisFloat64,
-    Csr,
-    Dense,
-    EpochPlan,
-    coordinate,
-    divergence,
-    draw_batch,
-    draw_uniform,
-    epoch,
-    gaps,
-    gradient,
-    level,
-    mu,
-    newton,
-    power,
-    projected,
-    sample_float32,
-    sample_float64,
-    solve_items,
-    sums,
-)
+from sipower.kernels.doors import Array
 
-__all__ = [
-    "FLOOR",
-    "Basis",
-    "Csr",
-    "Dense",
-    "Draw",
-    "EpochPlan",
-    "basis",
-    "batch_size",
-    "coordinate",
-    "count_threads",
-    "divergence",
-    "epoch",
-    "gaps",
-    "gradient",
-    "level",
-    "mu",
-    "newton",
-    "power",
-    "projected",
-    "readable",
-    "run_blocks",
-    "solve_items",
-    "sum_blocks",
-    "sums",
-]
+__all__ = ["SECONDS_PER_TERM", "WORTH_A_THREAD", "count_threads", "run_blocks", "sum_blocks"]
 
-Array = NDArray[Any]
-Basis = BasisFloat32 | BasisFloat64
-Kernel = Callable[..., None]
-
-FLOOR = 1e-15  # share of an item's mass that every living component keeps, as in cpp/kernels.hpp
 WORTH_A_THREAD = 200e-6  # seconds of work under which the caller does all blocks itself
 SECONDS_PER_TERM = 0.2e-9  # rough cost of one nonzero and component, to judge that
-
-
-def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:
-    """Return the factor (others, K) in the kernels' own padded layout.
-
-    `column_sums` are those of the whole basis where the factor is a sample of its rows.
-    """
-    kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
-    return kind(factor, dense, column_sums)
-
-
-def readable(array: Array, dtype: Any = None) -> Array:
-    """The array C-ordered and aligned; one that came over a network may be neither."""
-    return np.require(array, dtype, ["C", "A"])
-
-
-# ---- threads ---------------------------------------------------------------------------------
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -114,7 +43,7 @@ def _inside_dask_worker() -> bool:
     return bool(worker and getattr(worker.thread_state, "execution_state", None))
 
 
-class _Crew:
+class _Workers:
     """The threads, started when first needed and never inherited by a forked child."""
 
     pool: ThreadPoolExecutor | None = None
@@ -139,9 +68,9 @@ class _Crew:
                 raise
 
 
-_crew = _Crew()
+_workers = _Workers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_crew.forget)
+    os.register_at_fork(after_in_child=_workers.forget)
 
 
 def run_blocks(
@@ -162,7 +91,7 @@ def run_blocks(
 
 
 class _Blocks:
-    """Blocks that are given to whoever works on them: the caller and helpers from the crew."""
+    """Blocks that are given to whoever works on them: the caller and helpers among the workers."""
 
     def __init__(self, count: int, task: Callable[[int], None], failed: threading.Event) -> None:
         self.count, self.task, self.failed = count, task, failed
@@ -193,7 +122,7 @@ class _Blocks:
     def _call_helper(self) -> None:
         over = threading.Lock()
         over.acquire()
-        if _crew.submit(partial(self._help, over)):
+        if _workers.submit(partial(self._help, over)):
             self.called.append(over)
 
     def _help(self, over: threading.Lock) -> None:
@@ -236,50 +165,3 @@ def sum_blocks(
         gates[block + 1].release()
 
     run_blocks(count, task, threads, failed)
-
-
-# ---- random numbers --------------------------------------------------------------------------
-
-
-class Draw(NamedTuple):
-    """Where a draw of random numbers belongs: Philox's key (seed, stream) and its counter."""
-
-    seed: int
-    stream: int = 0
-    round: int = 0
-    side: int = 0
-    inner: int = 0
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Philox's key."""
-        return self.seed % 2**64, self.stream
-
-    @property
-    def place(self) -> tuple[int, int, int, int]:
-        """Philox's counter; a kernel puts its item into it."""
-        return self.round, self.side, 0, self.inner
-
-    def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
-        """Draw s of 0, ..., n-1."""
-        return draw_batch(self.key, self.place, n, s, replace)
-
-    def items(
-        self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
-    ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
-        """Draw a share of the terms of every item that V holds.
-
-        Values, each times its unbiased factor, their columns, and how many every item has.
-        """
-        sample = sample_float32 if dtype == np.float32 else sample_float64
-        return sample(V, self.key, self.place, share, weighted, replace)
-
-    def uniform(self, *shape: int) -> NDArray[np.float64]:
-        """Draw uniform numbers of the open interval (0, 1)."""
-        size = int(np.prod(shape))
-        return draw_uniform(self.key, self.place, size).reshape(shape)
-
-
-def batch_size(share: float, n: int) -> int:
-    """Return s = ceil(share n), at least 1 and at most n (as inside the epoch kernels)."""
-    return int(min(max(np.ceil(share * n), 1), n))

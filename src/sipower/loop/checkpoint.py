@@ -10,23 +10,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from sipower.archive import Archive, shown
 from sipower.files import locked, remove_unfinished, replacing
 from sipower.kernels import Array
+from sipower.loop.protocols import S, State
+from sipower.loop.trace import Trace
 
-__all__ = ["Checkpoint", "load_state", "save_state"]
+__all__ = ["Checkpoint", "CheckpointWriter", "load_state", "save_state"]
 
 FORMAT = 2
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Checkpoint:
         return None if found is None else found[0]["memory"]
 
     @contextmanager
-    def understood(self) -> Iterator[None]:
+    def report_damage(self) -> Iterator[None]:
         """Notes or a memory that cannot be taken up are damage."""
         try:
             yield
@@ -182,3 +184,50 @@ def load_state(path: str | PathLike[str], like: S) -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
     found = Checkpoint(path).load(like)
     return like if found is None else found[0]
+
+
+class CheckpointWriter:
+    """The checkpoint of a loop, if it has one: read at the start, written when it is time.
+
+    Parameters
+    ----------
+    checkpoint
+        The file; None: nothing is read or written.
+    trace
+        The trace of the run, which is saved with the state.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None, trace: Trace) -> None:
+        self.checkpoint, self.trace = checkpoint, trace
+        self.saved = self.seen = trace.clock.wall()
+
+    def resume(self, state: S) -> S:
+        """Return the saved state, or the given one where nothing is saved."""
+        saved = None if self.checkpoint is None else self.checkpoint.load(state)
+        if self.checkpoint is None or saved is None:
+            return state
+        state, notes = saved
+        with self.checkpoint.report_damage():
+            self.trace.restore(notes, state)
+        return state
+
+    def write(self, state: State, *, at_once: bool) -> None:
+        """Save if another round as long as the last one would put too much at risk."""
+        if self.checkpoint is None:
+            return
+        now = self.trace.clock.wall()
+        at_risk, self.seen = 2 * now - self.seen - self.saved, now
+        if at_once or at_risk >= self.checkpoint.every:
+            self._save(state, self.checkpoint)
+            self.saved = self.seen = self.trace.clock.wall()
+
+    def _save(self, state: State, checkpoint: Checkpoint) -> None:
+        try:
+            checkpoint.save(state, self.trace.snapshot())
+        except OSError as problem:  # a full disk is no reason to lose the run as well
+            warnings.warn(
+                f"The checkpoint {checkpoint.path} could not be written "
+                f"({problem.strerror or problem}): what it held before is still there.",
+                RuntimeWarning,
+                stacklevel=2,
+            )

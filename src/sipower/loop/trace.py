@@ -8,7 +8,7 @@ import time
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from sipower.protocols import Solvable, State
+from sipower.loop.protocols import Solvable, State
 
 __all__ = ["Clock", "Record", "Trace"]
 
@@ -91,8 +91,8 @@ class Trace:
         )
         return affordable and state.passes >= GROWTH * self.scheduled
 
-    def as_notes(self) -> dict[str, Any]:
-        """For a checkpoint."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of the trace."""
         records = [astuple(record) for record in self.records]
         return {
             "records": records,
@@ -101,8 +101,8 @@ class Trace:
             "seconds": self.clock.seconds(),
         }
 
-    def go_on_from(self, notes: dict[str, Any], state: State) -> None:
-        """Be as the trace was when the checkpoint of a state was written.
+    def restore(self, notes: dict[str, Any], state: State) -> None:
+        """Restore the trace from a checkpoint.
 
         What the state is worth is evaluated again: no certificate is taken from a file. A record
         that only a limit asked for is dropped, for a run with a larger one does not have it.

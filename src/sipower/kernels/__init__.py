@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The compiled kernels, the threads that run them, and the random draws."""
+
+from sipower.kernels import threads
+from sipower.kernels.doors import (
+    FLOOR,
+    Array,
+    Basis,
+    Csr,
+    Dense,
+    EpochPlan,
+    Kernel,
+    basis,
+    coordinate,
+    divergence,
+    epoch,
+    gaps,
+    gradient,
+    level,
+    mu,
+    newton,
+    power,
+    projected,
+    readable,
+    solve_items,
+    sums,
+)
+from sipower.kernels.random import Draw, Stream, batch_size
+from sipower.kernels.threads import count_threads, run_blocks, sum_blocks
+
+__all__ = [
+    "FLOOR",
+    "Array",
+    "Basis",
+    "Csr",
+    "Dense",
+    "Draw",
+    "EpochPlan",
+    "Kernel",
+    "Stream",
+    "basis",
+    "batch_size",
+    "coordinate",
+    "count_threads",
+    "divergence",
+    "epoch",
+    "gaps",
+    "gradient",
+    "level",
+    "mu",
+    "newton",
+    "power",
+    "projected",
+    "readable",
+    "run_blocks",
+    "solve_items",
+    "sum_blocks",
+    "sums",
+    "threads",
+]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random numbers that are functions of their place alone: Philox4x64-10, counter-based."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower._kernels import Csr, draw_batch, draw_uniform, sample_float32, sample_float64
+from sipower.kernels.doors import Array
+
+__all__ = ["Draw", "Stream", "batch_size"]
+
+
+class Stream(IntEnum):
+    """What random numbers are for: numbers of different streams are independent.
+
+    PROBE and CUT share the numbers of FACTOR and ONLINE, which no run uses together with them.
+    """
+
+    BATCH = 0  # of S-SCI-PI
+    POINT = 1  # random starts of `Problem`
+    FACTOR = 2  # random starts of KL-NMF
+    PROBE = 2  # batches that measure a variance
+    ONLINE = 3  # the order of the rows
+    CUT = 3  # hyperplanes that round a solution of Burer-Monteiro
+    THEORY = 4  # batches of `diagnose`
+    EIGENVECTOR = 5  # the start of an eigenvalue solver
+
+
+class Draw(NamedTuple):
+    """Where a draw of random numbers belongs: Philox's key (seed, stream) and its counter."""
+
+    seed: int
+    stream: int = Stream.BATCH
+    round: int = 0
+    side: int = 0
+    inner: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Philox's key."""
+        return self.seed % 2**64, int(self.stream)
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Philox's counter; a kernel puts its item into it."""
+        return self.round, self.side, 0, self.inner
+
+    def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
+        """Draw s of 0, ..., n-1."""
+        return draw_batch(self.key, self.place, n, s, replace)
+
+    def items(
+        self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
+    ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
+        """Draw a share of the terms of every item that V holds.
+
+        Values, each times its unbiased factor, their columns, and how many every item has.
+        """
+        sample = sample_float32 if dtype == np.float32 else sample_float64
+        return sample(V, self.key, self.place, share, weighted, replace)
+
+    def uniform(self, *shape: int) -> NDArray[np.float64]:
+        """Draw uniform numbers of the open interval (0, 1)."""
+        size = int(np.prod(shape))
+        return draw_uniform(self.key, self.place, size).reshape(shape)
+
+
+def batch_size(share: float, n: int) -> int:
+    """Return s = ceil(share n), at least 1 and at most n (as inside the epoch kernels)."""
+    return int(min(max(np.ceil(share * n), 1), n))

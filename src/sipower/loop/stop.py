@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a run stops, and why it did."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from numbers import Real
+
+from sipower.loop.protocols import State
+
+__all__ = ["Status", "Stop"]
+
+
+class Status(enum.Enum):
+    """Why `solve` stopped."""
+
+    CONVERGED = "converged"
+    MAX_ROUNDS = "max_rounds"
+    MAX_PASSES = "max_passes"
+    MAX_SECONDS = "max_seconds"
+    STOPPED = "stopped"  # the callback asked for it
+    INTERRUPTED = "interrupted"
+    NOT_FINITE = "not_finite"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: at a residual of tol, or after so many rounds, passes or seconds.
+
+    None is no limit; tol is a number always.
+    """
+
+    tol: float = 1e-6
+    rounds: int | None = 1000
+    passes: float | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in vars(self).items():
+            number = isinstance(limit, Real) and float(limit) >= 0
+            if not number and (limit is not None or name == "tol"):
+                raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
+
+    def reached(self, state: State, elapsed: float) -> Status | None:
+        """Return the limit that is used up, if one is."""
+        if self.rounds is not None and state.round >= self.rounds:
+            return Status.MAX_ROUNDS
+        if self.passes is not None and state.passes >= self.passes:
+            return Status.MAX_PASSES
+        if self.seconds is not None and elapsed >= self.seconds:
+            return Status.MAX_SECONDS
+        return None
