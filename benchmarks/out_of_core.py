@@ -25,9 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower import KLNMF, as_matrix
+from sipower.data.on_disk import open_store
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
-from sipower.stored import open_store
 
 FEATURES, PER_ROW, TOPICS, ROWS = 30_000, 2_000, 20, 2_000
 

@@ -17,11 +17,11 @@ from common import best_seconds
 from out_of_core import made
 
 from sipower import as_matrix
-from sipower.matrix import Matrix
+from sipower.data.memory import Matrix
+from sipower.data.on_disk import open_store
 from sipower.nmf import Auto, Factorization, Factors
 from sipower.nmf.rows import profile
 from sipower.problems.kl import KLBlock
-from sipower.stored import open_store
 
 SIZES, RANKS = (4e6, 12e6, 40e6), (5, 10, 20, 50, 100)
 

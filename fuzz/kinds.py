@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from damage import assert_counts, assert_valid
 from good_files import CELLS, GENES, WRITERS, V
 from sipower import KLNMF, as_matrix
+from sipower.data.on_disk import open_store
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
 from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
@@ -37,7 +38,6 @@ from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.outcome import save_outcome
 from sipower.selection.store import Store
 from sipower.store import write_store
-from sipower.stored import open_store
 
 __all__ = ["NAMES", "Kind", "kinds"]
 

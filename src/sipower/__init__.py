@@ -2,17 +2,17 @@
 """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
 
 from sipower import datasets, nmf, problems
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF, LpPCA, non_negative_factorization
 from sipower.kernels import level as instruction_set
 from sipower.loop.check_problem import check_problem
 from sipower.loop.checkpoint import load_state, save_state
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
-from sipower.matrix import Matrix
 from sipower.max_cut import max_cut
 from sipower.selection import consensus, rank_selection
 from sipower.solvers import GaussianEM, Guarded, SciPi, SSciPi
 from sipower.theory import diagnose
-from sipower.validation import as_matrix
 
 __version__ = "0.1.0"
 

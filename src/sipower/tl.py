@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.validation import as_matrix
 
 __all__ = ["nmf"]
 

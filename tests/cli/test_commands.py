@@ -23,9 +23,9 @@ from sipower import KLNMF, as_matrix
 from sipower.cli import app
 from sipower.cli.common import printable, ranks
 from sipower.cli.progress import duration
+from sipower.data.fingerprint import fingerprint
 from sipower.datasets import poisson, poisson_topics
 from sipower.describe import describe
-from sipower.fingerprint import fingerprint
 from sipower.run_folder import load_run
 
 V = poisson_topics(60, 40, 3, length=80, seed=0).toarray()  # a csv file is dense

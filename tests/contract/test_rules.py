@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Guarded, Status, Stop, as_matrix, load_state, save_state, solve
-from sipower.matrix import SCHEMES
+from sipower.data.memory import SCHEMES
 from sipower.nmf import (
     CCD,
     PGD,
@@ -83,7 +83,7 @@ def test_finite_non_negative_and_zero_where_the_data_are(plain, layout, dtype):
 
 def test_same_bits_for_any_number_of_threads(solver, layout, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.WORTH_A_THREAD", 0.0)
-    monkeypatch.setattr("sipower.matrix.LEAST_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.memory.LEAST_BLOCK", 64)
     one, two, many = (run(as_matrix(layout(V), n_jobs=n), solver).x for n in (1, 2, 16))
     assert one.W.tobytes() == two.W.tobytes() == many.W.tobytes()
     assert one.H.tobytes() == two.H.tobytes() == many.H.tobytes()

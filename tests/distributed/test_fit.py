@@ -14,12 +14,12 @@ from sklearn.base import clone
 
 import sipower
 from sipower import Stop, as_matrix, solve
+from sipower.data.on_disk import open_store
 from sipower.datasets import poisson_topics
 from sipower.nmf import Factorization, Factors, Profiled
 from sipower.nmf.init import initial_factors
 from sipower.nmf.online import sampled_start
 from sipower.store import write_store
-from sipower.stored import open_store
 
 da = pytest.importorskip("dask.array")
 wait = pytest.importorskip("distributed").wait
@@ -239,7 +239,7 @@ def test_rows_that_cannot_be_made_again_fail_where_they_are_used(monkeypatch):
     def broken(*_, **__):
         raise MemoryError("planted")
 
-    monkeypatch.setattr("sipower.matrix.kernels.Dense", broken)
+    monkeypatch.setattr("sipower.data.memory.kernels.Dense", broken)
     arrived = pickle.loads(pickle.dumps(pickle.loads(sent)))  # went on before it was used
     assert (arrived.facts.shape, arrived.__sizeof__()) == (V.shape, V.nbytes)
     with pytest.raises(MemoryError, match="planted"):

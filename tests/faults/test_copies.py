@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sipower import KLNMF, LpPCA, as_matrix
+from sipower.data.on_disk import open_store
 from sipower.store import write_store
-from sipower.stored import open_store
 
 V = np.random.default_rng(0).poisson(2.0, (50, 30)).astype(float)
 

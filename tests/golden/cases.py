@@ -20,9 +20,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower import KLNMF, GaussianEM, Guarded, SciPi, SSciPi, Stop, as_matrix, solve
+from sipower.data.memory import SCHEMES
 from sipower.experiments.methods import METHODS
 from sipower.kernels import Draw
-from sipower.matrix import SCHEMES
 from sipower.nmf import (
     MU,
     RULES,

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Guarded, SciPi, SSciPi, Stop, as_matrix, solve
+from sipower.data.memory import SCHEMES
 from sipower.kernels import Draw
-from sipower.matrix import SCHEMES
 from sipower.nmf import (
     MU,
     Alternating,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sipower import GaussianEM, SciPi, SSciPi
+from sipower.data.memory import SCHEMES
 from sipower.kernels import FLOOR, Draw
-from sipower.matrix import SCHEMES
 from sipower.problems import PCA, BurerMonteiro, GaussianMixture, KLBlock, LpKernelPCA, Sampling
 from sipower.solvers.gaussian_em import PlainEM
 

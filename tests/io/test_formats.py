@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from sipower import as_matrix
-from sipower.fingerprint import fingerprint
+from sipower.data.fingerprint import fingerprint
 from sipower.io import FORMATS, ReadError, Table, read
 
 V = np.array([[0, 2, 0, 1], [5, 0, 0, 0], [0, 0, 70_000, 3]], dtype=np.int32)

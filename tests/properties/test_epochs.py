@@ -13,7 +13,7 @@ from properties.generated import Fits, generated
 from properties.matrices import Recipe, recipes
 from properties.test_klnmf import dense, divergence, em, ranks, sampling
 from sipower import Status, Stop, as_matrix, solve
-from sipower.matrix import SCHEMES
+from sipower.data.memory import SCHEMES
 from sipower.nmf import Alternating, Factorization
 
 ROWS_ONLY = "rows only"  # as of data on disk: their columns are sampled by the generic solver

@@ -12,6 +12,7 @@ from scipy import sparse
 from oracles import counts
 from security.hostile import CODE, object_archive, pickled
 from sipower import KLNMF
+from sipower.data.on_disk import open_store
 from sipower.datasets import load
 from sipower.experiments.table import read as read_table
 from sipower.io import FORMATS, ReadError, convert, read
@@ -20,7 +21,6 @@ from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.store import Store
 from sipower.store import write_store
-from sipower.stored import open_store
 
 V = counts(9, 7)
 

@@ -12,13 +12,13 @@ from scipy import sparse
 from oracles import counts
 from sipower import KLNMF
 from sipower.archive import Archive, DamagedError
+from sipower.data.on_disk import open_store
 from sipower.export import export, write_rows
 from sipower.files import locked, replacing
 from sipower.io import ReadError, open_h5ad, read
 from sipower.report import write_report
 from sipower.run_folder import Run, save_run
 from sipower.store import write_store
-from sipower.stored import open_store
 
 V = counts(9, 7)
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from sipower import as_matrix
-from sipower.fingerprint import fingerprint
+from sipower.data.fingerprint import fingerprint
 from sipower.store import read_layout
 
 PARTS = ("indptr", "indices", "values", "mass")

@@ -13,12 +13,12 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import KLNMF, as_matrix, nmf
-from sipower.fingerprint import fingerprint
+from sipower.data.fingerprint import fingerprint
+from sipower.data.on_disk import open_store
 from sipower.io import ReadError, open_h5ad
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 from sipower.store.reading import check_terms
-from sipower.stored import open_store
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
 
@@ -199,7 +199,7 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
     code = textwrap.dedent("""
         import resource, sys
         from sipower import KLNMF
-        from sipower.stored import open_store
+        from sipower.data.on_disk import open_store
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         limit = used + 230_000_000  # factors, threads and 60 MB of data
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

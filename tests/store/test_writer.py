@@ -142,7 +142,7 @@ def test_duplicates_of_a_block_add_up_as_in_memory(tmp_path, assert_store) -> No
 
 
 def test_a_store_can_be_written_of_another_one(tmp_path, assert_store) -> None:
-    stored = pytest.importorskip("sipower.stored")
+    stored = pytest.importorskip("sipower.data.on_disk")
     V = counts(500, 30)
     write_store(V, tmp_path / "v", rows_only=True)
     write_store(stored.open_store(tmp_path / "v"), tmp_path / "w")
@@ -158,7 +158,7 @@ def test_names_are_carried(tmp_path) -> None:
 
 
 def test_names_cost_what_they_hold_and_stay_as_they_are(tmp_path) -> None:
-    stored = pytest.importorskip("sipower.stored")
+    stored = pytest.importorskip("sipower.data.on_disk")
     samples = ["x" * 1_000_000, "NUL\0", *(f"s{i}" for i in range(2, 1000))]
     write_store(np.eye(1000, 3) + 1, tmp_path / "v", samples=samples)
     tracemalloc.start()

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import as_matrix, kernels
-from sipower.kernels import Draw
-from sipower.matrix import (
+from sipower.data.memory import (
     LARGEST_BLOCK,
     LEAST_BLOCK,
     SCHEMES,
@@ -19,6 +18,7 @@ from sipower.matrix import (
     cut_by_work,
     name_array,
 )
+from sipower.kernels import Draw
 from sipower.problems.kl import KLBlock
 
 V = oracles.counts(12, 9)

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Matrix, as_matrix
+from sipower.data.on_disk import open_store
 from sipower.store import write_store
-from sipower.stored import open_store
 
 V = oracles.counts(9, 7, density=0.3)
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sipower.data.memory import Matrix
 from sipower.io import Table
-from sipower.matrix import Matrix
 from sipower.run_folder import Run
 
 __all__ = ["aligned"]

@@ -26,13 +26,13 @@ from sipower.cli.running import (
     named_after,
     owned,
 )
+from sipower.data.validate import as_matrix
 from sipower.files import locked, replacing
 from sipower.run_folder import Run, load_run, save_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
 from sipower.selection.store import forget_pieces
-from sipower.validation import as_matrix
 
 __all__ = ["consensus", "rank"]
 

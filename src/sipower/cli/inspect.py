@@ -16,14 +16,14 @@ from rich.table import Table as Grid
 from sipower.cli import options
 from sipower.cli.common import Speaker, app, console, reported
 from sipower.cli.running import check_counts, load
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.datasets import CATALOGUE, docstrings, is_present
 from sipower.kernels import count_threads, level
 from sipower.loop.solve import Stop, solve
-from sipower.matrix import Matrix
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.nmf.init import initial_factors
 from sipower.provenance import provenance
-from sipower.validation import as_matrix
 
 __all__ = ["bench", "info"]
 

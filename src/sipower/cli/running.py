@@ -19,19 +19,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.cli.common import NOT_CONVERGED, Speaker
 from sipower.cli.progress import FitProgress
+from sipower.data.fingerprint import fingerprint
+from sipower.data.memory import Matrix
+from sipower.data.on_disk import DEFAULT_LIMIT, open_store
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.export import export, files_of
 from sipower.files import locked
-from sipower.fingerprint import fingerprint
 from sipower.io import FORMATS, Table, open_h5ad, read
 from sipower.kernels import level
 from sipower.loop.solve import Interrupted
-from sipower.matrix import Matrix
 from sipower.provenance import provenance
 from sipower.report import write_report
 from sipower.run_folder import FILES, MEASURED, Run, load_run
-from sipower.stored import DEFAULT_LIMIT, open_store
-from sipower.validation import as_matrix
 
 __all__ = [
     "check_counts",

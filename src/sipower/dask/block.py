@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.kernels import Array
-from sipower.matrix import Matrix
-from sipower.validation import as_matrix
 
 __all__ = ["Block", "Facts", "as_block", "other_feature"]
 

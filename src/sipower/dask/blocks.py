@@ -24,7 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 from sipower.dask.block import Block, Facts, as_block, other_feature
 from sipower.dask.parts import Part, parts_of
 from sipower.dask.waiting import answers, wait_for
-from sipower.fingerprint import fingerprint
+from sipower.data.fingerprint import fingerprint
 from sipower.kernels import Array, count_threads
 
 __all__ = ["Blocks", "spread"]

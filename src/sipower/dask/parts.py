@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import dask.array as da
 from numpy.typing import DTypeLike
 
+from sipower.data.memory import Matrix, name_array
+from sipower.data.on_disk import DEFAULT_LIMIT, open_store
+from sipower.data.validate import EntryError, as_matrix
 from sipower.io import read
-from sipower.matrix import Matrix, name_array
-from sipower.stored import DEFAULT_LIMIT, open_store
-from sipower.validation import EntryError, as_matrix
 
 __all__ = ["Files", "Part", "Place", "parts_of"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sipower.data.fingerprint import fingerprint
+from sipower.data.memory import Matrix
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fitting import Settings
-from sipower.fingerprint import fingerprint
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Stop
-from sipower.matrix import Matrix
 from sipower.nmf import SOLVERS, Factors
 from sipower.nmf.init import INITS, initial_factors
 

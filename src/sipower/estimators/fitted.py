@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower.data.memory import Matrix
 from sipower.estimators.fitting import Fit, exact_rows
 from sipower.kernels import FLOOR, Array
 from sipower.loop.solve import Status
-from sipower.matrix import Matrix
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]

@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower.data.memory import Matrix
+from sipower.data.on_disk import StoredMatrix
+from sipower.data.validate import as_matrix
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
-from sipower.matrix import Matrix
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.problems.kl import KLBlock
-from sipower.stored import StoredMatrix
-from sipower.validation import as_matrix
 
 __all__ = ["Fit", "Settings", "as_fit", "exact_rows", "fit", "fit_profile"]
 

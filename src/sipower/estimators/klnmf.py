@@ -19,6 +19,8 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.estimators.arguments import (
     CONSTRAINTS,
     custom_factor,
@@ -37,9 +39,7 @@ from sipower.estimators.fitted import (
 from sipower.estimators.fitting import as_fit, exact_rows, fit
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
-from sipower.matrix import Matrix
 from sipower.problems.kl import KLBlock
-from sipower.validation import as_matrix
 
 __all__ = ["KLNMF"]
 

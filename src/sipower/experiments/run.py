@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.datasets import load
 from sipower.experiments.budgets import EXPERIMENTS, Budget
 from sipower.experiments.methods import METHODS
@@ -25,13 +27,11 @@ from sipower.files import locked
 from sipower.kernels import count_threads
 from sipower.loop.solve import Stop, solve
 from sipower.loop.trace import Clock
-from sipower.matrix import Matrix
 from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock, SSciPiRule
 from sipower.problems.base import Point
 from sipower.problems.kl import KLBlock
 from sipower.provenance import provenance
 from sipower.solvers.s_sci_pi import SSciPi
-from sipower.validation import as_matrix
 
 __all__ = ["execute", "reproduce"]
 

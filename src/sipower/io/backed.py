@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
-from sipower.fingerprint import Fingerprint
+from sipower.data.fingerprint import Fingerprint
+from sipower.data.memory import name_array
+from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
+from sipower.data.validate import as_matrix, working_type
 from sipower.io.counts import Compressed
 from sipower.io.hdf5 import open_hdf5
 from sipower.io.table import ReadError
 from sipower.kernels import Array
-from sipower.matrix import name_array
 from sipower.store import byte_size
 from sipower.store.buckets import ranges
 from sipower.store.buffers import Buffers
-from sipower.stored import DEFAULT_LIMIT, StoredMatrix
-from sipower.validation import as_matrix, working_type
 
 __all__ = ["open_h5ad"]
 
@@ -99,7 +99,7 @@ def open_h5ad(
     path, layer
         The file, and the layer to take in place of X. Counts must be stored row by row (CSR).
     dtype, n_jobs, memory_limit
-        As in `sipower.stored.open_store`.
+        As in `sipower.io.open_store`.
 
     Returns
     -------

@@ -142,7 +142,7 @@ def _readable(file: Path) -> Iterator[None]:
 def _opener(file: Path, layout: str | None, layer: str | None) -> Opener:
     if (file / "store.json").exists():
         raise ReadError(
-            f"{file} is a store already: fit it as it is, or open it by sipower.stored.open_store."
+            f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
         )
     if file.is_dir():
         _refuse(file, layer, layout)

@@ -24,15 +24,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.kernels import FLOOR, Array
 from sipower.loop.solve import Stop, solve
-from sipower.matrix import Matrix
 from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
 from sipower.nmf.rows import Profile, profile
 from sipower.nmf.rule import Half, OnBlock, Rule, Turn
 from sipower.problems.kl import KLBlock
-from sipower.validation import as_matrix
 
 DRIFT = 24  # the factors' column sums may differ by this power of two
 

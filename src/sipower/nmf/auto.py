@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sipower.matrix import Columns, Matrix
+from sipower.data.memory import Columns, Matrix
 from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState

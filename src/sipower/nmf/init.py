@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
+from sipower.data.memory import Matrix
 from sipower.kernels import Array, Draw, Stream
-from sipower.matrix import Matrix
 
 __all__ = ["INITS", "Init", "initial_factors", "random_factor"]
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from sipower import kernels
+from sipower.data.memory import Matrix
 from sipower.kernels import Array
-from sipower.matrix import Matrix
 from sipower.nmf.rule import Rule, Turn, put
 from sipower.problems.kl import KLBlock
 

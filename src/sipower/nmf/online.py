@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.memory import Matrix
 from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.loop.solve import Stop, solve
-from sipower.matrix import Matrix
 from sipower.nmf.alternating import Factorization
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from sipower.data.memory import Columns, Matrix, Scheme
 from sipower.kernels import FLOOR, Array, Draw, Stream
-from sipower.matrix import Columns, Matrix, Scheme
 from sipower.problems.kl import Float, KLBlock
 
 __all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "items_of", "natural_scheme", "put"]

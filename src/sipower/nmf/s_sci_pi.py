@@ -24,8 +24,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from sipower import kernels
+from sipower.data.memory import Columns, Matrix, Scheme
 from sipower.kernels import Array, batch_size
-from sipower.matrix import Columns, Matrix, Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.kl import KLBlock

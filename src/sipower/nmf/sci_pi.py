@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sipower import kernels
+from sipower.data.memory import Matrix
 from sipower.kernels import Array
-from sipower.matrix import Matrix
 from sipower.nmf.rule import Rule, Turn, put
 from sipower.problems.kl import KLBlock
 from sipower.solvers.state import check_positive

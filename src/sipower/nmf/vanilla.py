@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sipower.data.memory import Scheme
 from sipower.kernels import Array
-from sipower.matrix import Scheme
 from sipower.nmf.rule import Rule, Turn, natural_scheme
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.base import Sampling

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.memory import Scheme
 from sipower.kernels import Draw, Stream, batch_size
-from sipower.matrix import Scheme
 
 __all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows", "register"]
 

@@ -32,10 +32,10 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import kl_div
 
 from sipower import kernels
+from sipower.data.memory import Columns, Matrix
+from sipower.data.validate import as_matrix
 from sipower.kernels import Array, Draw, Stream
-from sipower.matrix import Columns, Matrix
 from sipower.problems.base import Point, Problem, Sampling, register
-from sipower.validation import as_matrix
 
 __all__ = ["KLBlock", "Solution"]
 

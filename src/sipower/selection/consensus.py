@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.fingerprint import fingerprint
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.arguments import seed_of
-from sipower.fingerprint import fingerprint
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates
 from sipower.selection.store import Store
-from sipower.validation import as_matrix
 
 __all__ = ["consensus"]
 

@@ -23,10 +23,10 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import as_matrix
 from sipower.estimators.fitting import exact_rows
 from sipower.kernels import Array
-from sipower.matrix import Matrix
-from sipower.validation import as_matrix
 
 __all__ = ["GROUPS", "Holdout", "are_counts", "halve", "thin"]
 

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower.data.fingerprint import fingerprint
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.arguments import seed_of
-from sipower.fingerprint import fingerprint
 from sipower.kernels import count_threads
 from sipower.nmf.merging import merge
 from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
@@ -32,7 +33,6 @@ from sipower.selection.matching import match
 from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates
 from sipower.selection.store import Store
-from sipower.validation import as_matrix
 
 __all__ = ["estimated_seconds", "rank_selection"]
 

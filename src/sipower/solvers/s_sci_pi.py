@@ -29,8 +29,8 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.memory import SCHEMES, Scheme
 from sipower.kernels import Draw, Stream, batch_size
-from sipower.matrix import SCHEMES, Scheme
 from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive, start

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.memory import Window
 from sipower.kernels import Array
-from sipower.matrix import Window
 
 __all__ = ["INDEX", "Buffers", "Held"]
 

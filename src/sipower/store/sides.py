@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower import kernels
-from sipower.fingerprint import Fingerprint
-from sipower.matrix import Matrix
+from sipower.data.fingerprint import Fingerprint
+from sipower.data.memory import Matrix
 from sipower.store.buckets import Bucket, Csr, Entries, Room, Scratch, blocks_of, distribute, ranges
 from sipower.store.layout import PARTS, SIDES, VALUE_TYPES, Layout
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sipower.data.memory import Matrix
+from sipower.data.validate import EntryError, as_matrix, by_rows
 from sipower.files import naming
-from sipower.matrix import Matrix
 from sipower.store.buckets import Progress, Room, Scratch, ranges
 from sipower.store.layout import CONTENT, Names, write_layout, write_names
 from sipower.store.sides import Rows, write_column_mass, write_columns
 from sipower.store.sizes import byte_size
-from sipower.validation import EntryError, as_matrix, by_rows
 
 __all__ = ["write_store"]
 

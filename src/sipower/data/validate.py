@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
+from sipower.data.memory import Matrix, read_only
 from sipower.kernels import Array, count_threads
-from sipower.matrix import Matrix, read_only
 
 READ_AS_THEY_ARE = (np.uint8, np.uint16, np.float32, np.float64)  # dense types the kernels read
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sipower.matrix import Matrix
+from sipower.data.memory import Matrix
 
 __all__ = ["Fingerprint", "fingerprint"]
 
@@ -27,7 +27,7 @@ def fingerprint(V: Matrix) -> str:
     >>> import numpy as np
     >>> from scipy import sparse
     >>> from sipower import as_matrix
-    >>> from sipower.fingerprint import fingerprint
+    >>> from sipower.data.fingerprint import fingerprint
     >>> V = np.array([[0, 2, 1], [3, 0, 0]])
     >>> fingerprint(as_matrix(V)) == fingerprint(as_matrix(sparse.csr_array(V)))
     True

@@ -19,13 +19,13 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
+from sipower.data.memory import ITEM_WORK, Matrix, Window, cut_by_work, name_array
+from sipower.data.validate import least_beside, working_type
 from sipower.kernels import Array
-from sipower.matrix import ITEM_WORK, Matrix, Window, cut_by_work, name_array
 from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
 from sipower.store.reading import OpenPart, check_terms
-from sipower.validation import least_beside, working_type
 
 __all__ = ["StoredMatrix", "open_store"]
 
@@ -277,7 +277,7 @@ def open_store(
     >>> from scipy.sparse import csr_array
     >>> from sipower import KLNMF
     >>> from sipower.store import write_store
-    >>> from sipower.stored import open_store
+    >>> from sipower.data.on_disk import open_store
     >>> V = csr_array(np.random.default_rng(0).poisson(1.0, (60, 40)))
     >>> store = pathlib.Path(tempfile.mkdtemp(), "counts.sipower")
     >>> write_store(V, store)

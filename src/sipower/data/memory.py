@@ -7,7 +7,7 @@
     sample(...)              a random sparser matrix V_S with E[V_S] = V
 
 In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone. On
-disk (`sipower.stored`) the same blocks come in windows, one after another: the same bits.
+disk (`sipower.data.on_disk`) the same blocks come in windows, one after another: the same bits.
 """
 
 from __future__ import annotations
