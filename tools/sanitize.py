@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-TESTS = ["unit/test_kernels.py", "unit/test_threads.py", "unit/test_random.py"]
+TESTS = ["kernels/test_doors.py", "kernels/test_threads.py", "kernels/test_random.py"]
 TESTS += ["store/test_stored.py", "fuzz/test_bindings.py", "fuzz/test_shapes.py"]
 TESTS += ["identities/test_algorithm_1.py", "identities/test_sampled_solutions.py"]
 LEFT_OUT = [

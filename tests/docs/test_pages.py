@@ -28,7 +28,7 @@ MODULES = (
     "plot",
     "report",
     "store",
-    "stored",
+    "data.on_disk",
     "tl",
     "dask",
 )

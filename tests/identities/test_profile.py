@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import oracles
 from sipower import Stop, as_matrix, solve
 from sipower.datasets import poisson_topics
-from sipower.kernels import Draw
+from sipower.kernels import Draw, Stream
 from sipower.nmf import Auto, Factorization, Factors, Profiled, online
 from sipower.nmf.rows import gap_of_features, profile
 from sipower.problems.kl import KLBlock
@@ -88,7 +88,7 @@ def test_batches_hold_every_row_once_and_add_up_to_the_whole(layout, monkeypatch
     monkeypatch.setattr(online, "BATCH", 28)
     matrix, H = as_matrix(LAYOUTS[layout](V)), basis()
     rows, total = [], np.zeros(H.shape)
-    for drawn, part in online.batches(matrix, Draw(1, online.STREAM)):
+    for drawn, part in online.batches(matrix, Draw(1, Stream.ONLINE)):
         rows.extend(drawn)
         block = part.array if part.dense else part.array.toarray()
         np.testing.assert_array_equal(block, V[drawn])
@@ -104,7 +104,7 @@ def test_long_rows_come_in_smaller_batches(monkeypatch):
     matrix = as_matrix(sp.csr_array(V))
     for most in (500, 2000, 10**9):
         monkeypatch.setattr(online, "MOST_TERMS", most)
-        sizes = [part.shape[0] for _, part in online.batches(matrix, Draw(0, online.STREAM))]
+        sizes = [part.shape[0] for _, part in online.batches(matrix, Draw(0, Stream.ONLINE))]
         assert sum(sizes) == 300
         assert max(sizes) * matrix.nnz / 300 <= max(most, 4 * matrix.nnz / 300)
 
