@@ -9,7 +9,7 @@ what was held out says which number is enough. The data are drawn from a model w
 
 import matplotlib.pyplot as plt
 
-from sipower import KLNMF, consensus, plot, rank_selection
+from sipower import KLNMF, consensus, pl, rank_selection
 from sipower.datasets import poisson_topics
 
 V = poisson_topics(300, 200, 6, length=200, seed=0)
@@ -27,6 +27,6 @@ print(selection.reason)
 again = consensus(V, KLNMF(selection.best, tol=1e-2, random_state=0), replicates=6)
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), layout="constrained", height_ratios=(3, 2))
-plot.rank_selection(selection, axes[0])
-plot.consensus(again, axes[1])
+pl.rank_selection(selection, axes[0])
+pl.consensus(again, axes[1])
 plt.show()

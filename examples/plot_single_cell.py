@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from sipower import plot, tl
-from sipower.run_folder import Run
+from sipower import pl, tl
+from sipower.results import Run
 from sipower.selection import match
 
 CELLS, GENES, TYPES = 400, 300, ("T cell", "B cell", "monocyte")
@@ -52,7 +52,7 @@ print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certifie
 W, H = adata.obsm["X_nmf"], adata.varm["nmf"].T
 run = Run(W, H, samples=tuple(adata.obs_names), features=tuple(adata.var_names))
 figure, axes = plt.subplots(2, 1, figsize=(9, 7), layout="constrained")
-plot.structure(run, axes[0], groups=list(adata.obs["type"]))
+pl.structure(run, axes[0], groups=list(adata.obs["type"]))
 partner, cosine = match(programs, H)
 molecules = W * H.sum(axis=1)
 share = molecules[:, partner[3]] / molecules.sum(axis=1)

@@ -10,9 +10,9 @@ docstring is a document; sixteen components of its word counts are sixteen topic
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sipower import KLNMF, plot
+from sipower import KLNMF, pl
 from sipower.datasets import docstrings
-from sipower.run_folder import Run
+from sipower.results import Run
 
 corpus = docstrings()
 print(corpus.counts.shape, "documents x words,", corpus.counts.nnz, "nonzeros")
@@ -33,7 +33,7 @@ print(model.status_, f"after {model.n_iter_} rounds, certified gap {model.kkt_re
 run = Run(W, H, samples=corpus.documents, features=corpus.words)
 figure, axes = plt.subplots(3, 3, figsize=(12, 10), layout="constrained")
 for component, ax in enumerate(axes.flat, start=1):
-    plot.top_features(run, component, ax, n=7)
+    pl.top_features(run, component, ax, n=7)
     ax.set(xlabel="", xlim=(0, 1.1 * ax.get_xlim()[1]))  # room for the lift
     ax.locator_params(axis="x", nbins=4)
     ax.get_legend().remove()

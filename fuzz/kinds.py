@@ -33,7 +33,7 @@ from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.run import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.outcome import save_outcome
 from sipower.selection.store import Store

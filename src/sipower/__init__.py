@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
 
+import importlib
+import warnings
+from types import ModuleType
+
 from sipower import datasets, nmf, problems
 from sipower.data.memory import Matrix
 from sipower.data.validate import as_matrix
@@ -44,3 +48,15 @@ __all__ = [
     "save_state",
     "solve",
 ]
+
+LOADED_ON_FIRST_USE = ("dask", "io", "pl", "report", "tl")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load the modules that are not needed by every program when they are first used."""
+    if name == "plot":
+        warnings.warn("sipower.plot is now called sipower.pl.", DeprecationWarning, stacklevel=2)
+        name = "pl"
+    if name in LOADED_ON_FIRST_USE:
+        return importlib.import_module(f"sipower.{name}")
+    raise AttributeError(f"module 'sipower' has no attribute {name!r}")

@@ -25,8 +25,8 @@ from sipower.cli.common import printable, ranks
 from sipower.cli.progress import duration
 from sipower.data.fingerprint import fingerprint
 from sipower.datasets import poisson, poisson_topics
-from sipower.describe import describe
-from sipower.run_folder import load_run
+from sipower.results.describe import describe
+from sipower.results.run import load_run
 
 V = poisson_topics(60, 40, 3, length=80, seed=0).toarray()  # a csv file is dense
 

@@ -17,7 +17,7 @@ import oracles
 from sipower import KLNMF
 from sipower.cli import app
 from sipower.files import locked
-from sipower.run_folder import load_run
+from sipower.results.run import load_run
 
 V = sp.csr_array(oracles.counts(300, 200, density=0.5))
 

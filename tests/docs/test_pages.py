@@ -25,7 +25,7 @@ MODULES = (
     "datasets",
     "io",
     "selection",
-    "plot",
+    "pl",
     "report",
     "store",
     "data.on_disk",

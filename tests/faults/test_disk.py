@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 from sipower import KLNMF, consensus, nmf, rank_selection, save_state
 from sipower.cli import app
 from sipower.experiments.table import append, read
-from sipower.export import export, write_rows
 from sipower.files import replacing
 from sipower.io import convert
 from sipower.loop.solve import Record
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.export import export, write_rows
+from sipower.results.run import Run, load_run, save_run
 from sipower.selection import RankSelection
 from sipower.selection.outcome import save_outcome
 from sipower.store import write_store

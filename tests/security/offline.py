@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     import numpy as np  # noqa: PLC0415 - watched, as all that follows
 
     import sipower  # noqa: PLC0415
-    from sipower import dask, datasets, experiments, io, plot, report, theory, tl  # noqa: F401, PLC0415
+    from sipower import dask, datasets, experiments, io, pl, report, theory, tl  # noqa: F401, PLC0415
     from sipower.cli import app  # noqa: PLC0415
 
     V = np.random.default_rng(0).poisson(3.0, (12, 9))

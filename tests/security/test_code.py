@@ -17,7 +17,7 @@ from sipower.datasets import load
 from sipower.experiments.table import read as read_table
 from sipower.io import FORMATS, ReadError, convert, read
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.run import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.store import Store
 from sipower.store import write_store

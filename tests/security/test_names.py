@@ -17,12 +17,12 @@ import pytest
 from typer.testing import CliRunner
 
 from security.hostile import NAMES, commands
-from sipower import plot
 from sipower.cli import app
-from sipower.export import write_rows
 from sipower.io import ReadError, read
 from sipower.report import write_report
-from sipower.run_folder import Run, load_run
+from sipower.results import plot
+from sipower.results.export import write_rows
+from sipower.results.run import Run, load_run
 from sipower.selection import RankSelection
 
 # What a file system takes: neither a slash nor a NUL.

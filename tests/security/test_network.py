@@ -13,10 +13,10 @@ import pytest
 
 from chromium import PATIENCE, wait
 from chromium import needs_browser as with_browser
-from report.test_browser import driver  # noqa: F401 - a fixture
+from results.test_browser import driver  # noqa: F401 - a fixture
 from security.hostile import NAMES
 from sipower.report import write_report
-from sipower.run_folder import Run
+from sipower.results.run import Run
 
 
 def test_no_part_of_the_library_reaches_out(tmp_path):

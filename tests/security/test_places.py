@@ -13,11 +13,11 @@ from oracles import counts
 from sipower import KLNMF
 from sipower.archive import Archive, DamagedError
 from sipower.data.on_disk import open_store
-from sipower.export import export, write_rows
 from sipower.files import locked, replacing
 from sipower.io import ReadError, open_h5ad, read
 from sipower.report import write_report
-from sipower.run_folder import Run, save_run
+from sipower.results.export import export, write_rows
+from sipower.results.run import Run, save_run
 from sipower.store import write_store
 
 V = counts(9, 7)

@@ -22,6 +22,7 @@ HARMLESS = {"re.compile"}
 OPTIONS = {"allow_pickle", "shell"}
 # Where such a thing may stand, and why it is harmless there.
 ALLOWED = {
+    ("__init__.py", "import_module"): "modules of this package, whose names stand in the source",
     ("archive.py", "zipfile"): "members are read one by one into memory, none is written",
     ("experiments/run.py", "multiprocessing"): "sends its own runs to processes of its own",
     ("io/texts.py", "subprocess"): "runs this very file, with a list of arguments and no shell",

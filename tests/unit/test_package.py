@@ -77,3 +77,22 @@ def test_version_is_the_installed_one():
 
     assert sipower.__version__ == version("sipower")
     assert np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+
+
+def test_modules_are_attributes_and_loaded_when_first_used():
+    code = (
+        "import sys, sipower\n"
+        "late = {'sipower.pl', 'sipower.report', 'sipower.tl', 'sipower.dask'}\n"
+        "assert not late & sys.modules.keys()\n"
+        "print(sipower.pl.palette.__name__, sipower.report.write_report.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["palette", "write_report"]
+
+
+def test_the_old_name_of_the_plots_still_works_and_says_so():
+    with pytest.warns(DeprecationWarning, match=r"sipower\.plot is now called sipower\.pl"):
+        plots = sipower.plot
+    assert plots is sipower.pl
+    with pytest.raises(AttributeError, match="no attribute 'plots'"):
+        sipower.plots  # noqa: B018

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sipower.data.memory import Matrix
 from sipower.io import Table
-from sipower.run_folder import Run
+from sipower.results.run import Run
 
 __all__ = ["aligned"]
 

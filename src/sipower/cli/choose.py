@@ -28,7 +28,7 @@ from sipower.cli.running import (
 )
 from sipower.data.validate import as_matrix
 from sipower.files import locked, replacing
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.run import Run, load_run, save_run
 from sipower.selection import consensus as repeat
 from sipower.selection import estimated_seconds, rank_selection, save_outcome
 from sipower.selection.outcome import RankSelection
@@ -97,7 +97,7 @@ def _check_seeds(seed: int, replicates: int) -> None:
 def _write_rank(found: RankSelection, out: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
-    from sipower import plot  # noqa: PLC0415 - optional
+    from sipower.results import plot  # noqa: PLC0415 - optional
 
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")

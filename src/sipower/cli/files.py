@@ -27,13 +27,13 @@ from sipower.cli.running import (
     run_of,
 )
 from sipower.datasets import docstrings
-from sipower.describe import describe, largest, readable
 from sipower.estimators import KLNMF
 from sipower.estimators.fitted import row_tolerance
-from sipower.export import write_rows
 from sipower.io import Table
-from sipower.report import write_report
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.describe import describe, largest, readable
+from sipower.results.export import write_rows
+from sipower.results.report import write_report
+from sipower.results.run import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 
 __all__ = ["demo", "fit", "report", "transform"]

@@ -24,14 +24,14 @@ from sipower.data.memory import Matrix
 from sipower.data.on_disk import DEFAULT_LIMIT, open_store
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.export import export, files_of
 from sipower.files import locked
 from sipower.io import FORMATS, Table, open_h5ad, read
 from sipower.kernels import level
 from sipower.loop.solve import Interrupted
 from sipower.provenance import provenance
-from sipower.report import write_report
-from sipower.run_folder import FILES, MEASURED, Run, load_run
+from sipower.results.export import export, files_of
+from sipower.results.report import write_report
+from sipower.results.run import FILES, MEASURED, Run, load_run
 
 __all__ = [
     "check_counts",

@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 from sipower import KLNMF
-from sipower.describe import describe, readable
-from sipower.report import page, write_report
-from sipower.report.origin import repeat
-from sipower.report.text import number
-from sipower.run_folder import Run
+from sipower.results.describe import describe, readable
+from sipower.results.report import page, write_report
+from sipower.results.report.origin import repeat
+from sipower.results.report.text import number
+from sipower.results.run import Run
 
 VOID = {"meta", "link", "img", "input", "br"}
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sipower.describe import describe
 from sipower.files import replacing
 from sipower.kernels import Array
-from sipower.run_folder import Run
+from sipower.results.describe import describe
+from sipower.results.run import Run
 
 __all__ = ["export", "files_of", "write_rows"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.describe import readable
+from sipower.results.describe import readable
 
 __all__ = ["Html", "image", "name", "number", "paragraph", "table", "text"]
 

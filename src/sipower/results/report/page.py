@@ -8,13 +8,13 @@ from os import PathLike
 from pathlib import Path
 from string import Template
 
-from sipower.describe import choose_evenly, describe
 from sipower.files import replacing
-from sipower.report import sections
-from sipower.report.data import as_json, collect
-from sipower.report.origin import provenance
-from sipower.report.text import text
-from sipower.run_folder import Run
+from sipower.results.describe import choose_evenly, describe
+from sipower.results.report import sections
+from sipower.results.report.data import as_json, collect
+from sipower.results.report.origin import provenance
+from sipower.results.report.text import text
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 __all__ = ["write_report"]
@@ -49,8 +49,8 @@ def write_report(
     Examples
     --------
     >>> import numpy as np, tempfile
-    >>> from sipower.report import write_report
-    >>> from sipower.run_folder import Run
+    >>> from sipower.results.report import write_report
+    >>> from sipower.results.run import Run
     >>> run = Run(np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(write_report(run, f"{folder}/report.html").name)
@@ -91,7 +91,9 @@ def _page(
     source = (run.facts.get("input") or {}).get("file")
 
     def ours(*names: str) -> str:
-        return "\n".join((files("sipower.report") / name).read_text("utf-8") for name in names)
+        return "\n".join(
+            (files("sipower.results.report") / name).read_text("utf-8") for name in names
+        )
 
     return Template(ours("page.html")).substitute(
         title=text("sipower report" + (f": {Path(source).name}" if source else "")),

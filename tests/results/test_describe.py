@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sipower.describe import (
+from sipower.loop.solve import Record
+from sipower.results.describe import (
     choose_evenly,
     convergence,
     correlations,
@@ -14,8 +15,7 @@ from sipower.describe import (
     order_by_similarity,
     readable,
 )
-from sipower.loop.solve import Record
-from sipower.run_folder import Run
+from sipower.results.run import Run
 
 RNG = np.random.default_rng(7)
 W = RNG.gamma(0.5, size=(30, 5))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sipower.estimators import KLNMF
-from sipower.report.sections import section
-from sipower.report.text import Html, name, paragraph, table, text
+from sipower.results.report.sections import section
+from sipower.results.report.text import Html, name, paragraph, table, text
 
 __all__ = ["provenance", "repeat"]
 

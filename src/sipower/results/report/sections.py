@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sipower.describe import Description, largest, total
-from sipower.plot import palette
-from sipower.report.text import Html, image, name, number, paragraph, table, text
-from sipower.run_folder import Run
+from sipower.results.describe import Description, largest, total
+from sipower.results.plot import palette
+from sipower.results.report.text import Html, image, name, number, paragraph, table, text
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 __all__ = [

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sipower import describe
-from sipower.describe import Description, Indices
 from sipower.kernels import Array
-from sipower.plot import palette
-from sipower.run_folder import Run
+from sipower.results import describe
+from sipower.results.describe import Description, Indices
+from sipower.results.plot import palette
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 __all__ = ["as_json", "collect"]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sipower import plot
-from sipower.describe import describe
 from sipower.loop.solve import Record
-from sipower.run_folder import Run
+from sipower.results import plot
+from sipower.results.describe import describe
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")

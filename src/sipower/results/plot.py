@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sipower import describe
-from sipower.run_folder import Run
+from sipower.results import describe
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 if TYPE_CHECKING:

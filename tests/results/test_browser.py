@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from chromium import needs_browser, open_browser, wait
-from sipower.describe import describe, largest, readable
 from sipower.report import write_report
-from sipower.run_folder import Run
+from sipower.results.describe import describe, largest, readable
+from sipower.results.run import Run
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 pytest.importorskip("plotly", reason="plotly is not installed")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 
 from sipower.kernels import Array
-from sipower.run_folder import Run
+from sipower.results.run import Run
 
 __all__ = [
     "Convergence",
@@ -111,7 +111,7 @@ def describe(W: Array, H: Array) -> Description:
     Examples
     --------
     >>> import numpy as np
-    >>> from sipower.describe import describe
+    >>> from sipower.results.describe import describe
     >>> describe(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])).sizes
     array([0.75, 0.25])
     """

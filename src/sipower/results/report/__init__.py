@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A run as one HTML file that opens offline."""
 
-from sipower.report.page import write_report
+from sipower.results.report.page import write_report
 
 __all__ = ["write_report"]

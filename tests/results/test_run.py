@@ -13,11 +13,11 @@ from scipy import sparse
 
 from sipower import as_matrix
 from sipower.data.fingerprint import ROWS_AT_A_TIME, fingerprint
-from sipower.describe import describe
-from sipower.export import export, write_rows
 from sipower.files import locked, replacing
 from sipower.loop.solve import Record
-from sipower.run_folder import Run, load_run, save_run
+from sipower.results.describe import describe
+from sipower.results.export import export, write_rows
+from sipower.results.run import Run, load_run, save_run
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
 
