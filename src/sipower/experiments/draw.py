@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from math import log10
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -114,21 +114,25 @@ def draw_html(figure: Figure, file: Path) -> None:
     panels = [(i, j, p) for i, row in enumerate(figure.rows, 1) for j, p in enumerate(row, 1)]
     titles = ["<br>".join([panel.title, *panel.notes]) for _, _, panel in panels]
     canvas = make_subplots(
-        rows, columns, subplot_titles=titles, horizontal_spacing=0.2, vertical_spacing=0.3 / rows
+        rows,
+        columns,
+        subplot_titles=titles,
+        horizontal_spacing=0.2,
+        vertical_spacing=(0.5 if panels[0][2].boxes else 0.3) / rows,
     )
     for number, (i, j, panel) in enumerate(panels, start=1):
         traces = _box_traces(go, panel) if panel.boxes else _curve_traces(go, panel)
         for trace in traces:
             canvas.add_trace(trace, row=i, col=j)
-        canvas.update_xaxes(
-            title_text=panel.x_label, type=None if panel.boxes else "log", row=i, col=j
-        )
+        x_axis = {} if panel.boxes else {"type": "log", "dtick": 1, "exponentformat": "none"}
+        canvas.update_xaxes(title_text=panel.x_label, **x_axis, row=i, col=j)
+        ticks = _round_numbers(*panel.limits)
         canvas.update_yaxes(
             title_text=ERROR if j == 1 else None,
             type="log",
-            dtick="D2",  # labels at 1, 2 and 5
-            exponentformat="power",
-            range=_log_range(panel),
+            tickvals=ticks,
+            ticktext=[f"{tick:g}" for tick in ticks],
+            range=[log10(limit) for limit in panel.limits],
             row=i,
             col=j,
         )
@@ -146,7 +150,11 @@ def draw_html(figure: Figure, file: Path) -> None:
                 font={"color": curve.colour, "size": 12},
             )
     canvas.update_layout(
-        title=figure.title, height=380 * rows + 120, template="plotly_white", showlegend=False
+        title=figure.title,
+        height=380 * rows + 120,
+        margin={"r": 220},  # the labels of the last column
+        template="plotly_white",
+        showlegend=False,
     )
     library = file.with_name("plotly.min.js")
     if not library.exists():
@@ -156,8 +164,12 @@ def draw_html(figure: Figure, file: Path) -> None:
         to.write(canvas.to_html(include_plotlyjs="directory", full_html=True).encode())
 
 
-def _log_range(panel: Panel) -> list[float]:
-    return [log10(value) for value in panel.limits]
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Powers of ten between two numbers, and 2 and 5 between them where there are few."""
+    factors = (1, 2, 5) if high < 300 * low else (1,)
+    exponents = range(floor(log10(low)), floor(log10(high)) + 1)
+    numbers = [float(f"{factor}e{exponent}") for exponent in exponents for factor in factors]
+    return [number for number in numbers if low <= number <= high]
 
 
 def _curve_traces(go: Any, panel: Panel) -> list[Any]:
