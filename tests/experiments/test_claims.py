@@ -172,6 +172,11 @@ def test_a_complete_table_has_every_claim_with_both_verdicts():
         assert f"{name}: S-SCI-PI against PGD" in cases
 
 
+def test_a_data_set_on_which_everything_diverged_has_no_panels():
+    rows = finish(BUDGET, "sampling", lambda run: 10.0)  # above the start
+    assert [figure.name for figure in figures(Curves(rows, BUDGET))] == []
+
+
 def test_pages_of_every_part_of_a_table_can_be_made():
     rng = np.random.default_rng(0)
     rows = []

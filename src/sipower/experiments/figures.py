@@ -162,7 +162,8 @@ def _variants(curves: Curves) -> Figure:
             runs[VARIANT_LOOKS[variant]] = list(found.values())
         if sum(map(bool, runs.values())) > 1:
             rows.append(_pair_of_panels(curves, dataset, runs, 1e-4))
-    return Figure("sampling", "What S-SCI-PI samples; every form tuned in the same way", rows)
+    title = "What S-SCI-PI samples; every form tuned in the same way"
+    return Figure("sampling", title, [row for row in rows if row])
 
 
 def _pair_of_panels(
