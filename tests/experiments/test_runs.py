@@ -56,18 +56,27 @@ def without_data():
         yield
 
 
+PATIENT = {name: replace(horizon, seconds=1e4) for name, horizon in HORIZONS.items()}
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Passes alone end the runs, so that a busy machine changes nothing."""
+    monkeypatch.setattr("sipower.experiments.protocol.HORIZONS", PATIENT)
+
+
 @pytest.fixture(scope="module")
 def session(without_data, tmp_path_factory):
-    """All runs of a tiny budget; passes alone end them, so that a busy machine changes nothing."""
-    patient = {name: replace(horizon, seconds=1e4) for name, horizon in HORIZONS.items()}
+    """All runs of a tiny budget, as `patient` has them."""
+    table = tmp_path_factory.mktemp("session") / "runs.jsonl"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sipower.experiments.protocol.HORIZONS", patient)
-        table = tmp_path_factory.mktemp("session") / "runs.jsonl"
-        yield table, reproduce(EXPERIMENTS, TINY, table, jobs=2)
+        patch.setattr("sipower.experiments.protocol.HORIZONS", PATIENT)
+        rows = reproduce(EXPERIMENTS, TINY, table, jobs=2)
+    return table, rows
 
 
 @pytest.mark.slow
-def test_a_session_runs_everything_and_draws_every_figure(session, tmp_path):
+def test_a_session_runs_everything_and_draws_every_figure(session, patient, tmp_path):
     table, rows = session
     assert {row["problem"] for row in rows} == {"nmf", "subproblem", "signs"}
     assert {row["dataset"] for row in rows} == {"docstrings", "pois1"}
@@ -84,7 +93,7 @@ def test_a_session_runs_everything_and_draws_every_figure(session, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_finished_session_runs_nothing_again(session):
+def test_a_finished_session_runs_nothing_again(session, patient):
     table, rows = session
     before, seen = table.read_bytes(), []
     again = reproduce(EXPERIMENTS, TINY, table, jobs=2, on_row=lambda row, *_: seen.append(row))
