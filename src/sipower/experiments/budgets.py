@@ -9,7 +9,6 @@ __all__ = [
     "BOXPLOTS",
     "BUDGETS",
     "DENSE",
-    "DRAWN",
     "EXPERIMENTS",
     "GRID",
     "HORIZONS",
@@ -19,13 +18,14 @@ __all__ = [
     "SCREENING",
     "SHORT_SIDE",
     "STEPS_PER_PAIR",
+    "SYNTHETIC",
     "TITLES",
     "VARIANTS",
     "Budget",
 ]
 
 EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
-REAL, DRAWN = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
+REAL, SYNTHETIC = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
 BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
 TITLES = {
@@ -118,7 +118,7 @@ class Budget:
     starts: int
     grid: tuple[tuple[float, ...], tuple[int, ...], tuple[float, ...]] = GRID
     pairs: tuple[tuple[float, int], ...] = PAIRS
-    datasets: tuple[str, ...] = REAL + DRAWN
+    datasets: tuple[str, ...] = REAL + SYNTHETIC
 
 
 BUDGETS = {

@@ -106,7 +106,7 @@ def _remarkable(curves: Curves) -> Claim:
 
 def _starts(curves: Curves) -> Claim:
     findings = []
-    for d in (*curves.real, *curves.drawn):
+    for d in (*curves.real, *curves.synthetic):
         rows = curves.runs("nmf", d, "s-sci-pi")
         if len(rows) > 1 and curves.runs("nmf", d, "f-sci-pi"):
             judged = []

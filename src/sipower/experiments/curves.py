@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.experiments.budgets import DRAWN, REAL, Budget
+from sipower.experiments.budgets import REAL, SYNTHETIC, Budget
 from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
 
@@ -78,7 +78,7 @@ class Curves:
         self.protocol = Protocol(budget, rows)
         present = {row["dataset"] for row in rows}
         self.real = [name for name in (*REAL, "docstrings") if name in present]
-        self.drawn = [name for name in DRAWN if name in present]
+        self.synthetic = [name for name in SYNTHETIC if name in present]
         self.minima: dict[tuple[str, int], float] = {
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")

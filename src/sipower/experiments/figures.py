@@ -89,7 +89,7 @@ class Figure:
 
 def figures(curves: Curves) -> list[Figure]:
     """Return every figure that the table has data for."""
-    real, drawn = curves.real, curves.drawn
+    real, synthetic = curves.real, curves.synthetic
     made = [
         _methods(curves, "nmf", "KL-NMF on real data, the paper’s methods", "nmf", real, PAPER),
         _methods(
@@ -100,7 +100,9 @@ def figures(curves: Curves) -> list[Figure]:
             real,
             ALGORITHM_1,
         ),
-        _methods(curves, "synthetic", "KL-NMF on independent Poisson counts", "nmf", drawn, PAPER),
+        _methods(
+            curves, "synthetic", "KL-NMF on independent Poisson counts", "nmf", synthetic, PAPER
+        ),
         _methods(
             curves,
             "subproblem",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -30,7 +31,6 @@ from sipower.datasets.catalogue import is_present
 from sipower.experiments.budgets import (
     BOXPLOTS,
     DENSE,
-    DRAWN,
     HORIZONS,
     LONG_SIDE,
     REAL,
@@ -38,6 +38,7 @@ from sipower.experiments.budgets import (
     SCREENING,
     SHORT_SIDE,
     STEPS_PER_PAIR,
+    SYNTHETIC,
     VARIANTS,
     Budget,
 )
@@ -92,9 +93,9 @@ class Protocol:
         """Return the real data sets that are present, or the corpus that is always there."""
         return [d for d in self.budget.datasets if d in REAL and is_present(d)] or ["docstrings"]
 
-    def drawn(self) -> list[str]:
+    def synthetic(self) -> list[str]:
         """Return the synthetic data sets."""
-        return [d for d in self.budget.datasets if d in DRAWN]
+        return [d for d in self.budget.datasets if d in SYNTHETIC]
 
     # ---- the experiments -------------------------------------------------------------------------
 
@@ -102,10 +103,10 @@ class Protocol:
         for dataset in self.real():
             yield from self._runs_of_all_methods(dataset)
             reference = self._run("nmf", dataset, "auto", (), 0)
-            yield _with_limits(reference, 4)
+            yield _scale_limits(reference, 4)
 
     def _synthetic(self) -> Iterator[Run]:
-        for dataset in self.drawn():
+        for dataset in self.synthetic():
             yield from self._runs_of_all_methods(dataset)
 
     def _runs_of_all_methods(self, dataset: str) -> Iterator[Run]:
@@ -229,7 +230,7 @@ class Protocol:
         if self.budget.finalists is None or len(points) <= 2:
             return {}
         runs = {params: self._run(*case[:3], params, 0) for params in points}
-        return {params: _with_limits(run, SCREENING) for params, run in runs.items()}
+        return {params: _scale_limits(run, SCREENING) for params, run in runs.items()}
 
     def _candidates(self, case: Case) -> list[Params]:
         """The parameters to choose from."""
@@ -285,10 +286,9 @@ def _sort_by_objective(values: dict[Params, Any]) -> list[Params]:
     return sorted(values, key=values.__getitem__)
 
 
-def _with_limits(run: Run, factor: float) -> Run:
-    """The same run with other limits."""
-    more = run.passes * factor, run.seconds * factor
-    return Run(run.problem, run.dataset, run.method, run.params, run.seed, *more)
+def _scale_limits(run: Run, factor: float) -> Run:
+    """Return the same run with its limits times a factor."""
+    return replace(run, passes=run.passes * factor, seconds=run.seconds * factor)
 
 
 def _sorted(params: dict[str, Any]) -> Params:
