@@ -28,7 +28,7 @@ from sipower.cli.running import (
 )
 from sipower.datasets import docstrings
 from sipower.estimators import KLNMF
-from sipower.estimators.fitted import row_tolerance
+from sipower.estimators.attributes import row_tolerance
 from sipower.io import Table
 from sipower.results.describe import describe, largest, readable
 from sipower.results.export import write_rows

@@ -102,7 +102,7 @@ def as_block(data: Any, dtype: DTypeLike | None) -> Block:
         shape = np.shape(data)
         if len(shape) == 2 and shape[0] == 0 < shape[1]:
             return Block(Facts(shape))
-        matrix = as_matrix(data, dtype=dtype, n_jobs=1, transposable=False)
+        matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
     except (TypeError, ValueError) as problem:
         return Block(Facts(shape, problem=problem))
     facts = Facts(shape, matrix.nnz, matrix.total, matrix.dtype, matrix.column_names)

@@ -178,7 +178,7 @@ class KLNMF(  # type: ignore[call-arg]
         listener = Listener(self, X)
         with unchanged_by_failure(self, Interrupted):
             blocks = Blocks(self._connected(), X, self.dtype)
-            seed, rank = seed_of(self.random_state), int(self.n_components)
+            seed, rank = as_seed(self.random_state), int(self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             self._keep_features(blocks)
             make = sampled_start if self.init == "sample" else partial(random_factor, side=1)

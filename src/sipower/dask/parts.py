@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import dask.array as da
 from numpy.typing import DTypeLike
 
-from sipower.data.memory import Matrix, name_array
+from sipower.data.memory import Matrix
+from sipower.data.validate import name_array
 from sipower.data.on_disk import DEFAULT_LIMIT, open_store
 from sipower.data.validate import EntryError, as_matrix
 from sipower.io import read
@@ -63,7 +64,7 @@ def _rows(path: Path, options: Files, dtype: DTypeLike | None) -> Matrix:
         store = open_store(path, dtype=dtype, n_jobs=1, memory_limit=options.memory_limit)
         return store.T if transpose else store
     table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)
-    matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, transposable=False)
+    matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, rows_only=True)
     matrix.column_names = name_array(table.features)
     return matrix
 

@@ -1,55 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Matrix`: row blocks of non-negative data (made by `as_matrix`, the one validation).
-
-    for_items(kernel, ...)   a kernel over the matrix's own rows (items)
-    sums(kernel, ...)        partial results for the other side, added in block order in float64
-    columns                  the other side as items: the transpose, or `Columns` without one
-    sample(...)              a random sparser matrix V_S with E[V_S] = V
-
-In memory a matrix is one array cut into blocks by work; the blocks depend on the data alone. On
-disk (`sipower.data.on_disk`) the same blocks come in windows, one after another: the same bits.
-"""
+"""`Matrix`: non-negative data in memory, one array cut into blocks by work."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
-from sipower.kernels import Array, Basis, Draw
+from sipower.data import sampling
+from sipower.data.columns import ColumnSums
+from sipower.data.row_blocks import ITEM_WORK, MAX_BLOCKS, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.sampling import Scheme
+from sipower.kernels import Array, Draw
 
-Scheme = Literal["vectors", "elements", "stratified", "weighted"]
-SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
+__all__ = ["Matrix", "read_only"]
 
-MOST_BLOCKS = 64
-SHARING = 16  # dense items of a block, unless there would be too few blocks
-LEAST_BLOCK = 32768  # terms: far more work than handing out a block
-LARGEST_BLOCK = 2**21  # terms: what is read from disk at once stays small
-ITEM_WORK = 8  # what an item costs beside its terms, in terms
-
-
-class Window(NamedTuple):
-    """Data that hold the items of some blocks."""
-
-    data: Any
-    blocks: range
+ITEMS_PER_DENSE_BLOCK = 16  # unless there would be too few blocks
+MIN_DENSE_BLOCKS = 16
 
 
-class Batch(NamedTuple):
-    """A sampled matrix and the rows of the basis it meets (None: all of them)."""
-
-    matrix: Matrix | Columns
-    others: NDArray[np.int32] | None = None
-
-
-class Matrix:
+class Matrix(RowBlocks):
     """Non-negative data, dense or CSR, validated; made by `as_matrix`.
 
     Parameters
@@ -60,192 +37,160 @@ class Matrix:
         Working type of the factors, float32 or float64.
     threads
         Threads that work on the blocks.
+    rows_only
+        Whether the transpose must not be made: columns are then reached by sums alone.
     """
 
+    is_in_memory = True
+
     def __init__(
-        self,
-        data: Any,
-        dtype: DTypeLike,
-        threads: int = 1,
-        *,
-        transposable: bool = True,
+        self, data: Any, dtype: DTypeLike, threads: int = 1, *, rows_only: bool = False
     ) -> None:
-        self.array: Any = data
+        self._array: Any = data
         self.shape: tuple[int, int] = data.shape
         self.dtype = np.dtype(dtype)
         self.threads = threads
-        self.transposable = transposable
-        self.row_names: Array | None = None
-        self.column_names: Array | None = None
-        self.sha256: str | None = None  # where the fingerprint is known already
-        self._transposed: Matrix | Callable[[], Matrix | None] | None = None
-        self._sparse: Matrix | None = None
+        self.has_columns = not rows_only
+        self._transpose: Matrix | Callable[[], Matrix | None] | None = None
         if isinstance(data, np.ndarray):
             self.dense, self.nnz = True, data.size
-            self.data: Any = kernels.Dense(kernels.readable(data))
-            terms = np.full(self.shape[0], self.shape[1])
+            self._data: Any = kernels.Dense(kernels.readable(data))
+            entries = np.full(self.shape[0], self.shape[1])
         else:
             self.dense, self.nnz = False, int(data.nnz)
             self.indptr = kernels.readable(data.indptr, np.int64)
             indices = kernels.readable(data.indices, np.int32)
-            self.data = kernels.Csr(
-                self.indptr, indices, kernels.readable(data.data), self.shape[1]
-            )
-            terms = np.diff(self.indptr)
-        # Dense items share the panels of the basis that are in cache.
-        most = min(max(16, len(terms) // SHARING), MOST_BLOCKS) if self.dense else None
-        self.bounds = cut_by_work(terms + ITEM_WORK, most)
-        self.mass: NDArray[np.float64] = self.data.row_sums()
+            values = kernels.readable(data.data)
+            self._data = kernels.Csr(self.indptr, indices, values, self.shape[1])
+            entries = np.diff(self.indptr)
+        self.bounds = cut_by_work(entries + ITEM_WORK, self._max_blocks())
+        self.mass: NDArray[np.float64] = self._data.row_sums()
         with np.errstate(over="ignore"):  # `as_matrix` refuses it
             self.total = float(self.mass.sum())
 
+    def _max_blocks(self) -> int | None:
+        """Dense items share the panels of the basis that are in cache, so blocks hold several."""
+        if not self.dense:
+            return None
+        return min(max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK), MAX_BLOCKS)
+
     @property
-    def layout(self) -> str:
-        """What decides the bits of results beside the numbers themselves."""
-        return f"{'dense' if self.dense else 'sparse'}{'' if self.transposable else ', rows alone'}"
+    def array(self) -> Any:
+        """All entries, as an array or in CSR; not to be written to."""
+        return self._array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        names = {"row_names": self.row_names, "column_names": self.column_names}
-        return _remade, (self.array, self.dtype, self.threads, self.transposable), names
+        settings = self.dtype, self.threads, not self.has_columns
+        return _restore, (self.array, *settings, self.row_names, self.column_names)
 
-    def working_in(self, dtype: np.dtype[Any], threads: int) -> Matrix:
-        """The same data for another working type or number of threads."""
-        kept = self.array.dtype in (dtype, np.uint8, np.uint16)
-        array = self.array if kept else read_only(self.array.astype(dtype))
-        other = Matrix(array, dtype, threads, transposable=self.transposable)
-        other.row_names, other.column_names = self.row_names, self.column_names
-        return other
+    def windows(self) -> Iterator[Window]:
+        """Yield all blocks at once."""
+        yield Window(self._data, range(len(self.bounds) - 1))
+
+    # ---- other forms of the data -------------------------------------------------------------
+
+    def with_settings(
+        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
+    ) -> Matrix:
+        """Return the data for another working type or number of threads, or self if both agree."""
+        dtype = self.dtype if dtype is None else dtype
+        threads = self.threads if threads is None else threads
+        if dtype == self.dtype:
+            return self if threads == self.threads else self._copy(threads=threads)
+        is_read_as_it_is = self.array.dtype in (dtype, np.uint8, np.uint16)
+        array = self.array if is_read_as_it_is else read_only(self.array.astype(dtype))
+        other = Matrix(array, dtype, threads, rows_only=not self.has_columns)
+        return other.with_names(self.row_names, self.column_names)
+
+    def _copy(self, **changes: Any) -> Self:
+        # The other forms of the data have settings and names of their own.
+        copied = super()._copy(_transpose=None, **changes)
+        vars(copied).pop("_sparse", None)
+        return copied
+
+    def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
+        """Return other data, an array or CSR, with the settings of these."""
+        return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     @property
     def T(self) -> Matrix:  # noqa: N802
-        """The same data with the other side as items; made once, when first asked for."""
-        known = self._transposed
+        """The same data with the other side as items; computed once, when first needed."""
+        known = self._transpose
         other = known if isinstance(known, Matrix) or known is None else known()
         if other is None:
-            if not self.transposable:
+            if not self.has_columns:
                 raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
-            turned = self.array.T
-            turned = np.ascontiguousarray(turned) if self.dense else sp.csr_array(turned)
-            other = Matrix(read_only(turned), self.dtype, self.threads)
-            other.row_names, other.column_names = self.column_names, self.row_names
-            other._transposed = weakref.ref(self)
-            self._transposed = other
+            transposed = self.array.T
+            transposed = (
+                np.ascontiguousarray(transposed) if self.dense else sp.csr_array(transposed)
+            )
+            plain = Matrix(read_only(transposed), self.dtype, self.threads)
+            other = self._transpose = plain.with_names(self.column_names, self.row_names)
+            other._refer_to(self)
         return other
 
+    def _refer_to(self, original: Matrix) -> None:
+        """Know the matrix that this one is the transpose of, without keeping it alive."""
+        self._transpose = weakref.ref(original)
+
     @property
-    def columns(self) -> Matrix | Columns:
-        """The other side as items: the transpose, or a view that works by sums alone."""
-        return self.T if self.transposable else Columns(self)
+    def columns(self) -> RowBlocks:
+        """The other side as items: the transpose, or sums over the rows."""
+        return self.T if self.has_columns else ColumnSums(self)
 
     def sparse(self) -> Matrix:
-        """The same data as CSR: its nonzeros as single terms."""
-        if not self.dense:
-            return self
-        if self._sparse is None:
-            csr = sp.csr_array(self.array, dtype=self.dtype)
-            self._sparse = Matrix(read_only(csr), self.dtype, self.threads)
-        return self._sparse
+        """Return the same data in CSR, so that every nonzero is an entry of its own."""
+        return self._sparse if self.dense else self
 
-    # ---- the two primitives ------------------------------------------------------------------
+    @cached_property
+    def _sparse(self) -> Matrix:
+        csr = sp.csr_array(self.array, dtype=self.dtype)
+        return Matrix(read_only(csr), self.dtype, self.threads)
 
-    def for_items(
-        self, kernel: kernels.Kernel, basis: Basis, h: Array, out: Array, *extra: Any
-    ) -> Array:
-        """Run kernel(data, basis, h, begin, end, out, *extra) over all blocks of items."""
-        for data, blocks in self.windows():
-
-            def task(number: int, data: Any = data, blocks: range = blocks) -> None:
-                kernel(data, basis, h, *self._items(blocks[number]), out, *extra)
-
-            kernels.run_blocks(len(blocks), task, self._useful_threads(h))
-        return out
-
-    def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
-        """Add up what the kernel leaves for the other side, (others, K), block after block."""
-        total = np.zeros((self.shape[1], h.shape[1]))
-        for data, blocks in self.windows():
-
-            def partial(number: int, part: Array, data: Any = data, blocks: range = blocks) -> None:
-                kernel(data, basis, h, *self._items(blocks[number]), part)
-
-            kernels.sum_blocks(len(blocks), partial, total, self._useful_threads(h))
-        return total
-
-    def windows(self) -> Iterator[Window]:
-        """All blocks, as the data that hold them come: in memory, at once."""
-        yield Window(self.data, range(len(self.bounds) - 1))
-
-    def _items(self, block: int) -> tuple[int, int]:
-        return self.bounds[block], self.bounds[block + 1]
-
-    def _useful_threads(self, h: Array) -> int:
-        work = self.nnz * h.shape[1] * kernels.threads.SECONDS_PER_TERM
-        return self.threads if work > kernels.threads.WORTH_A_THREAD else 1
-
-    # ---- sampling ----------------------------------------------------------------------------
+    # ---- parts of the data -------------------------------------------------------------------
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw V_S with E[V_S] = V: a share of the terms, each times its unbiased factor.
-
-        ==========  =====================================================  ===================
-        scheme      draws                                                  factor
-        ==========  =====================================================  ===================
-        vectors     s of the n others, the same for all items              n / s
-        elements    s of all nonzeros                                      nnz / s
-        stratified  s_j of the n_j nonzeros of every item                  n_j / s_j
-        weighted    s_j of every item, with probability p_i = V_ij / c_j   1 / (s_j p_i)
-        ==========  =====================================================  ===================
-
-        Weighted draws without replacement are systematic: the factor is one over the inclusion
-        probability min(1, τ V_ij), whose sum over the item is s_j.
-        """
+        """Draw V_S with E[V_S] = V; `sipower.data.sampling` has the schemes."""
         if scheme == "vectors":
             n = self.shape[1]
             s = kernels.batch_size(share, n)
-            others = draw.batch(n, s, replace=replace)
-            part = _scaled(self.array[:, others], n / s, self.dtype)
-            return Batch(Matrix(part, self.dtype, self.threads), others)
+            drawn = draw.batch(n, s, replace=replace)
+            part = sampling.scale_sample(self.array[:, drawn], n / s, self.dtype)
+            return Batch(self.with_data(part), drawn)
         whole = self.sparse()
         if scheme == "elements":
-            at = whole.draw_elements(share, draw, replace)
-            values = whole.array.data[at] * (whole.nnz / max(len(at), 1))
-            indptr = np.searchsorted(at, whole.indptr)
-            parts = values.astype(self.dtype), whole.array.indices[at], indptr
+            positions = sampling.draw_positions(whole.nnz, share, draw, replace)
+            csr = sampling.sample_elements(whole.array, positions, self.dtype)
         else:
             weighted = scheme == "weighted"
-            drawn = [
-                draw.items(data, self.dtype, share, weighted=weighted, replace=replace)
-                for data, _ in whole.windows()
-            ]
-            values, indices, counts = (np.concatenate(part) for part in zip(*drawn, strict=True))
-            parts = values, indices, np.append(0, np.cumsum(counts))
-        return Batch(Matrix(sp.csr_array(parts, shape=self.shape), self.dtype, self.threads))
-
-    # ---- parts -------------------------------------------------------------------------------
+            csr = sampling.sample_items(whole, share, draw, weighted=weighted, replace=replace)
+        return Batch(self.with_data(csr))
 
     def rows(self, begin: int, end: int) -> Any:
-        """Rows as an array or as CSR."""
+        """Return a range of rows as an array or in CSR."""
         return self.array[begin:end]
 
     def take(self, items: Array) -> Any:
-        """Chosen rows as an array or as CSR."""
+        """Return chosen rows as an array or in CSR."""
         return self.array[items]
+
+    # ---- what is known of the data -----------------------------------------------------------
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the columns, found without a transpose."""
+        """Sums of the columns, computed without a transpose."""
         return np.asarray(self.array.sum(axis=0, dtype=np.float64))
 
     @cached_property
     def unevenness(self) -> float:
-        """n Σ_i v_i² / (Σ_i v_i)² of an item's n terms, averaged over the items by their mass.
+        """n Σ_i v_i² / (Σ_i v_i)² of an item's n entries, averaged over the items by their mass.
 
-        1 where all terms are alike, n where one term has all of the mass: so many times as large a
-        batch of random terms has the same variance. Of sparse data the nonzeros are taken as alike.
+        1 where all entries are equal, n where one entry has all of the mass: so many times as large
+        a batch of random entries has the same variance. Nonzeros of sparse data count as equal.
         """
-        items, n = self.shape
+        n = self.shape[1]
         if not self.dense:
-            return items * n / max(self.nnz, 1)
+            return super().unevenness
         squares = 0.0  # Σ_j c_j Σ_i (v_ij/c_j)²
         for begin, end in pairwise(self.bounds):
             mass = self.mass[begin:end]
@@ -253,69 +198,21 @@ class Matrix:
             squares += float(mass @ np.einsum("ij,ij->i", shares, shares))
         return max(n * squares / self.total, 1.0) if self.total > 0 else 1.0
 
-    def row(self, item: int) -> NDArray[np.float64]:
-        """One row, dense, in float64."""
-        part: Any = self.rows(item, item + 1)
-        return np.asarray((part if self.dense else part.toarray())[0], np.float64)
 
-    def draw_elements(self, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
-        """Return s sorted positions of all nonzeros."""
-        if self.nnz == 0:
-            return np.zeros(0, np.int64)
-        if self.nnz >= 2**31:
-            raise ValueError("More than 2^31 nonzeros cannot be drawn at once: use 'stratified'.")
-        s = kernels.batch_size(share, self.nnz)
-        return np.sort(draw.batch(self.nnz, s, replace=replace)).astype(np.int64)
-
-
-class Columns:
-    """The columns of a matrix that holds only its rows, as items reached by sums."""
-
-    def __init__(self, rows: Matrix) -> None:
-        self.rows = rows
-        self.shape = rows.shape[::-1]
-        self.dtype, self.dense, self.nnz, self.total = rows.dtype, rows.dense, rows.nnz, rows.total
-        self.mass = rows.column_mass
-        self.unevenness = self.shape[0] * self.shape[1] / max(self.nnz, 1)
-
-    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw whole rows; see `Matrix.sample`."""
-        if scheme != "vectors":
-            raise ValueError(
-                f"A matrix that holds only its rows is sampled by vectors, not by {scheme}."
-            )
-        n = self.rows.shape[0]
-        s = kernels.batch_size(share, n)
-        drawn = draw.batch(n, s, replace=replace)
-        part = _scaled(self.rows.take(drawn), n / s, self.dtype)
-        return Batch(Columns(Matrix(part, self.dtype, self.rows.threads)), drawn)
-
-
-def name_array(names: Sequence[str] | None) -> Array | None:
-    """Names as `row_names` and `column_names` hold them, each as long as it is."""
-    return None if names is None else np.array(names, object)
-
-
-def _remade(array: Any, dtype: Any, threads: int, transposable: bool) -> Matrix:
-    return Matrix(read_only(array), dtype, threads, transposable=transposable)
-
-
-def _scaled(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
-    product = part * factor
-    return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
-
-
-def cut_by_work(work: Array, most: int | None = None) -> list[int]:
-    """Bounds of at most so many blocks of about equal work."""
-    upto = np.append(0, np.cumsum(work))
-    most = max(MOST_BLOCKS, upto[-1] // LARGEST_BLOCK) if most is None else most
-    blocks = int(min(max(upto[-1] // LEAST_BLOCK, 1), most, len(work)))
-    cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
-    return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]
+def _restore(  # noqa: PLR0913 - what pickle hands over
+    array: Any,
+    dtype: Any,
+    threads: int,
+    rows_only: bool,
+    row_names: Array | None,
+    column_names: Array | None,
+) -> Matrix:
+    matrix = Matrix(read_only(array), dtype, threads, rows_only=rows_only)
+    return matrix.with_names(row_names, column_names)
 
 
 def read_only(data: Any) -> Any:
-    """Guard an array, or the three arrays of a CSR one, against later writing."""
+    """Protect an array, or the three arrays of a CSR one, against later writing."""
     for part in (data,) if isinstance(data, np.ndarray) else (data.data, data.indices, data.indptr):
         part.flags.writeable = False
     return data

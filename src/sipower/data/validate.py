@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`as_matrix`: whatever a user has becomes a `Matrix`, or one sentence says why it cannot."""
+"""`as_matrix`: the one validation of data, which returns row blocks or says what is wrong."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from sipower.data.memory import Matrix, read_only
+from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array, count_threads
 
 READ_AS_THEY_ARE = (np.uint8, np.uint16, np.float32, np.float64)  # dense types the kernels read
@@ -30,23 +32,28 @@ class EntryError(ValueError):
 
 
 def as_matrix(
-    V: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None, transposable: bool = True
-) -> Matrix:
-    """Validate non-negative data and return it as a `Matrix`.
+    V: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None, rows_only: bool = False
+) -> RowBlocks:
+    """Validate non-negative data and return it as row blocks.
 
     Parameters
     ----------
     V
         ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
-        samples. A `Matrix` keeps its working type and threads unless others are asked for. The
-        caller's arrays are never modified, and are shared where they need no conversion: do not
-        write to them while the `Matrix` is in use.
+        samples. Row blocks, such as an open store, keep their working type and threads unless
+        others are asked for. The caller's arrays are never modified, and are shared where they
+        need no conversion: do not write to them while the result is in use.
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
         Threads; None means all cores, or one inside a joblib or Dask worker.
-    transposable
-        False: only the rows are ever held, as for data on disk.
+    rows_only
+        Never make the transpose: half of the memory, for the rules that need sums over rows alone.
+
+    Returns
+    -------
+    RowBlocks
+        A `Matrix`, or V itself where it is row blocks with these settings.
 
     Examples
     --------
@@ -54,34 +61,49 @@ def as_matrix(
     >>> as_matrix([[1, 0], [2, 3]]).total
     6.0
     """
-    if isinstance(V, Matrix):
+    if isinstance(V, RowBlocks):
         working = V.dtype if dtype is None else working_type(V.dtype, dtype)
-        threads = V.threads if n_jobs is None else count_threads(n_jobs)
-        if (working, threads) == (V.dtype, V.threads):
-            return V
-        if working.itemsize < V.dtype.itemsize and "array" in vars(V):  # a store knows its range
-            _check_range(V, working)
-        return V.working_in(working, threads)
+        if working.itemsize < V.dtype.itemsize and V.is_in_memory:  # others know their range
+            _check_narrower_type(V, working)
+        return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
     row_names, column_names = _names(V)
     array = _to_array(V)
     _check_kind(array)
     working = working_type(array.dtype, dtype)
     data = _dense(array, working) if isinstance(array, np.ndarray) else _csr(array, working)
-    matrix = Matrix(data, working, count_threads(n_jobs), transposable=transposable)
-    if not matrix.total <= float(np.finfo(working).max):
+    matrix = Matrix(data, working, count_threads(n_jobs), rows_only=rows_only)
+    check_total(matrix.total, working)
+    return matrix.with_names(row_names, column_names)
+
+
+def check_total(total: float, working: np.dtype[Any]) -> None:
+    """Refuse a sum of all entries that the working type does not hold."""
+    if not total <= float(np.finfo(working).max):
         raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
-    matrix.row_names, matrix.column_names = row_names, column_names
-    return matrix
 
 
-def _check_range(V: Matrix, working: np.dtype[Any]) -> None:
+def check_range(
+    name: str, smallest: float, largest: float, total: float, working: np.dtype[Any]
+) -> None:
+    """Refuse a file whose nonzeros or sum the working type does not hold."""
+    if 0 < smallest < least_beside(largest, working):
+        raise ValueError(f"The smallest entry of {name} is {smallest}, too small for {working}.")
+    if max(largest, total) > float(np.finfo(working).max):
+        raise ValueError(f"The sum of the data in {name} is too large for {working}: rescale them.")
+
+
+def name_array(names: Sequence[str] | None) -> Array | None:
+    """Return names as `row_names` and `column_names` hold them: objects of any length."""
+    return None if names is None else np.array(names, object)
+
+
+def _check_narrower_type(V: RowBlocks, working: np.dtype[Any]) -> None:
     """Refuse what a narrower working type does not hold."""
     if V.dense:
         _check_entries(V.array, lambda flat: np.unravel_index(flat, V.shape), working)
     else:
         _check_entries(V.array.data, lambda flat: _entry(V.array, flat), working)
-    if not V.total <= float(np.finfo(working).max):
-        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
+    check_total(V.total, working)
 
 
 def _names(V: Any) -> tuple[Array | None, Array | None]:

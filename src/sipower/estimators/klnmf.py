@@ -19,26 +19,29 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
-from sipower.estimators.arguments import (
-    CONSTRAINTS,
-    custom_factor,
-    refuse_what_is_not_offered,
-    seed_of,
-    settings_of,
-    start_of,
-)
-from sipower.estimators.callbacks import CallbackSupportMixin, Listener
-from sipower.estimators.fitted import (
-    Fitted,
+from sipower.estimators.attributes import (
+    FittedAttributes,
+    restore_on_failure,
     row_tolerance,
-    unchanged_by_failure,
     warn_unless_converged,
 )
-from sipower.estimators.fitting import as_fit, exact_rows, fit
+from sipower.estimators.callbacks import CallbackSupportMixin, Listener
+from sipower.estimators.fit import as_fit, exact_rows, fit
+from sipower.estimators.parameters import (
+    CONSTRAINTS,
+    as_custom_factor,
+    as_seed,
+    check_supported,
+    fit_settings,
+    initial_point,
+    fit_rank,
+)
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
+from sipower.nmf import Factorization
+from sipower.nmf.init import random_factor
 from sipower.problems.kl import KLBlock
 
 __all__ = ["KLNMF"]
@@ -46,7 +49,7 @@ __all__ = ["KLNMF"]
 
 class KLNMF(
     CallbackSupportMixin,  # type: ignore[misc]
-    Fitted,
+    FittedAttributes,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -194,26 +197,26 @@ class KLNMF(
         "custom".
         """
         started = time.monotonic()
-        refuse_what_is_not_offered(self)
+        check_supported(self)
         listener = Listener(self, X)
-        with unchanged_by_failure(self, Interrupted):
+        with restore_on_failure(self, Interrupted):
             V = self._matrix(X, reset=True)
-            seed = seed_of(self.random_state)
+            seed = as_seed(self.random_state)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            start = start_of(self, V, seed, W, H)
-            settings = settings_of(
-                self, V, start, seed=seed, started=started, listener=listener,
-                fresh=self.init == "random",
-            )  # fmt: skip
+            start = initial_point(self, V, seed, W, H)
+            problem = Factorization(V, fit_rank(self, V, start))
+            settings = fit_settings(
+                self, V, start, seed=seed, started=started, listener=listener
+            )
             try:
-                found = fit(V, start, settings)
+                result = fit(problem, start, settings)
             except Interrupted as interrupt:
-                self._keep(as_fit(interrupt.result))
+                self._set_fit(as_fit(interrupt.result))
                 raise
-            self._keep(found)
+            self._set_fit(result)
         listener.end()
-        warn_unless_converged(found, self.tol)
-        return found.W
+        warn_unless_converged(result, self.tol)
+        return result.W
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
@@ -222,32 +225,37 @@ class KLNMF(
         The batch's rows are solved exactly for the present H; then H ← A/B, where the statistics
         A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches decay by `forget_factor`.
         """
-        refuse_what_is_not_offered(self)
-        with unchanged_by_failure(self):
-            self._take_in(X, W, H)
+        check_supported(self)
+        with restore_on_failure(self):
+            self._learn_batch(X, W, H)
         return self
 
-    def _take_in(self, X: Any, W: Any, H: Any) -> None:
+    def _learn_batch(self, X: Any, W: Any, H: Any) -> None:
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
         if not first and (W is not None or H is not None):
             raise ValueError("W and H start the first partial_fit only.")
         # All before were rows without counts: the start has the size of the first that are not.
         if first or (V.total > 0 and not self.components_.any()):
-            start = start_of(self, V, seed_of(self.random_state), W, H)
+            seed = as_seed(self.random_state)
+            start = initial_point(self, V, seed, W, H)
+            if start is None:
+                first_H = random_factor(V, fit_rank(self, V, None), seed, 1).astype(V.dtype)
+            else:
+                first_H = start.H
             self.transform_tol_ = self.transform_tol
-            self._keep_components(start.H.T)
-            self._keep_statistics(np.zeros(self.n_components_))
+            self._set_components(first_H.T)
+            self._set_statistics(np.zeros(self.n_components_))
         self._learn_from(V, self.forget_factor)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _rows_for(self, X: Any, H: Any) -> Array:
-        """W for a given H, nothing learnt."""
-        refuse_what_is_not_offered(self)
+        """Return W for a given H; nothing is learnt."""
+        check_supported(self)
         if H is None:
             raise ValueError("update_H=False needs H.")
         V = self._matrix(X, reset=True)
-        H = custom_factor("H", H, (self.n_components, V.shape[1]), V)
+        H = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
         return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
 
     # ---- using -------------------------------------------------------------------------------
@@ -289,7 +297,7 @@ class KLNMF(
 
     # ---- arguments ---------------------------------------------------------------------------
 
-    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
+    def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
         if getattr(X, "dtype", None) == np.dtype(object):  # numbers in objects
             X = np.asarray(X).astype(np.float64)
         dtype = self.dtype if reset else self.components_.dtype

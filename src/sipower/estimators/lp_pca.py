@@ -25,8 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower.estimators.arguments import seed_of
-from sipower.estimators.fitted import unchanged_by_failure
+from sipower.estimators.parameters import as_seed
+from sipower.estimators.attributes import restore_on_failure
 from sipower.kernels import Array
 from sipower.loop.solve import Result, Status, Stop, solve
 from sipower.problems.base import Deflation
@@ -154,7 +154,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the directions of X and return its scores, (n_samples, n_components)."""
-        with unchanged_by_failure(self):
+        with restore_on_failure(self):
             return self._fitted(X)
 
     def _fitted(self, X: Any) -> Array:
@@ -237,7 +237,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def _find(self, A: Array) -> None:
         # With features of norm at most 1 no power overflows.
         scale = float(np.sqrt((A**2).sum(axis=1).max()))
-        seed, found = seed_of(self.random_state), np.zeros((0, A.shape[1]))
+        seed, found = as_seed(self.random_state), np.zeros((0, A.shape[1]))
         values, rounds, worst = [], 0, 0.0
         for k in range(self.n_components):
             problem = LpKernelPCA.of_features(A / scale, self.p, found=found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of an HDF5 file as a `Matrix` on disk: looked through once, then read window by window."""
+"""`open_h5ad`: the rows of an HDF5 file as row blocks on disk, read window by window."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
+from sipower.data.buffers import Buffers
 from sipower.data.fingerprint import Fingerprint
-from sipower.data.memory import name_array
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
-from sipower.data.validate import as_matrix, working_type
+from sipower.data.validate import as_matrix, name_array, working_type
 from sipower.io.counts import Compressed
 from sipower.io.hdf5 import open_hdf5
 from sipower.io.table import ReadError
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.buckets import ranges
-from sipower.store.buffers import Buffers
 
 __all__ = ["open_h5ad"]
 
-AT_ONCE = 2**21  # terms looked at together when a file is opened
+ENTRIES_AT_ONCE = 2**21  # checked together when a file is opened
 READ_AS_THEY_ARE = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
 
 
 class BackedSource:
-    """The rows of an open HDF5 file."""
+    """The rows of an open HDF5 file, all of them checked once."""
 
     def __init__(self, path: Path, layer: str | None) -> None:
         self.path, self.layer, self._open = path, layer, ExitStack()
         stream = self._open.enter_context(open_hdf5(path, layer))
-        self.samples, self.features = stream.samples, stream.features
+        self.row_names, self.column_names = name_array(stream.samples), name_array(stream.features)
         if not isinstance(stream.source, Compressed) or stream.source.by_columns:
             raise ReadError(
                 f"{path} does not hold its counts row by row (CSR): make a store of it with "
@@ -46,6 +45,7 @@ class BackedSource:
         self.indptr: NDArray[np.int64] = self.counts.indptr.astype(np.int64)
         given = self.counts.data.dtype
         self.value_type = given if given in READ_AS_THEY_ARE else np.dtype(np.float64)
+        self._inspect()
 
     def __str__(self) -> str:
         return str(self.path)
@@ -54,34 +54,34 @@ class BackedSource:
         return BackedSource, (self.path, self.layer)
 
     def read(self, first: int, indices: Array, values: Array) -> None:
-        """Fill both arrays with the terms from `first` on."""
+        """Fill both arrays with the entries from `first` on."""
         if len(indices) == 0:
             return
         part = np.s_[first : first + len(indices)]
         self.counts.indices.dataset.read_direct(indices, part)
         self.counts.data.dataset.read_direct(values, part)
 
-    def reopen(self, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
-        """The matrix again."""
-        return open_h5ad(self.path, self.layer, dtype=dtype, n_jobs=threads, memory_limit=limit)
-
-    def looked_through(self, working: np.dtype[Any]) -> tuple[Array, Array, str]:
-        """Sums of the rows and of the columns, and the fingerprint; all numbers are checked."""
-        rows, columns = self.counts.shape
-        mass, column_mass, digest = np.zeros(rows), np.zeros(columns), Fingerprint()
-        for begin, end in ranges(self.indptr, AT_ONCE):
+    def _inspect(self) -> None:
+        """Check all entries, and measure sums, range and fingerprint on the way."""
+        (rows, columns), working = self.counts.shape, working_type(self.counts.data.dtype, None)
+        self.mass, self.column_mass = np.zeros(rows), np.zeros(columns)
+        self.smallest, self.largest, digest = np.inf, 0.0, Fingerprint()
+        for begin, end in ranges(self.indptr, ENTRIES_AT_ONCE):
             part: Any = self.counts.part(begin, end)
-            as_they_are = self.counts.indices[self.indptr[begin] : self.indptr[end]]
-            if not np.array_equal(part.indices, as_they_are):
+            stored = self.counts.indices[self.indptr[begin] : self.indptr[end]]
+            if not np.array_equal(part.indices, stored):
                 raise ReadError(
                     f"{self.path} has zeros or unsorted entries among its counts, in rows {begin} "
                     f"to {end - 1}: make a store of it with sipower convert."
                 )
-            checked = as_matrix(part, dtype=working, n_jobs=1, transposable=False)
-            mass[begin:end] = checked.mass
-            column_mass += np.bincount(part.indices, part.data, minlength=columns)
+            checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
+            self.mass[begin:end] = checked.mass
+            self.column_mass += np.bincount(part.indices, part.data, minlength=columns)
+            self.smallest = min(self.smallest, float(part.data.min(initial=np.inf)))
+            self.largest = max(self.largest, float(part.data.max(initial=0.0)))
             digest.add(part)
-        return mass, column_mass, digest.of(self.counts.shape)
+        self.smallest = self.smallest if self.largest > 0 else 0.0
+        self.sha256: str | None = digest.hexdigest(self.counts.shape)
 
 
 def open_h5ad(
@@ -110,10 +110,5 @@ def open_h5ad(
     """
     source = BackedSource(Path(path), layer)
     working = working_type(source.counts.data.dtype, dtype)
-    mass, column_mass, sha256 = source.looked_through(working)
     buffers, threads = Buffers(byte_size(memory_limit)), kernels.count_threads(n_jobs)
-    matrix = StoredMatrix(source, working, threads, buffers, (mass, column_mass))
-    matrix.sha256 = sha256
-    matrix.row_names = name_array(source.samples)
-    matrix.column_names = name_array(source.features)
-    return matrix
+    return StoredMatrix((source,), working, threads, buffers)

@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal
 import numpy as np
 
 from sipower.loop.checkpoint import Checkpoint, CheckpointWriter
-from sipower.loop.protocols import S, Solver, State
+from sipower.loop.protocols import S, Solver, State, check_contract
 from sipower.loop.stop import Status, Stop
 from sipower.loop.trace import Clock, Record, Trace
 
@@ -62,6 +62,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     stop: Stop | None = None,
     seed: int = 0,
     on_round: Callable[[Record], object] | None = None,
+    on_state: Callable[[Record, S], object] | None = None,
     trace: Literal["growing", "early", "every"] = "growing",
     checkpoint: str | PathLike[str] | Checkpoint | None = None,
     checkpoint_every: float = 60.0,
@@ -81,6 +82,9 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         Same seed, same bits, for any number of threads.
     on_round
         Called with a `Record` after every round; a true answer stops the run.
+    on_state
+        The same with the solver's state as a second argument. What a state holds is the solver's
+        own affair and may change from release to release.
     trace
         When to evaluate objective and residual, off the clock: on a growing schedule that takes at
         most a tenth of the passes, on the same from the first round on, or after every round.
@@ -112,6 +116,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     stop = Stop() if stop is None else stop
     if trace not in ("growing", "early", "every"):
         raise ValueError(f"trace is {trace!r}, expected 'growing', 'early' or 'every'.")
+    check_contract(problem, solver)
     clock = Clock()
     state = solver.init(problem, x0, operator.index(seed))
     notes = Trace(problem, clock, trace)
@@ -121,6 +126,11 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
         )
     writer = CheckpointWriter(checkpoint, notes)
     state = writer.resume(state)
+
+    def listener(record: Record, state: S) -> bool:
+        asked = on_round is not None and on_round(record)
+        return bool(asked) | bool(on_state is not None and on_state(record, state))
+
     try:
         status = _status(notes, stop, state)
         while status is None:
@@ -129,7 +139,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
                 status = Status.NOT_FINITE  # what is returned is the last finite state
                 break
             state = new
-            status = _status(notes, stop, state, on_round)
+            status = _status(notes, stop, state, listener)
             writer.write(state, at_once=status is not None)
         return _result(notes, state, status)
     except KeyboardInterrupt:
@@ -153,17 +163,15 @@ def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> 
 
 
 def _status(
-    notes: Trace,
-    stop: Stop,
-    state: State,
-    on_round: Callable[[Record], object] | None = None,
+    notes: Trace, stop: Stop, state: State, listener: Callable[..., object] | None = None
 ) -> Status | None:
+    """Record the state, tell the listener, and return why to stop, if there is a reason."""
     limit = stop.reached(state, notes.clock.wall())
     record = notes.record(state, forced=limit is not None)
-    asked = on_round is not None and on_round(record)
+    is_asked_to_stop = listener is not None and listener(record, state)
     if record.gap <= stop.tol:
         return Status.CONVERGED
-    return Status.STOPPED if asked else limit
+    return Status.STOPPED if is_asked_to_stop else limit
 
 
 def _result(notes: Trace, state: S, status: Status) -> Result[S]:

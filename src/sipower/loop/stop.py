@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Protocol
 
-from sipower.loop.protocols import State
-
-__all__ = ["Status", "Stop"]
+__all__ = ["Status", "Stop", "Work"]
 
 
 class Status(enum.Enum):
@@ -25,6 +24,18 @@ class Status(enum.Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+class Work(Protocol):
+    """What limits count: a state or a record of the trace."""
+
+    @property
+    def round(self) -> int:
+        """Rounds done."""
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +56,19 @@ class Stop:
             if not number and (limit is not None or name == "tol"):
                 raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
 
-    def reached(self, state: State, elapsed: float) -> Status | None:
+    def reached(self, done: Work, elapsed: float) -> Status | None:
         """Return the limit that is used up, if one is."""
-        if self.rounds is not None and state.round >= self.rounds:
+        if self.rounds is not None and done.round >= self.rounds:
             return Status.MAX_ROUNDS
-        if self.passes is not None and state.passes >= self.passes:
+        if self.passes is not None and done.passes >= self.passes:
             return Status.MAX_PASSES
         if self.seconds is not None and elapsed >= self.seconds:
             return Status.MAX_SECONDS
         return None
+
+    def remaining(self, done: Work, elapsed: float) -> Stop:
+        """Return what is left of the limits, for a run that goes on after this work."""
+        used = {"rounds": done.round, "passes": done.passes, "seconds": elapsed}
+        limits = {name: getattr(self, name) for name in used}
+        left = {n: None if limit is None else max(limit - used[n], 0) for n, limit in limits.items()}
+        return replace(self, **left)

@@ -3,10 +3,12 @@
 
 from typing import Any
 
-from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
+from sipower.nmf.alternating import Alternating, NMFState
 from sipower.nmf.auto import Auto
 from sipower.nmf.coordinate import CCD, SCD
 from sipower.nmf.extrapolated import Extrapolated
+from sipower.nmf.factorization import Factorization
+from sipower.nmf.factors import Factors
 from sipower.nmf.mu import MU
 from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD

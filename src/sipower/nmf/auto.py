@@ -24,12 +24,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from sipower.data.memory import Columns, Matrix
-from sipower.nmf.alternating import Alternating, Factorization, Factors, NMFState
+from sipower.data.row_blocks import RowBlocks
+from sipower.loop.protocols import Factorizable, Profilable
+from sipower.nmf.alternating import Alternating, NMFState
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
+from sipower.nmf.factorization import Factorization
+from sipower.nmf.factors import Factors
 from sipower.nmf.newton import Newton
 from sipower.nmf.online import averaged_pass, is_tall, sampled_start
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
@@ -64,7 +67,7 @@ DENSE = Early(SciPiRule(6.0), 4, 0.5, 0.01)
 SAMPLED = Early(SSciPiRule(), 2, 0.25, 0.003)
 
 
-def early_phase(V: Matrix, rank: int) -> Early:
+def early_phase(V: RowBlocks, rank: int) -> Early:
     """Choose the power steps of the early phase from the data."""
     if not V.dense:
         return SPARSE
@@ -91,17 +94,20 @@ class Auto:
         Whether the start is near a solution: then there is no phase of power steps.
     """
 
+    needs: ClassVar = (Factorizable, Profilable)
     near: bool = False
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
         """State at x0 = (W, H), or at a random start; its objective is known."""
-        if isinstance(problem.V.columns, Columns):
+        if not problem.V.has_columns:
             return Profiled().init(problem, x0, seed)
         early = early_phase(problem.V, problem.rank)
         start = Alternating(early.rule).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
-        state = AutoState(W, H, W, H, start.step, seed, value=value, first_value=value)
-        return replace(state, refined=self.near, online=x0 is None and is_tall(problem.V))
+        online = x0 is None and is_tall(problem.V)
+        return AutoState(
+            W, H, W, H, value, self.near, online, step=start.step, seed=seed, value=value
+        )
 
     def advance(self, problem: Factorization, state: Any) -> Any:
         """A pass over batches, a few rounds of power steps or one extrapolated round."""
@@ -130,7 +136,8 @@ class Auto:
     def _early_rounds(self, problem: Factorization, state: AutoState) -> AutoState:
         early = early_phase(problem.V, problem.rank)
         power = Alternating(early.rule)
-        inner = NMFState(state.W, state.H, state.step, state.seed, early.rounds * state.round)
+        first = early.rounds * state.round
+        inner = NMFState(state.W, state.H, step=state.step, seed=state.seed, round=first)
         for _ in range(early.rounds):
             inner = power.advance(problem, inner)
         W, H = inner.x

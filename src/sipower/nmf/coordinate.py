@@ -22,7 +22,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn, items_of
+from sipower.nmf.rule import Rule, Turn
 from sipower.problems.kl import KLBlock
 
 __all__ = ["CCD", "SCD"]
@@ -43,6 +43,7 @@ class CCD(Rule):
     """
 
     monotone: ClassVar[bool] = True
+    needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     sweeps: int = 1
     order: Literal["cyclic", "active", "random"] = "cyclic"
@@ -55,7 +56,7 @@ class CCD(Rule):
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """Sweep over the coordinates of every item."""
-        V, draw = items_of(block, "coordinate descent"), turn.draw()
+        V, draw = block.V, turn.draw()
         how = self.sweeps, self.order, draw.key, draw.place
         return V.for_items(kernels.coordinate, block.basis, h, np.zeros_like(h), block.c, *how)
 

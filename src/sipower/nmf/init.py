@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array, Draw, Stream
 
 __all__ = ["INITS", "Init", "initial_factors", "random_factor"]
@@ -17,25 +17,25 @@ Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar"]
 INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
 
 
-def initial_factors(V: Matrix, rank: int, seed: int, init: Init = "random") -> tuple[Array, Array]:
+def initial_factors(V: RowBlocks, rank: int, seed: int, init: Init = "random") -> tuple[Array, Array]:
     """W (n, K) and H (m, K) to start from."""
     factors = random_factors(V, rank, seed) if init == "random" else nndsvd(V, rank, seed, init)
     W, H = (np.ascontiguousarray(factor, V.dtype) for factor in factors)
     return W, H
 
 
-def random_factors(V: Matrix, rank: int, seed: int) -> tuple[Array, Array]:
+def random_factors(V: RowBlocks, rank: int, seed: int) -> tuple[Array, Array]:
     """Uniform(0, 1) factors, scaled so that W Hᵀ has the mean of V."""
     return random_factor(V, rank, seed, 0), random_factor(V, rank, seed, 1)
 
 
-def random_factor(V: Any, rank: int, seed: int, side: int) -> Array:
-    """One of them; of V only its shape and total count."""
+def random_factor(V: RowBlocks, rank: int, seed: int, side: int) -> Array:
+    """Draw one random factor. Only the shape and the total of V are used."""
     scale = 2 * np.sqrt(_mean(V) / rank)
     return np.asarray(scale * Draw(seed, Stream.FACTOR, side=side).uniform(V.shape[side], rank))
 
 
-def nndsvd(V: Matrix, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
+def nndsvd(V: RowBlocks, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
     """Of each singular pair keep the heavier sign (Boutsidis & Gallopoulos 2008).
 
     Zeros stay ("nndsvd"), become the mean of V ("nndsvda") or small random numbers ("nndsvdar").
@@ -67,5 +67,5 @@ def _mean(V: Any) -> float:
     return float(V.total / (V.shape[0] * V.shape[1]))
 
 
-def _as_float(V: Matrix) -> Any:
+def _as_float(V: RowBlocks) -> Any:
     return V.array.astype(V.dtype, copy=False)

@@ -25,8 +25,8 @@ FLOOR = 1e-6  # of the mean: an entry that starts at zero stays there in some ru
 
 
 def merge(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
-    """W (n, rank) and H (rank, m) after merging pairs, all entries positive."""
-    sides = [_Side(np.array(W.T, np.float64)), _Side(np.array(H, np.float64))]
+    """Merge pairs of components; return W (n, rank) and H (m, rank), all entries positive."""
+    sides = [_Side(np.array(factor.T, np.float64)) for factor in (W, H)]
     sums = [side.masses.sum(axis=1) for side in sides]
     mass = sums[0] * sums[1]
     for side in sides:  # both carry the component's whole mass
@@ -40,7 +40,7 @@ def merge(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
         costs[k] = costs[:, k] = _costs(sides, k)
     u, v = (side.masses for side in sides)
     v = v / np.maximum(v.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return u.T + FLOOR * u.mean(), v + FLOOR * v.mean()
+    return u.T + FLOOR * u.mean(), v.T + FLOOR * v.mean()
 
 
 class _Side:

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from sipower import kernels
-from sipower.data.memory import Matrix
 from sipower.kernels import Array
 from sipower.nmf.rule import Rule, Turn, put
 from sipower.problems.kl import KLBlock
@@ -26,6 +25,6 @@ class MU(Rule):
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One multiplicative update."""
-        if isinstance(block.V, Matrix):
+        if block.V.has_items:
             return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
         return put(block, block.scale_to_mass(h) * block.multiplier(h), h)

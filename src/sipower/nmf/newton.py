@@ -19,7 +19,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn, items_of
+from sipower.nmf.rule import Rule, Turn
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Newton"]
@@ -38,6 +38,7 @@ class Newton(Rule):
     """
 
     monotone: ClassVar[bool] = True
+    needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     steps: int = 1
 
@@ -47,7 +48,7 @@ class Newton(Rule):
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """Steps on every item."""
-        V, rank = items_of(block, "Newton's method"), block.shape[1]
+        V, rank = block.V, block.shape[1]
         if rank > LARGEST:
             raise ValueError(f"A Hessian of {rank} components is too large: use solver='ccd'.")
         return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)

@@ -30,13 +30,14 @@ from typing import Any
 
 import numpy as np
 
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.loop.solve import Stop, solve
-from sipower.nmf.alternating import Factorization
+from sipower.nmf.factorization import Factorization
+from sipower.nmf.factors import Factors
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated
-from sipower.nmf.init import initial_factors, random_factor
+from sipower.nmf.init import random_factor
 from sipower.nmf.merging import merge
 from sipower.problems.kl import KLBlock
 
@@ -52,31 +53,30 @@ SURPLUS_ROUNDS, ROUNDS = 4, 3  # of it, before and after merging
 ROUGH = 0.1  # certified gap of the rows of a batch: less than their chance
 
 
-def is_tall(V: Matrix) -> bool:
+def is_tall(V: RowBlocks) -> bool:
     """Whether there are batches enough and far more rows than columns."""
     return V.shape[0] >= LEAST_BATCHES * BATCH and V.shape[0] >= 4 * V.shape[1]
 
 
-def sampled_start(V: Any, rank: int, seed: int) -> Array:
+def sampled_start(V: RowBlocks, rank: int, seed: int) -> Array:
     """H of a factorisation of the first few batches of V, wherever its rows are."""
     drawn = islice(_drawn(V, Draw(seed, Stream.ONLINE)), SAMPLE)
-    sample = Matrix(V.take(np.concatenate(list(drawn))), V.dtype, V.threads)
+    sample = V.with_data(V.take(np.concatenate(list(drawn))))
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
-    W, H = initial_factors(sample, math.ceil(SURPLUS * rank), seed)
-    W, H = merge(*_fitted(sample, W, H, SURPLUS_ROUNDS), rank)
-    return _fitted(sample, W, H.T, ROUNDS)[1].T
+    surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, SURPLUS_ROUNDS)
+    merged = Factors(*merge(*surplus, rank))
+    return _improve(sample, merged, rank, seed, ROUNDS).H
 
 
-def _fitted(V: Matrix, W: Array, H: Array, rounds: int) -> tuple[Array, Array]:
-    """W and Hᵀ after some rounds."""
-    problem = Factorization(V, W.shape[1])
-    solver = Extrapolated(CCD(2, "active"))
-    W, H = solve(problem, solver, (W, H), stop=Stop(0, rounds=rounds)).x
-    return W, H.T
+def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int) -> Factors:
+    """Return the factors after some rounds from x, or from a random start."""
+    solver, stop = Extrapolated(CCD(2, "active")), Stop(0, rounds=rounds)
+    factors: Factors = solve(Factorization(V, rank), solver, x, stop=stop, seed=seed).x
+    return factors
 
 
-def averaged_pass(V: Matrix, H: Array, seed: int) -> Array:
+def averaged_pass(V: RowBlocks, H: Array, seed: int) -> Array:
     """H after one pass over batches of rows, their statistics averaged."""
     A = np.zeros(H.shape)
     for t, (_, part) in enumerate(batches(V, Draw(seed, Stream.ONLINE))):
@@ -87,7 +87,7 @@ def averaged_pass(V: Matrix, H: Array, seed: int) -> Array:
     return H
 
 
-def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> Array:
+def anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: int) -> Array:
     """H after one pass from an anchor (W, H) whose ratio sums over all rows are g."""
     W, H0 = anchor
     whole = H0 * g
@@ -101,13 +101,13 @@ def anchored_epoch(V: Matrix, anchor: Any, g: Array, seed: int, epoch: int) -> A
     return H
 
 
-def batches(V: Matrix, draw: Draw) -> Iterator[tuple[Array, Matrix]]:
+def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
     """All rows, in batches of chunks drawn at random: near rows may be alike."""
     for rows in _drawn(V, draw):
-        yield rows, Matrix(V.take(rows), V.dtype, V.threads, transposable=False)
+        yield rows, V.with_data(V.take(rows), rows_only=True)
 
 
-def _drawn(V: Any, draw: Draw) -> Iterator[Array]:
+def _drawn(V: RowBlocks, draw: Draw) -> Iterator[Array]:
     n = V.shape[0]
     chunks, most = -(-n // CHUNK), min(BATCH, MOST_TERMS * n // max(V.nnz, 1))
     order, together = CHUNK * draw.batch(chunks, chunks).astype(np.int64), max(most // CHUNK, 1)
@@ -116,7 +116,7 @@ def _drawn(V: Any, draw: Draw) -> Iterator[Array]:
         yield rows[rows < n]
 
 
-def _counts(part: Matrix, H: Array, W: Array) -> Array:
+def _counts(part: RowBlocks, H: Array, W: Array) -> Array:
     """N over the rows of a batch."""
     return H * KLBlock(part.columns, W).ratio_sums(H)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn, items_of
+from sipower.nmf.rule import Rule, Turn
 from sipower.problems.kl import KLBlock
 
 __all__ = ["PGD", "projected_step"]
@@ -27,11 +27,12 @@ class PGD(Rule):
     """Projected gradient with one step size per item and backtracking."""
 
     monotone: ClassVar[bool] = True
+    needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One step of every item."""
-        V = items_of(block, "projected gradient")
+        V = block.V
         return V.for_items(kernels.projected, block.basis, h, np.zeros_like(h), block.c)
 
     def passes(self, block: KLBlock, turn: Turn) -> float:

@@ -25,15 +25,15 @@ c       masses: column sums of V                   (m,)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sipower.kernels import FLOOR, Array
-from sipower.nmf.alternating import Factors
-from sipower.nmf.extrapolated import CAP_GROW, FIRST, GROW, SHRINK, ahead
+from sipower.loop.protocols import Profilable
+from sipower.nmf.factors import Factors
+from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.init import initial_factors
 from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall, sampled_start
 from sipower.nmf.rows import multiplier
@@ -44,8 +44,8 @@ ROW_PASSES = 25.0  # what solving the rows costs, roughly
 
 
 @dataclass(frozen=True)
-class ProfileState:
-    """Everything that influences the future of a run."""
+class ProfileState(Momentum):
+    """The state of profiled alternation; a plain round is a multiplicative step."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -53,14 +53,6 @@ class ProfileState:
     g: Array
     d: Array
     H_last: Array
-    step: float
-    seed: int
-    round: int = 0
-    passes: float = 0.0
-    value: float = math.nan
-    momentum: float = FIRST
-    most: float = 1.0
-    plain: bool = False  # the next step is the multiplicative one, not extrapolated
     epochs: int = -1  # anchored epochs after an averaged pass; negative: no batches at all
 
     @property
@@ -79,6 +71,7 @@ class Profiled:
         Anchored epochs after the averaged pass over tall data that have no start of their own.
     """
 
+    needs: ClassVar = (Profilable,)
     epochs: int = 1
 
     def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
@@ -88,8 +81,8 @@ class Profiled:
             x0 = initial_factors(problem.V, problem.rank, seed)
         W, H = (np.array(factor, problem.dtype, order="C") for factor in x0)
         H = _alive(H, problem.column_mass)
-        nothing = np.zeros(H.shape), np.zeros(H.shape[1])
-        return ProfileState(W, H, *nothing, H, 1.0, seed, epochs=epochs)
+        g, d = np.zeros(H.shape), np.zeros(H.shape[1])
+        return ProfileState(W, H, g, d, H, epochs, step=1.0, seed=seed)
 
     def advance(self, problem: Any, state: ProfileState) -> ProfileState:
         """The rows for a new H."""
@@ -108,33 +101,24 @@ class Profiled:
 
     def _at(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
         """The state at a new H, which is taken as it is."""
-        found = problem.profile(H)
+        rows = problem.profile(H)
         passes = state.passes + ROW_PASSES + 1.5
         return replace(
             state,
-            W=found.W, H=H, g=found.g, d=found.d, H_last=H,
-            value=found.value, round=state.round + 1, passes=passes,
+            W=rows.W, H=H, g=rows.g, d=rows.d, H_last=H,
+            value=rows.value, round=state.round + 1, passes=passes,
         )  # fmt: skip
 
     def _step(self, problem: Any, state: ProfileState) -> ProfileState:
-        beta = 0.0 if state.plain else state.momentum
         c = problem.column_mass
         new = _stepped(state, c, power=1 if state.plain else 2)
-        H = _alive(ahead(new, state.H_last, beta), c)
+        H = _alive(extrapolate(new, state.H_last, state.beta), c)
         tried = self._at(problem, state, H)
         allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
         if not tried.value <= allowed:
-            return self._undone(replace(state, round=tried.round, passes=tried.passes))
-        tried = replace(tried, H_last=new, plain=False)
-        if state.plain:
-            return tried
-        momentum, most = min(state.most, GROW * beta), min(1.0, CAP_GROW * state.most)
-        return replace(tried, momentum=momentum, most=most)
-
-    def _undone(self, state: ProfileState) -> ProfileState:
-        if not state.plain:
-            state = replace(state, most=state.momentum, momentum=state.momentum * SHRINK)
-        return replace(state, H_last=state.H, plain=True)
+            undone = replace(state.slow_down(), H_last=state.H)
+            return replace(undone, round=tried.round, passes=tried.passes)
+        return replace(tried, H_last=new).accelerate()
 
 
 def _stepped(state: ProfileState, c: Array, power: int) -> Array:

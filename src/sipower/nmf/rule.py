@@ -14,11 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sipower.data.memory import Columns, Matrix, Scheme
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.sampling import Scheme
 from sipower.kernels import FLOOR, Array, Draw, Stream
+from sipower.loop.protocols import Progress
 from sipower.problems.kl import Float, KLBlock
 
-__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "items_of", "natural_scheme", "put"]
+__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "natural_scheme", "put"]
 
 
 class Turn(NamedTuple):
@@ -39,12 +41,13 @@ class Rule(ABC):
 
     step: float
     monotone: ClassVar[bool] = False  # never raises the divergence, so needs no guard
+    needs_items: ClassVar[bool] = False  # sums over the other side do not suffice
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """New h of the block's items."""
 
-    def largest_step(self, V: Matrix | Columns) -> float:
+    def largest_step(self, V: RowBlocks) -> float:
         """A guard lets the step grow up to this."""
         return self.step
 
@@ -53,18 +56,9 @@ class Rule(ABC):
         return 1.0
 
 
-def natural_scheme(V: Matrix | Columns) -> Scheme:
+def natural_scheme(V: RowBlocks) -> Scheme:
     """Shared vectors for dense data and where only rows are held, terms of every item otherwise."""
-    return "vectors" if V.dense or isinstance(V, Columns) else "stratified"
-
-
-def items_of(block: KLBlock, what: str) -> Matrix:
-    """The block's data item by item, which some rules cannot do without."""
-    if isinstance(block.V, Columns):
-        raise ValueError(
-            f"The data hold their rows only and {what} needs the columns too: use solver='sci-pi'."
-        )
-    return block.V
+    return "vectors" if V.dense or not V.has_items else "stratified"
 
 
 def put(block: KLBlock, fitted: Float, h: Array) -> Array:
@@ -79,16 +73,11 @@ def put(block: KLBlock, fitted: Float, h: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class BlockState:
-    """State of a rule on a single block."""
+class BlockState(Progress):
+    """The state of a rule on a single block."""
 
     x: Array
-    step: float
-    seed: int
     side: int = 0
-    round: int = 0
-    passes: float = 0.0
-    value: float = math.nan
 
 
 class Half:
@@ -125,7 +114,7 @@ class OnBlock:
     def init(self, problem: Half, x0: Any, seed: int) -> BlockState:
         """State at x0."""
         step = self.rule.step if self.step is None else self.step
-        return BlockState(x0, step, seed, self.side, self.first_round)
+        return BlockState(x0, self.side, step=step, seed=seed, round=self.first_round)
 
     def advance(self, problem: Half, state: BlockState) -> BlockState:
         """One update of all items."""

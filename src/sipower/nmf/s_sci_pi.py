@@ -24,7 +24,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from sipower import kernels
-from sipower.data.memory import Columns, Matrix, Scheme
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.sampling import Scheme
 from sipower.kernels import Array, batch_size
 from sipower.nmf.rule import Rule, Turn, natural_scheme, put
 from sipower.nmf.sci_pi import SciPiRule
@@ -107,11 +108,10 @@ class SSciPiRule(Rule):
         plan = self.plan(block.V, block.shape[1])
         if not plan.samples:
             return SciPiRule().update(block, h, turn._replace(step=self._full_step(turn)))
-        fused = isinstance(block.V, Matrix) and (block.V.dense or plan.scheme != "vectors")
+        fused = block.V.has_items and (block.V.dense or plan.scheme != "vectors")
         return (self._fused if fused else self._generic)(block, h, turn, plan)
 
     def _fused(self, block: KLBlock, h: Array, turn: Turn, plan: Plan) -> Array:
-        assert isinstance(block.V, Matrix)
         V, basis = block.V, block.basis
         if V.dense and plan.scheme != "vectors":
             V = V.sparse()
@@ -139,13 +139,15 @@ class SSciPiRule(Rule):
         solver = SSciPi(
             turn.step, plan.batch, plan.epoch, plan.scheme, self.replace, self.threshold
         )
-        state = PointState(block.to_sphere(h), turn.step, turn.seed, turn.side, turn.round)
+        state = PointState(
+            block.to_sphere(h), turn.side, step=turn.step, seed=turn.seed, round=turn.round
+        )
         y = solver.advance(block, state).x
         return put(block, block.from_sphere(y), h)
 
     # ---- what is decided from the data -------------------------------------------------------
 
-    def plan(self, V: Matrix | Columns, rank: int) -> Plan:
+    def plan(self, V: RowBlocks, rank: int) -> Plan:
         """Batch, epoch length and scheme for one side."""
         scheme = self.scheme or natural_scheme(V)
         n, side = V.shape[1], int(V.shape[0] > V.shape[1])
@@ -161,12 +163,12 @@ class SSciPiRule(Rule):
         epoch = epoch or (1 if self._all_short(V, shortest) else SPARSE_EPOCH)
         return Plan(batch or SPARSE_BATCH, epoch, scheme, shortest)
 
-    def _all_short(self, V: Matrix | Columns, shortest: int) -> bool:
-        if V.dense or isinstance(V, Columns):
+    def _all_short(self, V: RowBlocks, shortest: int) -> bool:
+        if V.dense or not V.has_items:
             return V.shape[1] < shortest
         return bool(np.diff(V.indptr).max(initial=0) < shortest)
 
-    def largest_step(self, V: Matrix | Columns) -> float:
+    def largest_step(self, V: RowBlocks) -> float:
         """A guard lets a shortened step grow back to 1: longer ones are too noisy."""
         return max(self.step, 1.0)
 
@@ -175,7 +177,7 @@ class SSciPiRule(Rule):
         V, plan = block.V, self.plan(block.V, block.shape[1])
         n = V.shape[1]
         drawn = batch_size(plan.batch, n) / max(n, 1)  # s is a whole number
-        if plan.scheme != "vectors" and isinstance(V, Matrix) and plan.samples:
+        if plan.scheme != "vectors" and V.has_items and plan.samples:
             terms = np.diff(V.sparse().indptr)
             terms = terms[terms >= plan.shortest]
             if plan.scheme != "elements":  # at least one term of every item

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sipower import kernels
-from sipower.data.memory import Matrix
 from sipower.kernels import Array
 from sipower.nmf.rule import Rule, Turn, put
 from sipower.problems.kl import KLBlock
@@ -31,7 +30,7 @@ class SciPiRule(Rule):
 
     def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
         """One damped power step."""
-        if isinstance(block.V, Matrix):
+        if block.V.has_items:
             out = np.zeros_like(h)
             return block.V.for_items(kernels.power, block.basis, h, out, block.c, turn.step)
         bracket = np.maximum((1 - turn.step) + turn.step * block.multiplier(h), 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sipower.data.memory import Scheme
+from sipower.data.sampling import Scheme
 from sipower.kernels import Array
 from sipower.nmf.rule import Rule, Turn, natural_scheme
 from sipower.nmf.sci_pi import SciPiRule

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.data.memory import Scheme
+from sipower.data.sampling import Scheme
 from sipower.kernels import Draw, Stream, batch_size
 
 __all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows", "register"]
@@ -195,6 +195,10 @@ class Problem(ABC):
         norm, size = unit[:, 0] * np.sqrt(self.inner(off, off)), np.abs(multiplier)
         with np.errstate(divide="ignore"):  # λ = 0 with a gradient is as far from optimal as can be
             return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
+
+    def quick_value(self, x: Point) -> float:
+        """f(x) to `rounding`, by the fastest way there is; here `value` itself."""
+        return float(self.value(x))
 
     def rounding(self, value: float) -> float:
         """How far two equal objectives may differ by rounding alone."""

@@ -19,7 +19,7 @@ h, x, y factor, simplex point, sphere point                      (items, K)
 G       multiplier of MU; at a solution 1 where x > 0, else ≤ 1  (items, K)
 ======  =======================================================  ===========
 
-A batch is a random sparser matrix V_S with E[V_S] = V (`Matrix.sample`), so ∇f_S needs no formula
+A batch is a random sparser matrix V_S with E[V_S] = V (`RowBlocks.sample`), so ∇f_S needs no formula
 of its own. A pass costs 4·K·nnz flops.
 """
 
@@ -32,7 +32,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import kl_div
 
 from sipower import kernels
-from sipower.data.memory import Columns, Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
@@ -74,7 +74,7 @@ class KLBlock(Problem):
     def __init__(
         self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None
     ) -> None:
-        self.V: Matrix | Columns = V if isinstance(V, Columns) else as_matrix(V)
+        self.V: RowBlocks = as_matrix(V)
         self.B = kernels.readable(B, self.V.dtype if dtype is None else dtype)
         if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
             raise ValueError(
@@ -106,12 +106,11 @@ class KLBlock(Problem):
         return np.asarray(start * scale[:, None], np.float64)
 
     def ratio_sums(self, h: Array) -> Float:
-        """g_j = Σ_i b_i v_ij / (b_i·h_j), over the items, or by sums if V holds its rows only."""
+        """g_j = Σ_i b_i v_ij / (b_i·h_j): item by item, or by sums over the other side."""
         h = kernels.readable(h, self.B.dtype)
-        if isinstance(self.V, Columns):
-            other_side = kernels.basis(h, dense=self.V.dense)
-            return self.V.rows.sums(kernels.sums, other_side, self.B)
-        return self.V.for_items(kernels.gradient, self.basis, h, np.empty(self.shape))
+        if self.V.has_items:
+            return self.V.for_items(kernels.gradient, self.basis, h, np.empty(self.shape))
+        return self.V.columns.sums(kernels.sums, kernels.basis(h, dense=self.V.dense), self.B)
 
     def multiplier(self, h: Array) -> Float:
         """G at h scaled to its mass; zero where the basis column is."""
@@ -128,7 +127,7 @@ class KLBlock(Problem):
         """
         block, h = self.in_float64(), kernels.readable(h, np.float64)
         off_mass = np.maximum(kl_div(self.c, h @ self.d), 0)  # less is rounding
-        if isinstance(self.V, Columns):
+        if not self.V.has_items:
             largest = np.maximum(block.multiplier(h).max(axis=1), 1)
             return np.asarray(off_mass + self.c * (largest - 1))
         out = np.zeros(self.shape[0])
@@ -148,8 +147,6 @@ class KLBlock(Problem):
         with at least ``sampled_from`` K² terms begin with epochs of S-SCI-PI. In float64, or in the
         working type and to its rounding, which takes less time.
         """
-        if isinstance(self.V, Columns):
-            raise ValueError("The data hold their rows only: their columns cannot be solved.")
         block = self.in_float64() if exact else self
         cold, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
         gaps, passes = np.zeros((2, self.shape[0]))
@@ -162,8 +159,8 @@ class KLBlock(Problem):
         """D(V ‖ h Bᵀ), in float64, or sooner in the working type and to its rounding."""
         block = self.in_float64() if exact else self
         h = kernels.readable(h, block.B.dtype)
-        if isinstance(self.V, Columns):  # D is the same from either side
-            return KLBlock(self.V.rows, h, dtype=h.dtype).divergence(block.B)
+        if not self.V.has_items:  # D is the same from either side
+            return KLBlock(self.V.columns, h, dtype=h.dtype).divergence(block.B)
         out = np.empty(self.shape[0])
         total = float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
         return max(total, 0.0)  # less is rounding
@@ -199,8 +196,6 @@ class KLBlock(Problem):
     def item_curvature(self, y: Point, item: int, S: KLBlock | None = None) -> Float:
         """B = D_y A D_y with A = Lᵀ diag(v ⊘ (Lx)²) L / c and D_y = diag(y): By = G∘y."""
         V, basis = (self if S is None else S).V, (self if S is None else S).B
-        if isinstance(V, Columns):
-            raise ValueError("The data hold their rows only: no curvature of their columns.")
         row = V.row(item)
         at = np.flatnonzero(row)
         L = self._over_d(basis[at].astype(np.float64)) * y[item]
@@ -224,15 +219,13 @@ class KLBlock(Problem):
         """The block of one item, in float64."""
         if self.shape[0] == 1:
             return self
-        if isinstance(self.V, Columns):
-            raise ValueError("The data hold their rows only: their columns cannot be told apart.")
         return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, d=self.d)
 
     def batch(self, sampling: Sampling, draw: Draw) -> KLBlock:
         """The block of V_S, E[V_S] = V, with the masses and column sums of this one."""
         scheme, share = sampling.scheme, sampling.share
-        part, others = self.V.sample(scheme, share, draw, replace=sampling.replace)
-        return KLBlock(part, self.B if others is None else self.B[others], c=self.c, d=self.d)
+        part, rows = self.V.sample(scheme, share, draw, replace=sampling.replace)
+        return KLBlock(part, self.B if rows is None else self.B[rows], c=self.c, d=self.d)
 
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
         """max(y⁺, θy), back to the sphere: steps keep their sign and revive no exact zero."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sipower.data.fingerprint import fingerprint
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.arguments import seed_of
+from sipower.estimators.parameters import as_seed
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates
@@ -65,7 +65,7 @@ def consensus(
     """
     if replicates < 1:
         raise ValueError(f"replicates is {replicates}, expected at least 1.")
-    data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), seed_of(model.random_state)
+    data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), as_seed(model.random_state)
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = fingerprint(data) if folder else ""
     store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})

@@ -25,7 +25,7 @@ from scipy.special import xlogy
 
 from sipower.data.memory import Matrix
 from sipower.data.validate import as_matrix
-from sipower.estimators.fitting import exact_rows
+from sipower.estimators.fit import exact_rows
 from sipower.kernels import Array
 
 __all__ = ["GROUPS", "Holdout", "are_counts", "halve", "thin"]

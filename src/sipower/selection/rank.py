@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.data.fingerprint import fingerprint
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.arguments import seed_of
+from sipower.estimators.parameters import as_seed
 from sipower.kernels import count_threads
 from sipower.nmf.merging import merge
 from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
@@ -92,7 +92,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     if not data.total > 0:
         raise ValueError("All data are zero: there are no components to choose.")
     counts = are_counts(data)
-    seed = seed_of(model.random_state)
+    seed = as_seed(model.random_state)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": fingerprint(data) if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
@@ -170,8 +170,8 @@ class _Path:
             rank, start = self.ranks[at], {}
             model = self.replicas.made(n_components=rank, random_state=self.seed + replicate)
             if "W" in piece:
-                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
-                start = {"W": W, "H": H}
+                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"].T, rank)
+                start = {"W": W, "H": H.T}
                 model.set_params(init="custom")
             found = self.replicas.answer(_judged, model, split, start)
             piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sipower.kernels import FLOOR, Array
+from sipower.loop.protocols import Progress
 from sipower.problems.gaussian_mixture import GaussianMixture, Gaussians, posterior
 from sipower.problems.mixture import MixtureProportions
 from sipower.solvers.sci_pi import SciPi
@@ -26,17 +27,12 @@ __all__ = ["GaussianEM", "GaussianState", "PlainEM"]
 
 
 @dataclass(frozen=True)
-class GaussianState:
-    """Everything that influences the future of a run."""
+class GaussianState(Progress):
+    """The state of a run on a Gaussian mixture."""
 
     weights: Array
     means: Array
     covariances: Array
-    step: float
-    seed: int
-    round: int = 0
-    passes: float = 0.0
-    value: float = math.nan
 
     @property
     def x(self) -> Gaussians:

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sipower.loop.protocols import Comparable
+
 __all__ = ["Guarded"]
 
 HALF = 0.5
@@ -34,15 +36,20 @@ class Guarded:
     shrink: float = 0.5
     grow: float = 1.1
 
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the guard and its solver need of a problem."""
+        return Comparable, *getattr(self.solver, "needs", ())
+
     def init(self, problem: Any, x0: Any, seed: int) -> Any:
         """State before the first round, its objective known."""
         state = self.solver.init(problem, x0, seed)
-        return replace(state, value=_look(problem, state.x))
+        return replace(state, value=problem.quick_value(state.x))
 
     def advance(self, problem: Any, state: Any) -> Any:
         """One round that never makes the objective worse."""
         if math.isnan(state.value):  # a state that an unguarded run has left
-            state = replace(state, value=_look(problem, state.x))
+            state = replace(state, value=problem.quick_value(state.x))
         noise = problem.rounding(state.value)
         tried = self._tried(problem, self.solver, state)
         gain, step = self._gain(problem, state, tried), state.step * self.shrink
@@ -59,15 +66,10 @@ class Guarded:
 
     def _tried(self, problem: Any, solver: Any, state: Any) -> Any:
         new = solver.advance(problem, state)
-        value = _look(problem, new.x) if problem.is_finite(new.x) else math.nan
+        value = problem.quick_value(new.x) if problem.is_finite(new.x) else math.nan
         return replace(new, value=value, passes=new.passes + problem.value_passes)
 
     def _gain(self, problem: Any, old: Any, new: Any) -> float:
         if not math.isfinite(new.value):
             return -math.inf
         return float(new.value - old.value if problem.maximise else old.value - new.value)
-
-
-def _look(problem: Any, x: Any) -> float:
-    """The objective to rounding, from problems that have it sooner than the value itself."""
-    return float(getattr(problem, "quick_value", problem.value)(x))

@@ -25,12 +25,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.data.memory import SCHEMES, Scheme
+from sipower.data.sampling import SCHEMES, Scheme
 from sipower.kernels import Draw, Stream, batch_size
+from sipower.loop.protocols import ScaleInvariant
 from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive, start
@@ -62,6 +64,7 @@ class SSciPi:
         θ: where a problem keeps signs, a step shrinks no coordinate below θ times its value.
     """
 
+    needs: ClassVar = (ScaleInvariant,)
     step: float | None = None
     batch: float = 0.01
     epoch: int = 120

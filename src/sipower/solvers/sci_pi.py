@@ -8,9 +8,11 @@ Cost: one pass a round.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
+from sipower.loop.protocols import ScaleInvariant
 from sipower.problems.base import Point, Problem
 from sipower.solvers.state import PointState, check_positive, start
 
@@ -21,6 +23,7 @@ __all__ = ["SciPi"]
 class SciPi:
     """Scale invariant power iteration with fixed step η and no guard."""
 
+    needs: ClassVar = (ScaleInvariant,)
     step: float = 1.0
 
     def __post_init__(self) -> None:

@@ -9,32 +9,24 @@ from numbers import Real
 
 import numpy as np
 
+from sipower.loop.protocols import Progress
 from sipower.problems.base import Point, Problem
 
 __all__ = ["PointState", "check_positive", "start"]
 
 
 @dataclass(frozen=True)
-class PointState:
-    """Everything that influences the future of a run on one problem."""
+class PointState(Progress):
+    """The state of a run on one problem of the sphere."""
 
     x: Point
-    step: float
-    seed: int
     side: int = 0  # which of several runs with one seed: each has its own random numbers
-    round: int = 0
-    passes: float = 0.0
-    value: float = math.nan
     residual: float = math.inf  # at the last anchor, with the objective there: for a step
     anchor_value: float = -math.inf  # that adapts
 
 
 def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
-    """State at x0, or at the problem's own random start."""
-    if not isinstance(problem, Problem):
-        raise ValueError(
-            f"{type(problem).__name__} is no problem on the sphere: use its own solver."
-        )
+    """Return the state at x0, or at the problem's own random start."""
     x = problem.start(seed) if x0 is None else np.asarray(x0)
     x = x.astype(np.float64) if x.dtype.kind != "f" else x
     if x.shape != problem.shape:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fitted model of KL-NMF knows and does, wherever the rows of its data lie."""
+"""The fitted attributes of KL-NMF models, and what needs nothing but them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sipower.data.memory import Matrix
-from sipower.estimators.fitting import Fit, exact_rows
+from sipower.data.row_blocks import RowBlocks
+from sipower.estimators.fit import Fit, exact_rows
 from sipower.kernels import FLOOR, Array
 from sipower.loop.solve import Status
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Fitted", "row_tolerance", "unchanged_by_failure", "warn_unless_converged"]
+__all__ = ["FittedAttributes", "restore_on_failure", "row_tolerance", "warn_unless_converged"]
 
 FADED = 1e-200  # statistics this small fade no further: their quotient would lose its bits
 LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
 
 
-class Fitted:
-    """The fitted attributes, and what needs nothing but them."""
+class FittedAttributes:
+    """The fitted attributes of a model, set after a fit and updated by batches."""
 
     transform_tol_: float
 
-    def _keep(self, found: Fit, weights: Array | None = None) -> None:
-        """Keep a fit and the column sums of W, which it may not have itself."""
-        self._keep_components(found.H.T)
-        self._keep_statistics(found.W.sum(axis=0) if weights is None else weights)
-        self.n_iter_ = found.rounds
-        self.kl_divergence_ = found.divergence
-        self.reconstruction_err_ = float(np.sqrt(2 * max(found.divergence, 0.0)))
-        self.kkt_residual_ = found.gap
-        self.status_ = str(found.status)
-        self.trace_ = found.trace
+    def _set_fit(self, fit: Fit, weights: Array | None = None) -> None:
+        """Set all attributes; `weights` are the column sums of W where the fit does not hold W."""
+        self._set_components(fit.H.T)
+        self._set_statistics(fit.W.sum(axis=0) if weights is None else weights)
+        self.n_iter_ = fit.rounds
+        self.kl_divergence_ = fit.divergence
+        self.reconstruction_err_ = float(np.sqrt(2 * max(fit.divergence, 0.0)))
+        self.kkt_residual_ = fit.gap
+        self.status_ = str(fit.status)
+        self.trace_ = fit.trace
 
-    def _keep_statistics(self, weights: Array) -> None:
-        """What `partial_fit` goes on from: as if the components came from rows of these sums."""
+    def _set_statistics(self, weights: Array) -> None:
+        """Set what `partial_fit` updates: as if the components came from rows of these sums."""
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
 
-    def _learn_from(self, V: Matrix, forget_factor: float) -> None:
+    def _learn_from(self, V: RowBlocks, forget_factor: float) -> None:
         """Update the components from the rows of a batch, solved exactly for the present ones."""
-        self._forget_the_fit()
+        self._delete_measures()
         self.n_steps_ += 1
         if not V.total > 0:  # rows without counts tell nothing
             return
@@ -63,26 +63,26 @@ class Fitted:
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
         # A feature that no batch has had so far must be able to come.
         new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
-        self._keep_components(new.astype(V.dtype))
+        self._set_components(new.astype(V.dtype))
 
-    def _forget_the_fit(self) -> None:
-        """Numbers of an earlier `fit` are not those of the components any more."""
+    def _delete_measures(self) -> None:
+        """Delete the numbers of an earlier `fit`, which are not those of the components now."""
         divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
         for name in (*divergences, "n_iter_", "status_", "trace_"):
             self.__dict__.pop(name, None)
 
-    def _keep_components(self, components: Array) -> None:
+    def _set_components(self, components: Array) -> None:
         self.components_ = np.ascontiguousarray(components)
         self.n_components_, self._n_features_out = (len(components),) * 2
 
 
 @contextmanager
-def unchanged_by_failure(model: Any, *but: type[BaseException]) -> Iterator[None]:
-    """Leave a model as it was if its fit fails, `but` for what leaves a usable one."""
+def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[None]:
+    """Leave a model as it was if its fit fails, except by an error that leaves a usable one."""
     before = dict(vars(model))
     try:
         yield
-    except but:
+    except usable:
         raise
     except BaseException:
         vars(model).clear()
@@ -91,15 +91,15 @@ def unchanged_by_failure(model: Any, *but: type[BaseException]) -> Iterator[None
 
 
 def row_tolerance(transform_tol: float, tol: float) -> float:
-    """Certified gap of the rows; a larger one would open the gap that the loop has closed."""
+    """Return the certified gap for rows: a larger one would open the gap the loop has closed."""
     return min(transform_tol, max(tol / 4, LEAST_ROW_TOL)) if tol > 0 else transform_tol
 
 
-def warn_unless_converged(found: Fit, tol: float) -> None:
-    """Say, where `fit_transform` was called, that a fit has used up its rounds."""
-    if found.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
+def warn_unless_converged(fit: Fit, tol: float) -> None:
+    """Warn, where `fit_transform` was called, that a fit has used up its rounds."""
+    if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
         warnings.warn(
-            f"Not converged after {found.rounds} rounds: the certified gap is {found.gap:.2e}, "
+            f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "
             f"tol is {tol:.2e}. Increase max_iter or tol.",
             ConvergenceWarning,
             stacklevel=3,

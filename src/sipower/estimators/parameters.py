@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments of the estimator: what each may be, and one sentence for what is not offered."""
+"""Parameters of the estimator: what each may be, and what start and settings they ask for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sipower.data.fingerprint import fingerprint
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
-from sipower.estimators.fitting import Settings
+from sipower.estimators.fit import FitSettings
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Stop
@@ -24,11 +23,12 @@ from sipower.nmf.init import INITS, initial_factors
 
 __all__ = [
     "CONSTRAINTS",
-    "custom_factor",
-    "refuse_what_is_not_offered",
-    "seed_of",
-    "settings_of",
-    "start_of",
+    "as_custom_factor",
+    "as_seed",
+    "check_supported",
+    "fit_settings",
+    "initial_point",
+    "fit_rank",
 ]
 
 CONSTRAINTS: dict[str, Any] = {
@@ -55,8 +55,8 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-def refuse_what_is_not_offered(model: Any) -> None:
-    """scikit-learn's arguments are accepted; what they would ask for may not be there."""
+def check_supported(model: Any) -> None:
+    """Refuse values of scikit-learn's parameters that are not supported."""
     if model.beta_loss not in ("kullback-leibler", 1):
         raise ValueError(
             f"beta_loss is {model.beta_loss!r}; this is NMF for 'kullback-leibler': use "
@@ -68,24 +68,34 @@ def refuse_what_is_not_offered(model: Any) -> None:
         raise ValueError("Penalties are not offered yet: leave alpha_W and alpha_H at 0.")
 
 
-def start_of(model: Any, V: Matrix, seed: int, W: Any, H: Any) -> Factors:
-    """The start that a model asks for, or that its user gives: W (n, K) and H (K, m), copied."""
+def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:
+    """Return K: that of the start, or `n_components`, where "auto" means one per feature."""
+    if start is not None:
+        return int(start.W.shape[1])
+    return V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
+
+
+def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factors | None:
+    """Return the start that `init` asks for; None leaves a random one to the solver.
+
+    W (n, K) and H (K, m) are the user's, for init="custom", and are copied.
+    """
     custom = model.init == "custom"
     if custom and (W is None or H is None):
         raise ValueError("init='custom' needs both W and H.")
     if not custom and (W is not None or H is not None):
         raise ValueError(f"W and H are given but init is {model.init!r}: use init='custom'.")
     if not custom:
-        rank = V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
+        rank = fit_rank(model, V, None)
         init: Any = model.init or ("nndsvda" if rank <= min(V.shape) else "random")
-        return Factors(*initial_factors(V, rank, seed, init))
-    H = custom_factor("H", H, (model.n_components, V.shape[1]), V)
-    W = custom_factor("W", W, (V.shape[0], H.shape[0]), V)
+        return None if init == "random" else Factors(*initial_factors(V, rank, seed, init))
+    H = as_custom_factor("H", H, (model.n_components, V.shape[1]), V)
+    W = as_custom_factor("W", W, (V.shape[0], H.shape[0]), V)
     return Factors(W, np.ascontiguousarray(H.T))
 
 
-def custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: Matrix) -> Array:
-    """One given factor in the working type; a size that is no number may be any."""
+def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlocks) -> Array:
+    """Return a given factor in the working type; a size in `shape` that is no number may be any."""
     try:
         with np.errstate(over="ignore"):
             factor = np.array(factor, V.dtype, order="C")
@@ -100,38 +110,37 @@ def custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: Matrix) -> 
     return np.asarray(factor)
 
 
-def _fits(found: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
-    if len(found) != len(wanted):
+def _fits(shape: tuple[int, ...], expected: tuple[Any, ...]) -> bool:
+    if len(shape) != len(expected):
         return False
-    return all(w == f for f, w in zip(found, wanted, strict=True) if isinstance(w, Integral))
+    return all(e == s for s, e in zip(shape, expected, strict=True) if isinstance(e, Integral))
 
 
-def seed_of(random_state: Any) -> int:
-    """A seed for the counter-based numbers: an integer stands for itself."""
+def as_seed(random_state: Any) -> int:
+    """Return a seed for the counter-based numbers: an integer stands for itself."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def settings_of(
+def fit_settings(
     model: Any,
-    V: Any,
-    start: Factors,
+    V: RowBlocks,
+    start: Factors | None,
     *,
     seed: int,
     started: float,
     listener: Listener,
-    **how: Any,
-) -> Settings:
-    """The settings of the fit that a model asks for; `how` are those that it does not know."""
+) -> FitSettings:
+    """Return the settings of the fit that the parameters of a model ask for."""
     stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
-    checkpoint = _checkpoint_of(model, V, start)
+    checkpoint = _checkpoint(model, V, start)
     row_tol = model.transform_tol_
-    return Settings(model.solver, stop, seed, row_tol, started, listener, checkpoint, **how)
+    return FitSettings(model.solver, stop, seed, row_tol, started, listener, checkpoint)
 
 
-def _checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
-    """The checkpoint that a model asks for; everything that decides the bits belongs to its run.
+def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
+    """Return the checkpoint of a fit; everything that decides the bits belongs to its run.
 
     Limits on rounds and seconds do not: a run may go on with larger ones.
     """
@@ -142,11 +151,11 @@ def _checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
             "A run with a checkpoint needs a number as random_state: only the same seed can go on."
         )
     run = {
-        "data": fingerprint(V),
+        "data": V.sha256,
         "layout": V.layout,
-        "rank": start.W.shape[1],
+        "rank": fit_rank(model, V, start),
         "solver": model.solver,
-        "init": _fingerprint(start) if model.init == "custom" else model.init,
+        "init": model.init if start is None or model.init != "custom" else _digest(start),
         "random_state": int(model.random_state),
         "dtype": str(V.dtype),
         "tol": float(model.tol),
@@ -155,5 +164,5 @@ def _checkpoint_of(model: Any, V: Any, start: Factors) -> Checkpoint | None:
     return Checkpoint(model.checkpoint, float(model.checkpoint_every), run)
 
 
-def _fingerprint(start: Factors) -> str:
+def _digest(start: Factors) -> str:
     return hashlib.sha256(b"".join(factor.tobytes() for factor in start)).hexdigest()

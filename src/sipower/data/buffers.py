@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.data.memory import Window
+from sipower.data.row_blocks import Window
 from sipower.kernels import Array
 
 __all__ = ["INDEX", "Buffers", "Held"]

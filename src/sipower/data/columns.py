@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`ColumnSums`: the columns of data that hold only their rows, reached by sums over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.data.row_blocks import Batch, RowBlocks, Window
+from sipower.data.sampling import Scheme, scale_sample
+from sipower.kernels import Array, Draw, batch_size
+
+__all__ = ["ColumnSums"]
+
+
+class ColumnSums(RowBlocks):
+    """The columns of `rows` as items without a form of their own: only sums over rows serve them.
+
+    Parameters
+    ----------
+    rows
+        The data, which have `has_columns` False.
+    """
+
+    has_items = False
+    has_columns = False
+
+    def __init__(self, rows: RowBlocks) -> None:
+        self.rows = rows
+        self.shape = rows.shape[::-1]
+        self.dtype, self.threads, self.dense = rows.dtype, rows.threads, rows.dense
+        self.nnz, self.total = rows.nnz, rows.total
+        self.mass = rows.column_mass
+        self.row_names, self.column_names = rows.column_names, rows.row_names
+
+    @property
+    def columns(self) -> RowBlocks:
+        """The rows."""
+        return self.rows
+
+    @property
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the rows."""
+        return self.rows.mass
+
+    def windows(self) -> Iterator[Window]:
+        """Refuse: no kernel can work on single columns."""
+        raise ValueError(
+            "The data hold their rows only, and this step needs single columns: use a solver that "
+            "needs sums alone, such as 'sci-pi' or 'auto'."
+        )
+
+    def take(self, items: Array) -> Any:
+        """Refuse, as `windows` does."""
+        return self.windows()
+
+    def with_settings(
+        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
+    ) -> RowBlocks:
+        """Return the columns of the rows with these settings."""
+        rows = self.rows.with_settings(dtype, threads)
+        return self if rows is self.rows else ColumnSums(rows)
+
+    def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
+        """Return other data in memory with the settings of these."""
+        return self.rows.with_data(data, rows_only=rows_only)
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Draw whole rows."""
+        if scheme != "vectors":
+            raise ValueError(
+                f"Data that hold their rows only are sampled by vectors, not by {scheme}: use "
+                "scheme='vectors'."
+            )
+        n = self.rows.shape[0]
+        s = batch_size(share, n)
+        drawn = draw.batch(n, s, replace=replace)
+        part = scale_sample(self.rows.take(drawn), n / s, self.dtype)
+        return Batch(ColumnSums(self.rows.with_data(part)), drawn)

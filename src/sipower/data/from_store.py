@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`open_store`: a store of .npy files as row blocks on disk."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sipower import kernels
+from sipower.data.buffers import Buffers
+from sipower.data.on_disk import DEFAULT_LIMIT, SUM_TOL, StoredMatrix
+from sipower.data.validate import name_array, working_type
+from sipower.kernels import Array
+from sipower.store import byte_size
+from sipower.store.layout import SIDES, Layout, read_layout, read_names
+from sipower.store.reading import OpenPart
+
+__all__ = ["open_store"]
+
+
+class StoreSource:
+    """One orientation of a store of .npy files."""
+
+    def __init__(self, layout: Layout, side: str) -> None:
+        self.layout, self.side = layout, side
+        # Open for good: a store that is replaced meanwhile is not mixed with this one.
+        self.indices, self.values = (
+            OpenPart(layout.part(side, name)) for name in ("indices", "values")
+        )
+        self.value_type = self.values.part.dtype
+        self.indptr = _read_all(layout, side, "indptr")
+        rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
+        if not rising or self.indptr[-1] != layout.nonzeros:
+            raise ValueError(
+                f"The store {layout.path} is damaged: {side}/indptr.npy; convert again."
+            )
+        self.smallest, self.largest = layout.smallest, layout.largest
+        turned = 1 - 2 * SIDES.index(side)
+        self.mass, self.column_mass = [_read_mass(layout, name) for name in SIDES][::turned]
+        self.row_names, self.column_names = [name_array(n) for n in read_names(layout)][::turned]
+
+    @property
+    def path(self) -> Path:
+        """Folder of the store."""
+        return self.layout.path
+
+    @property
+    def sha256(self) -> str | None:
+        """Fingerprint; that of the transpose is not known."""
+        return self.layout.sha256 if self.side == "rows" else None
+
+    def __str__(self) -> str:
+        return f"The store {self.layout.path}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreSource, (self.layout, self.side)
+
+    def read(self, first: int, indices: Array, values: Array) -> None:
+        """Fill both arrays with the entries from `first` on."""
+        self.indices.read(first, indices)
+        self.values.read(first, values)
+
+
+def _read_all(layout: Layout, side: str, name: str) -> Array:
+    part = layout.part(side, name)
+    array = np.empty(part.length, part.dtype)
+    OpenPart(part).read(0, array)
+    return array
+
+
+def _read_mass(layout: Layout, side: str) -> Array:
+    mass = _read_all(layout, side, "mass")
+    if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= SUM_TOL * layout.total):
+        raise ValueError(f"The store {layout.path} is damaged: {side}/mass.npy; convert again.")
+    return mass
+
+
+def open_store(
+    path: str | PathLike[str],
+    *,
+    dtype: DTypeLike | None = None,
+    n_jobs: int | None = None,
+    memory_limit: int | str = DEFAULT_LIMIT,
+) -> StoredMatrix:
+    """Open a store that `sipower convert` or `write_store` has made.
+
+    Parameters
+    ----------
+    path
+        Folder of the store.
+    dtype
+        Working type, float32 or float64; None: float32 for float32 data, else float64.
+    n_jobs
+        Threads; None means all cores, or one inside a joblib or Dask worker.
+    memory_limit
+        Bytes that the data may take, such as "1GB"; the factors come on top. It changes no bit of
+        any result.
+
+    Returns
+    -------
+    StoredMatrix
+        What `KLNMF`, `solve` and everything else that takes a `Matrix` works on. If the store holds
+        its rows only, it serves the rules that need sums alone.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from sipower import KLNMF
+    >>> from sipower.io import open_store, write_store
+    >>> V = csr_array(np.random.default_rng(0).poisson(1.0, (60, 40)))
+    >>> store = pathlib.Path(tempfile.mkdtemp(), "counts.sipower")
+    >>> write_store(V, store)
+    >>> in_memory, on_disk = KLNMF(3, random_state=0), KLNMF(3, random_state=0)
+    >>> W = in_memory.fit_transform(V)
+    >>> bool((on_disk.fit_transform(open_store(store)) == W).all())
+    True
+    """
+    layout, limit = read_layout(path), byte_size(memory_limit)
+    sides = tuple(StoreSource(layout, side) for side in layout.orientations)
+    working, threads = working_type(np.dtype(layout.dtype), dtype), kernels.count_threads(n_jobs)
+    return StoredMatrix(sides, working, threads, Buffers(limit))

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`RowBlocks`: the one face of data, and how kernels run over its fixed blocks of rows.
+
+Problems and solvers see non-negative data through this class alone and cannot tell where the rows
+are. What an implementation cannot do, it declares:
+
+===============================  =========  ===========  ============
+implementation                   has_items  has_columns  is_in_memory
+===============================  =========  ===========  ============
+`data.memory.Matrix`             yes        optional     yes
+`data.on_disk.StoredMatrix`      yes        optional     no
+`data.columns.ColumnSums`        no         no           no
+`dask.worker_rows.WorkerRows`    no         no           no
+===============================  =========  ===========  ============
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sipower import kernels
+from sipower.data.fingerprint import Fingerprint
+from sipower.data.sampling import Scheme
+from sipower.kernels import Array, Basis, Draw
+
+__all__ = ["Batch", "RowBlocks", "Window", "cut_by_work"]
+
+R = TypeVar("R")
+
+MAX_BLOCKS = 64
+MIN_BLOCK = 32768  # entries: far more work than handing out a block
+MAX_BLOCK = 2**21  # entries: what is read from disk at once stays small
+ROWS_HASHED_AT_ONCE = 4096
+ITEM_WORK = 8  # what an item costs beside its entries, in entries
+
+
+class Window(NamedTuple):
+    """Data that hold the items of some blocks."""
+
+    data: Any
+    blocks: range
+
+
+class Batch(NamedTuple):
+    """A sampled matrix and the rows of the basis that it meets (None: all of them)."""
+
+    matrix: RowBlocks
+    basis_rows: NDArray[np.int32] | None = None
+
+
+class RowBlocks(ABC):
+    """Non-negative data (items, others) in fixed blocks of rows, wherever the rows are.
+
+    Attributes
+    ----------
+    shape, nnz, total
+        Size, number of stored entries and sum of all entries.
+    dtype, threads
+        Working type of the factors, and threads that work on the blocks.
+    dense
+        Whether all entries are stored.
+    mass
+        Sums of the rows, float64.
+    row_names, column_names
+        Arrays of names, or None.
+    bounds
+        Block b holds the rows from bounds[b] up to bounds[b + 1]. They depend on the data alone.
+    indptr
+        Where the entries of each row begin, of sparse data that have items.
+    has_items
+        Whether kernels can work on single rows (`for_items`).
+    has_columns
+        Whether kernels can work on single columns too (`columns.for_items`).
+    is_in_memory
+        Whether `array` holds all entries.
+    """
+
+    shape: tuple[int, int]
+    nnz: int
+    total: float
+    dtype: np.dtype[Any]
+    threads: int
+    dense: bool
+    mass: NDArray[np.float64]
+    bounds: list[int]
+    indptr: NDArray[np.int64]
+    row_names: Array | None = None
+    column_names: Array | None = None
+    has_items: bool = True
+    has_columns: bool = True
+    is_in_memory: bool = False
+
+    # ---- the two primitives ------------------------------------------------------------------
+
+    def for_items(
+        self, kernel: kernels.Kernel, basis: Basis, h: Array, out: Array, *extra: Any
+    ) -> Array:
+        """Run kernel(data, basis, h, begin, end, out, *extra) over all blocks of items."""
+        for data, blocks in self.windows():
+
+            def task(number: int, data: Any = data, blocks: range = blocks) -> None:
+                kernel(data, basis, h, *self._items(blocks[number]), out, *extra)
+
+            kernels.run_blocks(len(blocks), task, self._useful_threads(h))
+        return out
+
+    def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
+        """Add up what the kernel computes for the other side, (others, K), in block order."""
+        total = np.zeros((self.shape[1], h.shape[1]))
+        for data, blocks in self.windows():
+
+            def partial(number: int, part: Array, data: Any = data, blocks: range = blocks) -> None:
+                kernel(data, basis, h, *self._items(blocks[number]), part)
+
+            kernels.sum_blocks(len(blocks), partial, total, self._useful_threads(h))
+        return total
+
+    @abstractmethod
+    def windows(self) -> Iterator[Window]:
+        """Yield all blocks with the data that hold them, as many at a time as are in memory."""
+
+    def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
+        """Return function(rows, *arguments), added up over all places that hold rows."""
+        return function(self, *arguments)
+
+    def _items(self, block: int) -> tuple[int, int]:
+        return self.bounds[block], self.bounds[block + 1]
+
+    def _useful_threads(self, h: Array) -> int:
+        work = self.nnz * h.shape[1] * kernels.threads.SECONDS_PER_TERM
+        return self.threads if work > kernels.threads.WORTH_A_THREAD else 1
+
+    # ---- other forms of the data -------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def columns(self) -> RowBlocks:
+        """The other side as items."""
+
+    @abstractmethod
+    def with_settings(
+        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
+    ) -> RowBlocks:
+        """Return the data for another working type or number of threads, or self if both agree."""
+
+    @abstractmethod
+    def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
+        """Return other data, an array or CSR, in memory and with the settings of these."""
+
+    def sparse(self) -> RowBlocks:
+        """Return the same data in CSR, so that every nonzero is an entry of its own."""
+        return self
+
+    def with_names(self, rows: Array | None, columns: Array | None) -> Self:
+        """Return the same data with these names."""
+        return self._copy(row_names=rows, column_names=columns)
+
+    def _copy(self, **changes: Any) -> Self:
+        """Return an object that shares all data with this one, but for some attributes."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), **changes)
+        return other
+
+    @abstractmethod
+    def take(self, items: Array) -> Any:
+        """Return chosen rows as an array or in CSR."""
+
+    def rows(self, begin: int, end: int) -> Any:
+        """Return a range of rows as an array or in CSR."""
+        return self.take(np.arange(begin, end))
+
+    def row(self, item: int) -> NDArray[np.float64]:
+        """Return one row, dense, in float64."""
+        part: Any = self.rows(item, item + 1)
+        return np.asarray((part if self.dense else part.toarray())[0], np.float64)
+
+    @abstractmethod
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Draw V_S with E[V_S] = V; `sipower.data.sampling` has the schemes."""
+
+    @property
+    def array(self) -> Any:
+        """All entries as an array or in CSR, where they are in memory."""
+        raise ValueError(
+            "The data are not in memory, and this step needs all of them: read the whole file, or "
+            "choose another way (init='random', any solver, no held-out counts)."
+        )
+
+    # ---- what is known of the data -----------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the columns, computed without a transpose."""
+
+    @property
+    def unevenness(self) -> float:
+        """How much larger a batch must be than for equal entries; see `Matrix.unevenness`."""
+        return self.shape[0] * self.shape[1] / max(self.nnz, 1)
+
+    @property
+    def layout(self) -> str:
+        """What decides the bits of results beside the numbers themselves."""
+        form = "dense" if self.dense else "sparse"
+        return form if self.has_columns else f"{form}, rows alone"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
+        digest, n = Fingerprint(), self.shape[0]
+        for begin in range(0, n, ROWS_HASHED_AT_ONCE):
+            digest.add(sp.csr_array(self.rows(begin, min(begin + ROWS_HASHED_AT_ONCE, n))))
+        return digest.hexdigest(self.shape)
+
+
+def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
+    """Return the bounds of at most so many blocks of about equal work."""
+    upto = np.append(0, np.cumsum(work))
+    if max_blocks is None:
+        max_blocks = max(MAX_BLOCKS, upto[-1] // MAX_BLOCK)
+    blocks = int(min(max(upto[-1] // MIN_BLOCK, 1), max_blocks, len(work)))
+    cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
+    return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]

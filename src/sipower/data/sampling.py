@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random batches of a matrix: which entries are drawn, and by what factor they are scaled.
+
+A batch is a sparser matrix V_S with E[V_S] = V.
+
+==========  =====================================================  ===================
+scheme      draws                                                  factor
+==========  =====================================================  ===================
+vectors     s of the n columns, the same for all items             n / s
+elements    s of all nonzeros                                      nnz / s
+stratified  s_j of the n_j nonzeros of every item                  n_j / s_j
+weighted    s_j of every item, with probability p_i = V_ij / c_j   1 / (s_j p_i)
+==========  =====================================================  ===================
+
+Weighted draws without replacement are systematic: the factor is one over the inclusion probability
+min(1, τ V_ij), whose sum over the item is s_j.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sipower.kernels import Array, Draw, batch_size
+
+__all__ = [
+    "SCHEMES",
+    "Scheme",
+    "draw_positions",
+    "sample_elements",
+    "sample_items",
+    "scale_sample",
+]
+
+Scheme = Literal["vectors", "elements", "stratified", "weighted"]
+SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
+
+
+def scale_sample(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
+    """Return sampled vectors times their unbiased factor, as an array or in CSR."""
+    product = part * factor
+    return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
+
+
+def sample_elements(csr: Any, positions: NDArray[np.int64], dtype: np.dtype[Any]) -> sp.csr_array:
+    """Return the nonzeros at sorted positions, each times nnz / s."""
+    values = csr.data[positions] * (csr.nnz / max(len(positions), 1))
+    indptr = np.searchsorted(positions, csr.indptr)
+    parts = values.astype(dtype), csr.indices[positions], indptr
+    return sp.csr_array(parts, shape=csr.shape)
+
+
+def draw_positions(nnz: int, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
+    """Return s sorted positions among all nonzeros."""
+    if nnz == 0:
+        return np.zeros(0, np.int64)
+    if nnz >= 2**31:
+        raise ValueError("More than 2^31 nonzeros cannot be drawn at once: use 'stratified'.")
+    drawn = draw.batch(nnz, batch_size(share, nnz), replace=replace)
+    return np.sort(drawn).astype(np.int64)
+
+
+def sample_items(V: Any, share: float, draw: Draw, *, weighted: bool, replace: bool) -> Any:
+    """Draw s_j nonzeros of every item of sparse row blocks, evenly or by their size."""
+    drawn: list[tuple[Array, Array, Array]] = [
+        draw.items(data, V.dtype, share, weighted=weighted, replace=replace)
+        for data, _ in V.windows()
+    ]
+    values, indices, counts = (np.concatenate(part) for part in zip(*drawn, strict=True))
+    return sp.csr_array((values, indices, np.append(0, np.cumsum(counts))), shape=V.shape)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One fit of KL-NMF as the estimator promises it: guarded, certified, W exact for the final H."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import as_matrix
+from sipower.kernels import Array
+from sipower.loop.checkpoint import Checkpoint
+from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
+from sipower.nmf import Factorization, Factors, make_solver
+from sipower.problems.kl import KLBlock
+
+__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Factors and what is known of them; all numbers belong to these very factors."""
+
+    W: Array
+    H: Array
+    divergence: float
+    gap: float
+    status: Status
+    rounds: int
+    trace: list[Record]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What a fit needs to know beside the problem and the start."""
+
+    solver: str
+    stop: Stop
+    seed: int
+    row_tol: float
+    started: float  # on the monotonic clock; the limit of seconds counts from here
+    on_round: Callable[[Record, Factors], object]
+    checkpoint: Checkpoint | None = None
+    trace: Literal["growing", "every"] = "growing"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Lock the checkpoint, if there is one, until the block ends."""
+        return nullcontext() if self.checkpoint is None else self.checkpoint.taken()
+
+
+# ---- rows for a given H ----------------------------------------------------------------------
+
+
+def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
+    """Solve the convex row problems for a given H (m, K), each from a cold start, and return W.
+
+    Counts of features that no component has (H is zero there) can be explained by no W; they are
+    left out, with a warning.
+    """
+    V = _leave_out_unexplained(V, H)
+    rows, gaps, _ = KLBlock(V, H).solution(tol)
+    if gaps.max() > tol:
+        warnings.warn(
+            f"{int((gaps > tol).sum())} rows are certified to {gaps.max():.1e} only, "
+            f"transform_tol is {tol:.1e}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    with np.errstate(over="ignore"):
+        W = rows.astype(V.dtype)
+    if not np.isfinite(W).all():
+        raise ValueError(f"W is too large for {V.dtype}: rescale H or the data.")
+    return W
+
+
+def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
+    missing = ~H.any(axis=1)
+    if not missing.any() or not V.column_mass[missing].sum() > 0:
+        return V
+    if not V.is_in_memory:
+        first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
+        raise ValueError(
+            f"No component has feature {first}, of which the data on disk have counts: make a "
+            "store without it, or read the data into memory."
+        )
+    lost = V.array[:, np.flatnonzero(missing)]
+    row, column = (int(i[0]) for i in lost.nonzero())
+    warnings.warn(
+        f"No component has feature {int(np.flatnonzero(missing)[column])}, of which row {row} has "
+        f"counts: {int(lost.astype(bool).sum())} such entries are left out.",
+        UserWarning,
+        stacklevel=4,
+    )
+    explained = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
+    return as_matrix(explained, dtype=V.dtype, n_jobs=V.threads)
+
+
+# ---- the fit ---------------------------------------------------------------------------------
+
+
+def fit(problem: Factorization, start: Factors | None, settings: FitSettings) -> Fit:
+    """Alternate until both halves are certified with W the exact solution for H.
+
+    The loop's own certificate belongs to the loop's W. Should the exact W open the gap of H again,
+    the loop goes on from there with a smaller tolerance. Ctrl-C and the time limit leave the
+    factors of the last completed round. Without a start the solver chooses one from the seed.
+    """
+    with settings.lock():
+        loops = _Loops(problem, settings)
+        try:
+            return _certify(start, loops)
+        except KeyboardInterrupt:
+            if loops.latest is None:  # no loop has begun
+                raise
+            raise Interrupted(replace(loops.latest, status=Status.INTERRUPTED)) from None
+
+
+def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[Any]:
+    """Run the one loop that a problem needs whose rows are exact in every round."""
+    with settings.lock():
+        return _Loops(problem, settings).run(start)
+
+
+def _certify(start: Factors | None, loops: _Loops) -> Fit:
+    settings, problem = loops.settings, loops.problem
+    result = loops.run(start)
+    while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
+        H = result.x.H
+        x = Factors(exact_rows(problem.V, H, settings.row_tol), H)
+        end = replace(loops.last, objective=problem.value(x), gap=problem.residual(x))
+        loops.trace.append(end)
+        status = loops.limit() if result.status is Status.CONVERGED else result.status
+        if end.gap <= settings.stop.tol:
+            status = Status.CONVERGED
+        if status is not None:
+            return Fit(*x, end.objective, end.gap, status, end.round, loops.trace)
+        result = loops.run(x)
+    return as_fit(result)
+
+
+def as_fit(result: Result[Any]) -> Fit:
+    """Return the factors of a loop as they are, when there is no time for exact ones."""
+    rounds = result.trace[-1].round
+    return Fit(*result.x, result.value, result.residual, result.status, rounds, result.trace)
+
+
+class _Loops:
+    """The successive loops of a fit, each to half the tolerance; their counts add up.
+
+    A checkpoint holds the state of the present loop and the trace of those before it.
+    """
+
+    def __init__(self, problem: Any, settings: FitSettings) -> None:
+        self.problem, self.settings = problem, settings
+        self.count = 0  # loops done
+        self.trace: list[Record] = []
+        self.latest: Result[Any] | None = None
+        checkpoint = settings.checkpoint
+        memory = None if checkpoint is None else checkpoint.remembered()
+        if checkpoint is not None and memory is not None:
+            with checkpoint.report_damage():
+                self.count = memory["loops"]
+                self.trace = [Record(*values) for values in memory["trace"]]
+
+    @property
+    def last(self) -> Record:
+        """The last record of the loops so far."""
+        return self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.settings.started
+
+    def limit(self) -> Status | None:
+        """Return the limit of the whole fit that is used up, if one is."""
+        return self.settings.stop.reached(self.last, self._elapsed())
+
+    def run(self, x: Factors | None) -> Result[Any]:
+        """Solve from x within what is left of the limits."""
+        settings, before = self.settings, self.last
+        stop = settings.stop.remaining(before, self._elapsed())
+
+        def on_state(record: Record, state: Any) -> object:
+            return settings.on_round(_add_counts(before, record), state.x)
+
+        try:
+            result = solve(
+                self.problem,
+                make_solver(settings.solver, near=before.round > 0),
+                x,
+                stop=replace(stop, tol=stop.tol / 2**self.count),
+                seed=settings.seed,
+                on_state=on_state,
+                trace=settings.trace,
+                checkpoint=self._checkpoint(),
+            )
+        except Interrupted as interrupt:
+            raise Interrupted(self._append(interrupt.result)) from None
+        return self._append(result)
+
+    def _checkpoint(self) -> Checkpoint | None:
+        if self.settings.checkpoint is None:
+            return None
+        memory = {"loops": self.count, "trace": [astuple(record) for record in self.trace]}
+        # What an earlier loop of this fit has written is not resumed.
+        return replace(self.settings.checkpoint, memory=memory, read=self.latest is None)
+
+    def _append(self, result: Result[Any]) -> Result[Any]:
+        before = self.last
+        self.trace += [_add_counts(before, record) for record in result.trace]
+        self.count += 1
+        self.latest = replace(result, trace=self.trace)
+        return self.latest
+
+
+def _add_counts(before: Record, record: Record) -> Record:
+    """Return a record of a loop in the counts of the whole fit."""
+    return replace(
+        record,
+        round=before.round + record.round,
+        passes=before.passes + record.passes,
+        seconds=before.seconds + record.seconds,
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Factorization`: KL-NMF as a problem, with its objective and its certificate.
+
+    min D(V ‖ W Hᵀ) = Σ_ij [ V_ij log(V_ij/Z_ij) − V_ij + Z_ij ],  Z = W Hᵀ,  W, H ≥ 0
+
+======  ===================================  ==============
+symbol  meaning                              shape
+======  ===================================  ==============
+V       data, rows are samples               (n, m)
+W, H    factors                              (n, K), (m, K)
+======  ===================================  ==============
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import as_matrix
+from sipower.kernels import Array
+from sipower.nmf.factors import Factors
+from sipower.nmf.rows import Profile, profile
+from sipower.problems.kl import KLBlock
+
+__all__ = ["Factorization"]
+
+
+class Factorization:
+    """KL-NMF of V with a given rank.
+
+    Parameters
+    ----------
+    V
+        Data, (n, m); anything `as_matrix` takes.
+    rank
+        K.
+    """
+
+    maximise = False
+    value_passes = 0.5
+
+    def __init__(self, V: Any, rank: int) -> None:
+        self.V: RowBlocks = as_matrix(V)
+        self.rank: int = rank
+        if not isinstance(rank, Integral) or rank < 1:
+            raise ValueError(f"The rank is {rank}, expected a whole number of at least 1.")
+
+    def __repr__(self) -> str:
+        V = self.V
+        return f"Factorization({V.shape}, {V.nnz} nonzeros of sum {V.total!r}, rank {self.rank})"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Working type of the factors."""
+        return self.V.dtype
+
+    @property
+    def column_mass(self) -> Array:
+        """Masses of the features."""
+        return self.V.columns.mass
+
+    @property
+    def evaluation_passes(self) -> float:
+        """What value and gap cost: two gradients and the logarithms, always in float64."""
+        return 3.0 if self.V.dtype == np.float64 else 6.0
+
+    def half(self, side: int, x: Factors) -> KLBlock:
+        """The block of W given H (side 0) or of H given W (side 1)."""
+        return KLBlock(self.V, x.H) if side == 0 else KLBlock(self.V.columns, x.W)
+
+    def value(self, x: Factors) -> float:
+        """D(V ‖ W Hᵀ), in float64."""
+        return self.half(0, x).divergence(x.W)
+
+    def quick_value(self, x: Factors) -> float:
+        """D in the working type, to its rounding: what solvers decide by between evaluations."""
+        return self.half(0, x).divergence(x.W, exact=False)
+
+    def residual(self, x: Factors) -> float:
+        """Certified gap of both convex halves, in float64 and relative to ΣV.
+
+        It bounds how far D can fall by changing W alone plus by changing H alone. Zero means a
+        stationary point; it says nothing about other local minima.
+        """
+        gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
+        return float(gaps) / max(self.V.total, 1e-300)
+
+    def profile(self, H: Array) -> Profile:
+        """Solve the rows exactly for H and return the sums over them that a step of H needs."""
+        return profile(self.V, H)
+
+    def rounding(self, value: float) -> float:
+        """8 eps (ΣV + D), eps of the working type."""
+        return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
+
+    def is_finite(self, x: Factors) -> bool:
+        """Whether the factors hold neither NaN nor infinity."""
+        return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Momentum`: how far a state extrapolates, and how that changes with success (Ang & Gillis 2019).
+
+β grows after a round that was kept, up to a limit that grows more slowly. After a round that was
+undone β shrinks, its last value is the new limit, and a plain round without extrapolation follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from sipower.kernels import Array
+from sipower.loop.protocols import Progress
+
+__all__ = ["Momentum", "extrapolate"]
+
+FIRST, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # of β, as Ang & Gillis have them
+MIN_SHARE = 0.01  # of a value that extrapolation leaves
+
+
+@dataclass(frozen=True, kw_only=True)
+class Momentum(Progress):
+    """The part of a state that says how far the next round extrapolates."""
+
+    momentum: float = FIRST
+    momentum_limit: float = 1.0
+    plain: bool = False  # the next round does not extrapolate
+
+    @property
+    def beta(self) -> float:
+        """β of the next round."""
+        return 0.0 if self.plain else self.momentum
+
+    def accelerate(self) -> Self:
+        """Return the state after a round that was kept."""
+        if self.plain:
+            return replace(self, plain=False)
+        return replace(
+            self,
+            momentum=min(self.momentum_limit, GROW * self.momentum),
+            momentum_limit=min(1.0, LIMIT_GROW * self.momentum_limit),
+        )
+
+    def slow_down(self) -> Self:
+        """Return the state after a round that was undone."""
+        if self.plain:
+            return self
+        momentum, limit = self.momentum * SHRINK, self.momentum
+        return replace(self, momentum=momentum, momentum_limit=limit, plain=True)
+
+
+def extrapolate(new: Array, last: Array, beta: float) -> Array:
+    """Return new + β(new − last), at least a hundredth of new.
+
+    A zero may meet a count, where D is infinite.
+    """
+    if beta == 0:
+        return new
+    further = new + new.dtype.type(beta) * (new - last)
+    return np.asarray(np.maximum(further, new.dtype.type(MIN_SHARE) * new, out=further))
