@@ -19,8 +19,6 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,12 +27,13 @@ import matplotlib as mpl
 import numpy as np
 import scipy.sparse as sp
 from common import RANK, common_start, paper_data
-from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
+from contestants import Factors, available
+from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sipower import as_matrix
-from sipower.nmf import CCD, Auto, Extrapolated, Factorization, make_solver
+from sipower.nmf import Extrapolated, Factorization, make_solver
 from sipower.problems import KLBlock
 
 mpl.use("Agg")
@@ -45,8 +44,8 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 LOWEST = {"kos": 1_119_947.6, "nips": 3_193_958.0, "mitf": 1_190_937.4, "wt": 3_028_037.0}
 LEVELS = (1e-1, 3e-2, 1e-2, 1e-3)
 BUDGET = {"kos": 20, "nips": 15, "mitf": 300, "wt": 90}  # of every solver, in u
-Factors = tuple[np.ndarray, np.ndarray]  # (n, K), (m, K)
-Run = Iterator[tuple[float, Factors]]  # seconds so far, factors
+
+
 COLORS = dict(
     zip(
         ("auto", "ccd+extrapolation", "s-sci-pi", "sci-pi", "mu", "scikit-learn MU"),
@@ -54,88 +53,6 @@ COLORS = dict(
         strict=True,
     )
 )
-
-
-def sipower_run(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
-    problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), start[0].shape[1])
-    before = time.perf_counter()
-    state = solver.init(problem, start, seed)  # may look at D: on the clock
-    seconds = time.perf_counter() - before
-    while True:
-        before = time.perf_counter()
-        state = solver.advance(problem, state)
-        seconds += time.perf_counter() - before
-        yield seconds, (state.W, state.H)
-
-
-def scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
-    W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
-    V, seconds = V.astype(np.float32), 0.0
-    how = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
-    while True:
-        with threadpool_limits(threads):
-            before = time.perf_counter()
-            W, H, _ = non_negative_factorization(V, W, H, n_components=len(H), max_iter=8, **how)
-            seconds += time.perf_counter() - before
-        yield seconds, (W, H.T)
-
-
-def scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> Run:
-    model = MiniBatchNMF(
-        start[0].shape[1], beta_loss="kullback-leibler", random_state=seed, batch_size=512
-    )
-    V, seconds = V.astype(np.float32), 0.0
-    while True:
-        with threadpool_limits(threads):
-            before = time.perf_counter()
-            for at in range(0, V.shape[0], 512):
-                model.partial_fit(V[at : at + 512])
-            W = model.transform(V)
-            seconds += time.perf_counter() - before
-        yield seconds, (W, model.components_.T)
-
-
-def torchnmf_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
-    import torch  # noqa: PLC0415 - optional
-    from torchnmf.nmf import NMF  # noqa: PLC0415
-
-    torch.set_num_threads(threads)
-    dense = torch.tensor(np.asarray(V.toarray() if sp.issparse(V) else V, np.float32))
-    W, H = (torch.tensor(np.asarray(f, np.float32)) for f in start)
-    model, seconds = NMF(W=H, H=W), 0.0  # torchnmf has V ≈ H Wᵀ
-    while True:
-        before = time.perf_counter()
-        model.fit(dense, beta=1, tol=0, max_iter=10)
-        seconds += time.perf_counter() - before
-        yield seconds, (model.H.detach().numpy(), model.W.detach().numpy())
-
-
-def ours(solver: Any) -> Callable[..., Run]:
-    return lambda *args: sipower_run(solver, *args)
-
-
-CONTESTANTS: dict[str, Callable[..., Run]] = {
-    "auto": ours(Auto()),
-    "ccd+extrapolation": ours(Extrapolated(CCD())),
-    "s-sci-pi": ours(make_solver("s-sci-pi")),
-    "sci-pi": ours(make_solver("sci-pi")),
-    "mu": ours(make_solver("mu")),
-    "scikit-learn MU": scikit_learn_mu,
-    "scikit-learn MiniBatchNMF": scikit_learn_minibatch,
-    "torchnmf": torchnmf_mu,
-}
-
-
-def available(wanted: list[str] | None) -> dict[str, Callable[..., Run]]:
-    found = {n: run for n, run in CONTESTANTS.items() if not wanted or n in wanted}
-    if "torchnmf" not in found:
-        return found
-    try:
-        version("torchnmf")
-    except PackageNotFoundError:
-        print("torchnmf is not installed (pip install torchnmf torch): left out")
-        del found["torchnmf"]
-    return found
 
 
 def unit(V: Any, start: Factors, threads: int) -> float:

@@ -10,9 +10,6 @@ from __future__ import annotations
 import ast
 import gzip
 import io
-import json
-import random
-import re
 import struct
 import warnings
 import zipfile
@@ -22,13 +19,9 @@ from typing import Any
 import h5py
 import numpy as np
 import pandas as pd
-from strange import ARRAYS, DESCRIPTIONS, NUMBERS, SHAPES, TOKENS, VALUES, column
+from strange import ARRAYS, DESCRIPTIONS, NUMBERS, SHAPES, column
+from text_mutations import Source, document, other_bytes, text
 
-Source = random.Random
-
-_CELL = re.compile(rb"[^\s,;:{}\[\]()\"']+")
-_LINE_ENDS = (b"\r\n", b"\r", b"\n\n", b"\x0b", b"\x85", b"")
-_ENCODINGS = ("utf-8-sig", "utf-16", "utf-32", "latin-1", "utf-7")
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
@@ -46,95 +39,6 @@ def damaged(name: str, content: bytes, source: Source) -> bytes:
             damaged(name.removesuffix(".gz"), gzip.decompress(content), source), 1, mtime=0
         )
     )
-
-
-# ---- bytes and texts -----------------------------------------------------------------------------
-
-
-def other_bytes(content: bytes, source: Source) -> bytes:
-    """Cut, repeat, flip or replace bytes, whatever they mean."""
-    at, end = sorted(source.randrange(len(content) + 1) for _ in range(2))
-    match source.randrange(6):
-        case 0:
-            return content[:at]
-        case 1:
-            return content[:at] + content[end:]
-        case 2:
-            return content[:end] + content[at:]
-        case 3:
-            return content[:at] + source.randbytes(source.randrange(1, 9)) + content[at:]
-        case 4:
-            number = struct.pack("<q", source.choice(NUMBERS))[: source.choice((2, 4, 8))]
-            return content[:at] + number + content[at + len(number) :]
-    raw = bytearray(content or b"\0")
-    for _ in range(source.randrange(1, 5)):
-        raw[source.randrange(len(raw))] ^= 1 << source.randrange(8)
-    return bytes(raw)
-
-
-def text(content: bytes, source: Source) -> bytes:
-    """Change cells, lines, line ends or the encoding, some of it several times."""
-    for _ in range(source.choice((1, 1, 1, 2, 4))):
-        content = source.choice((_cell, _cell, _cell, _lines, _inserted, _whole))(content, source)
-    return content
-
-
-def _cell(content: bytes, source: Source) -> bytes:
-    cells = list(_CELL.finditer(content))
-    if not cells:
-        return _inserted(content, source)
-    # The head of a file is short and decides most.
-    cell = cells[source.randrange(min(12, len(cells)) if source.random() < 0.5 else len(cells))]
-    other = source.choice(cells).group() if source.random() < 0.2 else source.choice(TOKENS)
-    return content[: cell.start()] + other + content[cell.end() :]
-
-
-def _inserted(content: bytes, source: Source) -> bytes:
-    at = source.randrange(len(content) + 1)
-    return content[:at] + source.choice(TOKENS) + content[at:]
-
-
-def _lines(content: bytes, source: Source) -> bytes:
-    lines = content.splitlines(keepends=True) or [b""]
-    first, second = (source.randrange(len(lines)) for _ in range(2))
-    match source.randrange(5):
-        case 0:
-            del lines[first]
-        case 1:
-            lines[first], lines[second] = lines[second], lines[first]
-        case 2:
-            lines.insert(second, lines[first])
-        case 3:
-            lines.insert(first, source.choice((b"\n", b"  \n", b"%\n", b"\0\n", b",,\n", b'"\n')))
-        case 4:
-            lines[first] *= source.choice((2, 3, 50))
-    return b"".join(lines)
-
-
-def _whole(content: bytes, source: Source) -> bytes:
-    if source.random() < 0.5:
-        return content.replace(b"\n", source.choice(_LINE_ENDS), source.choice((-1, 1, 2)))
-    return content.decode("latin-1").encode(source.choice(_ENCODINGS))
-
-
-# ---- JSON ----------------------------------------------------------------------------------------
-
-
-def document(content: bytes, source: Source) -> bytes:
-    """Put a strange value somewhere into a JSON document, or leave something out."""
-    if source.random() < 0.2:
-        return text(content, source)
-    tree = {"": json.loads(content)}
-    holder: Any = tree
-    place: Any = ""
-    while isinstance(holder[place], dict | list) and holder[place] and source.random() < 0.8:
-        holder = holder[place]
-        place = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-    if holder is not tree and source.random() < 0.2:
-        del holder[place]
-    else:
-        holder[place] = "@"
-    return json.dumps(tree[""]).encode().replace(b'"@"', source.choice(VALUES), 1)
 
 
 # ---- NumPy ---------------------------------------------------------------------------------------

@@ -134,3 +134,8 @@ def kl_terms(v, L, mine=None, n=None):
         return out
 
     return gradients
+
+
+def direction(x):
+    """Return every row at length one."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)

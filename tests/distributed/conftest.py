@@ -27,3 +27,11 @@ def two_workers(client):
     """A killed worker comes back before the next test."""
     yield
     client.wait_for_workers(2, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def plain(client):
+    """An undisturbed fit."""
+    from lazy_fits import lazy, model  # noqa: PLC0415 - needs Dask
+
+    return model().fit(lazy())

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions that read a file of one kind and assert that what was read is valid."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import warnings
+from contextlib import redirect_stdout
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import anndata.io  # noqa: F401 - by the reader, here once for all children
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from damage import assert_counts, assert_valid
+from sipower import KLNMF, as_matrix
+from sipower.data.on_disk import open_store
+from sipower.datasets import catalogue, originals
+from sipower.experiments import table as experiments
+from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
+from sipower.loop.checkpoint import Checkpoint
+from sipower.loop.solve import Record
+from sipower.nmf.alternating import NMFState
+from sipower.results.run import load_run
+from sipower.selection import Consensus, RankSelection, load_outcome
+from sipower.selection.store import Store
+
+# ---- counts --------------------------------------------------------------------------------------
+
+
+def _unlimited(name: str, _: str) -> Any:
+    return import_module(name)
+
+
+def texts_in_this_process(path: Path, matrix: str, *places: str) -> dict[str, Any]:
+    """Stand in for `texts_of`, whose process costs more than all else: the files are sound HDF5."""
+    said = io.StringIO()
+    try:
+        with redirect_stdout(said), patch.object(texts, "_library", _unlimited):
+            texts._main(str(path), matrix, *places)
+    except MemoryError:
+        raise ValueError("its texts, MemoryError") from None
+    found: dict[str, Any] = json.loads(said.getvalue())
+    return found
+
+
+@patch.object(hdf5, "texts_of", texts_in_this_process)
+def read_counts(path: Path) -> None:
+    """Read a file, or a folder of 10x."""
+    table = read(path)
+    if path.is_dir():
+        assert_counts(table)
+    else:
+        assert_valid(path, table)
+
+
+def read_long(path: Path) -> None:
+    """Read a table whose layout the user tells."""
+    assert_counts(read(path, layout="long"))
+
+
+def read_converted(path: Path) -> None:
+    """Convert a file: the store holds what `read` reads, unless `as_matrix` would refuse it."""
+    target = path.with_name("store")
+    try:
+        convert(path, target, transpose=True, force=True, memory_limit="1MB")
+    except ReadError:
+        raise
+    except ValueError as problem:
+        assert str(problem) == _complaint(read(path, transpose=True).counts)  # noqa: PT017
+        return
+    stored = open_store(target, n_jobs=1)
+    found = stored.rows(0, stored.shape[0])
+    whole = csr_array(read(path, transpose=True).counts).astype(stored.dtype)
+    assert (found != whole).nnz == 0
+
+
+def _complaint(counts: Any) -> str:
+    try:
+        as_matrix(csr_array(counts))
+    except ValueError as problem:
+        return str(problem)
+    return ""
+
+
+@patch.object(hdf5, "texts_of", texts_in_this_process)
+def read_backed(path: Path) -> None:
+    """Open an HDF5 file and read its rows."""
+    _assert_stored(open_h5ad(path, n_jobs=1))
+
+
+def read_store(path: Path) -> None:
+    """Open a store, read its rows and columns and fit it."""
+    stored = open_store(path, n_jobs=1)
+    _assert_stored(stored)
+    if stored.transposable:
+        _assert_stored(stored.T)
+    model = KLNMF(2, solver="mu", max_iter=1, tol=0, random_state=0, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _assert_factors(model.fit_transform(stored), model.components_)
+
+
+def _assert_stored(stored: Any) -> None:
+    for window in stored.windows():
+        assert window.blocks
+    found = stored.rows(0, stored.shape[0])
+    found.check_format(full_check=True)
+    assert found.shape == stored.shape
+    assert np.isfinite(found.data).all()
+    assert (found.data > 0).all()
+    assert found.has_canonical_format
+    np.testing.assert_allclose(found.astype(np.float64).sum(axis=1), stored.mass, rtol=1e-6)
+
+
+def read_prepared(path: Path) -> None:
+    """Read a prepared sparse data set."""
+    counts: Any = catalogue._prepared("kos", path)
+    counts.check_format(full_check=True)
+    assert counts.dtype.kind in "iu"
+    assert counts.nnz == 0 or counts.data.min() >= 0
+
+
+def read_images(path: Path) -> None:
+    """Read prepared images."""
+    counts = catalogue._prepared("mitf", path)
+    assert counts.ndim == 2
+    assert counts.dtype.kind in "iu"
+
+
+def read_pgm(path: Path) -> None:
+    """Read a PGM image."""
+    assert originals.read_images([path], originals.read_pgm).dtype == np.uint8
+
+
+def read_bmp(path: Path) -> None:
+    """Read a BMP image."""
+    assert originals.read_images([path], originals.read_bmp).dtype == np.uint8
+
+
+# ---- what the library writes for itself ----------------------------------------------------------
+
+STATE = NMFState(np.ones((3, 2)), np.ones((4, 2)), step=1.0, seed=7)
+CHECKPOINT = partial(Checkpoint, run={"solver": "mu"})
+
+
+def read_checkpoint(path: Path) -> None:
+    """Read a state and what the loop has noted."""
+    found = CHECKPOINT(path).load(STATE)
+    assert found is not None
+    state, _ = found
+    for field in dataclasses.fields(state):
+        wanted, there = getattr(STATE, field.name), getattr(state, field.name)
+        if isinstance(wanted, np.ndarray):
+            assert (there.shape, there.dtype) == (wanted.shape, wanted.dtype)
+            assert np.isfinite(there).all()
+            assert (there >= 0).all()
+        else:
+            assert type(there) is type(wanted) or (type(wanted), type(there)) == (float, int)
+
+
+def read_run(path: Path) -> None:
+    """Read a run folder."""
+    run = load_run(path)
+    _assert_factors(run.W, run.H)
+    assert (len(run.sample_names()), len(run.feature_names())) == (len(run.W), run.H.shape[1])
+    assert all(isinstance(record, Record) for record in run.trace)
+    assert isinstance(run.facts, dict)
+
+
+def _assert_factors(W: Any, H: Any) -> None:
+    assert W.ndim == H.ndim == 2
+    assert W.shape[1] == H.shape[0]
+    for factor in (W, H):
+        assert np.isfinite(factor).all()
+        assert (factor >= 0).all()
+
+
+def read_selection(path: Path) -> None:
+    """Read a rank that was chosen."""
+    found = load_outcome(RankSelection, path)
+    assert found.deviance.ndim == 2
+    assert len(found.ranks) == len(found.deviance) == len(found.stability)
+    assert found.best in found.ranks
+
+
+def read_consensus(path: Path) -> None:
+    """Read a consensus of replicates."""
+    found = load_outcome(Consensus, path, W=np.ones((3, 2)), H=np.ones((2, 4)))
+    assert found.stability.shape == (2,)
+    assert found.similarity.shape == (len(found.statuses),) * 2
+    assert len(found.divergences) == len(found.gaps) == len(found.statuses)
+    assert 0 <= found.medoid < len(found.statuses)
+
+
+def read_piece(path: Path) -> None:
+    """Read a finished piece of a task; a damaged one is not there."""
+    store = Store(path, {"model": {"random_state": 0}})
+    piece = store.load("fit-0", W=(-1, -1))
+    assert piece is None or isinstance(piece["W"], np.ndarray)
+
+
+def read_results(path: Path) -> None:
+    """Read a table of results; torn lines are passed over."""
+    assert all(experiments.key_of(row) for row in experiments.read(path))

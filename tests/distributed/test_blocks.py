@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the blocks of a fit lie, and what travels between them and the driver."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lazy_fits import EVEN, RANK, UNEVEN, V, curve, lazy, local, model
+from sipower import Stop, as_matrix, solve
+from sipower.dask import KLNMF
+from sipower.dask.blocks import Blocks, spread
+from sipower.nmf import Factorization, Factors, Profiled
+from sipower.nmf.online import sampled_start
+
+da = pytest.importorskip("dask.array")
+wait = pytest.importorskip("distributed").wait
+
+
+# ---- what travels ------------------------------------------------------------------------------
+
+
+def test_no_round_is_computed_twice(client, monkeypatch):
+    asked = []
+    ask = Blocks.ask
+
+    def counted(self, name, *arguments):
+        asked.append((name, len(self.groups)))
+        return ask(self, name, *arguments)
+
+    monkeypatch.setattr(Blocks, "ask", counted)
+    found = model(max_iter=40).fit(lazy())
+    rounds = [groups for name, groups in asked if name == "round"]
+    assert len(rounds) == found.n_iter_ == 40
+    assert set(rounds) <= {1, 2}  # one task a worker
+    objectives = curve(found.trace_)
+    assert (np.diff(objectives) == 0).any()  # a step was undone, and its point not asked for again
+
+
+def count_bytes(client):
+    """Count what every process writes to its connections; returns how to read the sum."""
+
+    def install():
+        from distributed.comm import tcp  # noqa: PLC0415 - in other processes
+
+        if not hasattr(tcp, "written"):
+            tcp.written, write = 0, tcp.TCP.write
+
+            async def counted(self, *arguments, **options):
+                size = await write(self, *arguments, **options)
+                tcp.written += size
+                return size
+
+            tcp.TCP.write = counted
+        return tcp.written
+
+    return lambda: install() + sum(client.run(install).values())
+
+
+def test_bytes_of_a_round_are_those_of_the_formula(client):
+    """8 m K a group and direction, once from or to the client and once from or to the worker."""
+    m, rank, rounds = 2000, 20, 10
+    X = lazy(np.random.default_rng(0).poisson(0.02, (400, m)), (200, 200))
+    written, totals = count_bytes(client), []
+    for count in (2, 2 + rounds):
+        before = written()
+        KLNMF(rank, random_state=0, tol=0, max_iter=count).fit(X)
+        totals.append(written() - before)
+    groups = 2
+    formula = 8 * m * rank * (groups + groups)
+    a_round = (totals[1] - totals[0]) / rounds
+    assert formula < a_round < 2 * formula + 50_000
+
+
+# ---- a start from a sample ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [EVEN, UNEVEN])
+@pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
+def test_rows_of_any_blocks_come_to_the_driver_in_the_order_asked_for(client, rows, sparse):
+    drawn = np.random.default_rng(0).permutation(len(V))[:123]
+    found = Blocks(client, lazy(rows=rows, sparse=sparse), None).take(drawn)
+    np.testing.assert_array_equal(found.toarray() if sparse else found, V[drawn])
+
+
+@pytest.mark.parametrize("sparse", [(False, False, True), (True, False, True)])
+def test_rows_of_dense_and_sparse_blocks_come_together(client, sparse):
+    parts = zip(np.split(V, 3), sparse, strict=True)
+    X = da.concatenate([lazy(part, (80,), sparse=is_sparse) for part, is_sparse in parts])
+    drawn = np.random.default_rng(0).permutation(len(V))[:123]
+    np.testing.assert_array_equal(Blocks(client, X, None).take(drawn).toarray(), V[drawn])
+    assert model(init="sample", max_iter=2).fit(X).n_iter_ == 2
+
+
+def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
+    found = model(init="sample", random_state=3, max_iter=5).fit(lazy())
+    matrix = as_matrix(sp.csr_array(V))
+    start = Factors(np.zeros((len(V), RANK)), sampled_start(matrix, RANK, 3))
+    wanted = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
+    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
+    assert curve(found.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]
+
+
+def test_work_is_spread_over_the_threads_and_few_blocks_move():
+    places = spread([10] * 8, ["a"] * 8, {"a": 1, "b": 1})
+    assert sorted(places) == ["a"] * 4 + ["b"] * 4
+    assert spread([10] * 9, ["a"] * 9, {"a": 2, "b": 1}).count("a") == 6
+    even = ["a", "b", "a", "b"]
+    assert spread([10, 11, 12, 11], even, {"a": 1, "b": 1}) == even
+    assert spread([100, 1, 1], ["a", "a", "a"], {"a": 1, "b": 1}) == ["a", "a", "a"]
+    assert spread([0, 0], ["a", "gone"], {"a": 1}) == ["a", "gone"]
+
+
+def test_blocks_that_all_lie_on_one_worker_are_spread(client):
+    one = min(client.nthreads())
+    held = client.persist(lazy(rows=(60, 60, 60, 60)), workers=[one])
+    wait(held)
+    blocks = Blocks(client, held, None)
+    assert sorted(len(group) for group in blocks.groups.values()) == [2, 2]
+    found = model().fit(held)
+    np.testing.assert_allclose(curve(found.trace_), curve(local().trace), rtol=1e-9)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fits of lazy rows on a cluster, and the local fits they are compared with."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sipower import Stop, as_matrix, solve
+from sipower.datasets import poisson_topics
+from sipower.nmf import Factorization, Factors, Profiled
+from sipower.nmf.init import initial_factors
+
+da = pytest.importorskip("dask.array")
+
+from sipower.dask import KLNMF  # noqa: E402 - optional
+
+RANK = 4
+V = poisson_topics(240, 60, RANK, length=80, seed=0).toarray().astype(float)
+V[100:110] = 0  # rows without a count
+EVEN, UNEVEN = (120, 120), (7, 100, 0, 103, 30)
+
+
+def lazy(data=V, rows=UNEVEN, sparse=True):
+    array = da.from_array(data, chunks=(rows, -1))
+    return array.map_blocks(sp.csr_array) if sparse else array
+
+
+def model(**parameters):
+    settings = {"init": "random", "random_state": 0, "tol": 0, "max_iter": 12}
+    return KLNMF(RANK, **settings | parameters)
+
+
+def local(data=V, *, tol=0.0, rounds=12, sparse=True):
+    matrix = as_matrix(sp.csr_array(data) if sparse else data)
+    problem, start = Factorization(matrix, RANK), Factors(*initial_factors(matrix, RANK, 0))
+    return solve(problem, Profiled(), start, stop=Stop(tol, rounds), trace="every")
+
+
+def curve(trace):
+    """Objectives of the rounds; before the first one a local W is random."""
+    return np.array([record.objective for record in trace if record.round > 0])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fits killed in a process of their own end with the same bits."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+CODE = textwrap.dedent("""
+    import sys
+    import numpy as np
+    from sipower import KLNMF
+    rng = np.random.default_rng(0)
+    V = rng.poisson(rng.gamma(0.3, 1, (500, 6)) @ rng.gamma(0.3, 1, (6, 200)))
+    print("ready", flush=True)
+    model = KLNMF(6, random_state=0, tol=1e-9, max_iter=3000, n_jobs=1,
+                  checkpoint=sys.argv[1], checkpoint_every=float(sys.argv[3]))
+    W = model.fit_transform(V)
+    np.savez(sys.argv[2], W=W, H=model.components_, rounds=model.n_iter_)
+""")
+
+
+def run(folder, name, every, seconds=None):
+    """A fit in a process of its own, killed so many seconds after it has begun."""
+    files = [str(folder / f"{name}{part}.npz") for part in ("", "-factors")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, *files, str(every)], stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        return process.wait()
+    finally:
+        process.stdout.close()
+
+
+def factors(folder, name):
+    with np.load(folder / f"{name}-factors.npz") as found:
+        return {key: found[key].tobytes() for key in ("W", "H", "rounds")}
+
+
+def test_killed_at_random_moments_the_fit_ends_with_the_same_bits(tmp_path):
+    assert run(tmp_path, "whole", 0.02) == 0
+    kills, rng = 0, np.random.default_rng(1)
+    while (code := run(tmp_path, "killed", 0.02, float(rng.uniform(0.1, 0.8)))) != 0:
+        assert code == -signal.SIGKILL
+        kills += 1
+        assert kills < 60
+    assert kills >= 1
+    assert factors(tmp_path, "whole") == factors(tmp_path, "killed")
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+@pytest.mark.stress
+def test_twenty_runs_killed_once_lose_no_more_than_they_may(tmp_path):
+    every, rng = 0.3, np.random.default_rng(2)
+    started = time.monotonic()
+    assert run(tmp_path, "whole", every) == 0
+    length = time.monotonic() - started
+    for number in range(20):
+        name = f"killed{number}"
+        run(tmp_path, name, every, float(rng.uniform(every, max(length / 2, 2 * every))))
+        if (tmp_path / f"{name}.npz").exists() and not (tmp_path / f"{name}-factors.npz").exists():
+            lost = time.time() - (tmp_path / f"{name}.npz").stat().st_mtime
+            assert lost <= every + 0.2  # of which 0.2 for the system to bury the process
+        assert run(tmp_path, name, every) == 0
+        assert factors(tmp_path, "whole") == factors(tmp_path, name)
