@@ -55,7 +55,7 @@ def data(features: int, row_length: int) -> sp.csr_array:
 
 def local_round(V: sp.csr_array, rank: int) -> float:
     """Seconds of a round on one worker's share of the rows, with one thread."""
-    matrix = as_matrix(V[:ROWS], n_jobs=1, transposable=False)
+    matrix = as_matrix(V[:ROWS], n_jobs=1, rows_only=True)
     start = Factors(*initial_factors(matrix, rank, 0))
     result = solve(Factorization(matrix, rank), Profiled(), start, stop=Stop(0, rounds=ROUNDS))
     return result.seconds / ROUNDS

@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower import KLNMF, as_matrix
-from sipower.data.on_disk import open_store
+from sipower.io import open_store
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 

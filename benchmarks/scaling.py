@@ -18,7 +18,7 @@ from out_of_core import made
 
 from sipower import as_matrix
 from sipower.data.memory import Matrix
-from sipower.data.on_disk import open_store
+from sipower.io import open_store
 from sipower.nmf import Auto, Factorization, Factors
 from sipower.nmf.rows import profile
 from sipower.problems.kl import KLBlock

@@ -21,10 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from damage import assert_counts, assert_valid
 from sipower import KLNMF, as_matrix
-from sipower.data.on_disk import open_store
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
-from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
+from sipower.io import ReadError, convert, hdf5, open_h5ad, open_store, read, texts
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
@@ -100,7 +99,7 @@ def read_store(path: Path) -> None:
     """Open a store, read its rows and columns and fit it."""
     stored = open_store(path, n_jobs=1)
     _assert_stored(stored)
-    if stored.transposable:
+    if stored.has_columns:
         _assert_stored(stored.T)
     model = KLNMF(2, solver="mu", max_iter=1, tol=0, random_state=0, n_jobs=1)
     with warnings.catch_warnings():

@@ -20,7 +20,7 @@ def set_clock(monkeypatch):
     """Give the library another clock; that of other threads, Dask's among them, goes on."""
 
     def use(now):
-        for module in ("loop.trace", "estimators.fitting", "estimators.klnmf"):
+        for module in ("loop.trace", "estimators.fit", "estimators.klnmf"):
             monkeypatch.setattr(f"sipower.{module}.time", SimpleNamespace(monotonic=now))
 
     return use

@@ -148,7 +148,7 @@ def test_the_call_that_cnmf_makes():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_same_seed_same_bits_for_any_threads(solver, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.WORTH_A_THREAD", 0.0)
-    monkeypatch.setattr("sipower.data.memory.LEAST_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
     one, two = (quick(solver=solver, n_jobs=n, max_iter=8, tol=0).fit(V) for n in (1, 2))
     assert one.components_.tobytes() == two.components_.tobytes()
 
@@ -215,7 +215,7 @@ def test_ctrl_c_during_the_exact_rows_keeps_the_model(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sipower.estimators.fitting.exact_rows", interrupted)
+    monkeypatch.setattr("sipower.estimators.fit.exact_rows", interrupted)
     model = quick(max_iter=5, tol=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(V)
@@ -261,7 +261,7 @@ def test_max_time_holds_over_restarts(monkeypatch, set_clock):
         given.append(stop.seconds)
         return solve(*args, stop=replace(stop, tol=1e-2), **options)
 
-    monkeypatch.setattr("sipower.estimators.fitting.solve", watched)
+    monkeypatch.setattr("sipower.estimators.fit.solve", watched)
     model = quick(tol=1e-12, max_iter=10**6, max_time=400, n_jobs=1).fit(V)
     assert model.status_ == "max_seconds"
     assert len(given) > 2

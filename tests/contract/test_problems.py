@@ -119,7 +119,10 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
 
 BAD = {
     "found everything": (lambda: PCA(np.ones((3, 2)), found=np.eye(2)), "nothing is left"),
-    "other problem": (lambda: solve(GaussianMixture(RNG.random((9, 2)), 2), SciPi()), "own solver"),
+    "other problem": (
+        lambda: solve(GaussianMixture(RNG.random((9, 2)), 2), SciPi()),
+        "`degree`",
+    ),
     "text": (lambda: SSciPi("big"), "step is big"),
     "NaN": (lambda: PCA([[1.0, np.nan]]), "NaN"),
     "all zero": (lambda: PCA(np.zeros((3, 2))), "All entries of A are zero"),

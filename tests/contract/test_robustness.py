@@ -121,7 +121,7 @@ def test_data_whose_sum_overflows_are_refused():
 
 
 @pytest.mark.parametrize(
-    "layout", [np.asarray, sp.csr_array, lambda v: as_matrix(v, transposable=False)]
+    "layout", [np.asarray, sp.csr_array, lambda v: as_matrix(v, rows_only=True)]
 )
 @pytest.mark.parametrize("rule", [MU(), SSciPiRule(1.0, 0.5, 3, "vectors")])
 def test_a_start_with_zeros_against_counts_is_lifted(layout, rule):
@@ -197,7 +197,7 @@ def test_items_without_mass_are_zero_in_every_form():
     data, B = np.array([[1.0, 2], [3, 4], [0, 0]]), np.array([[1.0, 0], [1, 0]])
     turn = Turn(1.0, 0, 0, 0)
     rows = MU().update(KLBlock(data, B), np.ones((3, 2)), turn)
-    by_sums = KLBlock(as_matrix(np.ascontiguousarray(data.T), transposable=False).columns, B)
+    by_sums = KLBlock(as_matrix(np.ascontiguousarray(data.T), rows_only=True).columns, B)
     np.testing.assert_allclose(MU().update(by_sums, np.ones((3, 2)), turn), rows)
     assert (rows[2] == 0).all()
 

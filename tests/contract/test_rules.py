@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Guarded, Status, Stop, as_matrix, load_state, save_state, solve
-from sipower.data.memory import SCHEMES
+from sipower.data.sampling import SCHEMES
 from sipower.nmf import (
     CCD,
     PGD,
@@ -83,7 +83,7 @@ def test_finite_non_negative_and_zero_where_the_data_are(plain, layout, dtype):
 
 def test_same_bits_for_any_number_of_threads(solver, layout, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.WORTH_A_THREAD", 0.0)
-    monkeypatch.setattr("sipower.data.memory.LEAST_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
     one, two, many = (run(as_matrix(layout(V), n_jobs=n), solver).x for n in (1, 2, 16))
     assert one.W.tobytes() == two.W.tobytes() == many.W.tobytes()
     assert one.H.tobytes() == two.H.tobytes() == many.H.tobytes()
@@ -172,7 +172,7 @@ def test_rows_only_matrix(rule):
     """Without a transpose the rules that need only sums still run, and guarded ones descend."""
     if isinstance(rule, SSciPiRule):
         rule = SSciPiRule(batch=0.3, epoch=4, scheme="vectors")
-    matrix = as_matrix(sp.csr_array(V), transposable=False)
+    matrix = as_matrix(sp.csr_array(V), rows_only=True)
     if isinstance(rule, CCD | PGD | Newton):
         with pytest.raises(ValueError, match="rows only"):
             run(matrix, Alternating(rule))
@@ -182,7 +182,7 @@ def test_rows_only_matrix(rule):
 
 
 def test_auto_on_a_rows_only_matrix_profiles_the_rows():
-    matrix = as_matrix(sp.csr_array(V), transposable=False)
+    matrix = as_matrix(sp.csr_array(V), rows_only=True)
     result = run(matrix, Auto(), rounds=30)
     assert result.value < 0.8 * result.trace[0].objective
     assert KLBlock(matrix, result.x.H).gaps(result.x.W).sum() <= 1e-6 * matrix.total

@@ -9,17 +9,14 @@ import scipy.sparse as sp
 
 from data.layouts import V, as_dense
 from sipower import as_matrix
-from sipower.data.memory import (
-    Matrix,
-    name_array,
-)
+from sipower.data.memory import Matrix
+from sipower.data.validate import name_array
 from sipower.problems.kl import KLBlock
 
 
 def named(layout, **options):
     matrix = as_matrix(layout(V), **options)
-    matrix.row_names, matrix.column_names = np.arange(12), np.array(list("abcdefghi"))
-    return matrix
+    return matrix.with_names(np.arange(12), np.array(list("abcdefghi")))
 
 
 def assert_same_names(left, right):
@@ -27,11 +24,38 @@ def assert_same_names(left, right):
     np.testing.assert_array_equal(left.column_names, right.column_names)
 
 
-def test_a_new_matrix_has_no_names_and_no_fingerprint(layout):
+def test_a_new_matrix_has_no_names_and_all_capabilities(layout):
     matrix = Matrix(as_matrix(layout(V)).array, np.float64)
-    assert (matrix.row_names, matrix.column_names, matrix.sha256) == (None, None, None)
+    assert (matrix.row_names, matrix.column_names) == (None, None)
     assert matrix.threads == 1
-    assert matrix.transposable
+    assert matrix.has_items
+    assert matrix.has_columns
+    assert matrix.is_in_memory
+
+
+def test_settings_that_agree_change_nothing_and_others_share_the_data(layout):
+    matrix = as_matrix(layout(V), n_jobs=2)
+    for same in (matrix, matrix.columns, as_matrix(layout(V), rows_only=True, n_jobs=2).columns):
+        assert same.with_settings() is same
+        assert same.with_settings(same.dtype, 2) is same
+    other = matrix.with_settings(threads=3)
+    assert (other.threads, matrix.threads) == (3, 2)
+    assert (other.T.threads, matrix.T.threads) == (3, 2)
+    assert other.array is matrix.array
+    assert other.bounds is matrix.bounds
+    assert other.sparse().threads == 3
+    alone = as_matrix(layout(V), rows_only=True, n_jobs=2).columns.with_settings(threads=3)
+    assert (alone.threads, alone.columns.threads) == (3, 3)
+
+
+def test_columns_without_items_say_what_they_lack():
+    columns = as_matrix(V, rows_only=True).columns
+    assert not columns.has_items
+    assert not columns.is_in_memory
+    assert columns.columns.has_items
+    for act in (columns.windows, lambda: columns.take(np.array([0])), lambda: columns.row(0)):
+        with pytest.raises(ValueError, match=r"hold their rows only, .* single columns: use"):
+            act()
 
 
 def test_arrays_that_need_no_conversion_are_shared():
@@ -41,9 +65,9 @@ def test_arrays_that_need_no_conversion_are_shared():
     assert Matrix(sparse, np.float64).indptr is sparse.indptr
 
 
-@pytest.mark.parametrize("transposable", [True, False])
-def test_pickling_keeps_everything(layout, transposable):
-    matrix = named(layout, dtype=np.float32, n_jobs=3, transposable=transposable)
+@pytest.mark.parametrize("rows_only", [False, True])
+def test_pickling_keeps_everything(layout, rows_only):
+    matrix = named(layout, dtype=np.float32, n_jobs=3, rows_only=rows_only)
     again = pickle.loads(pickle.dumps(matrix))
     np.testing.assert_array_equal(as_dense(again), V)
     assert (again.dtype, again.threads, again.layout) == (np.float32, 3, matrix.layout)
@@ -52,10 +76,10 @@ def test_pickling_keeps_everything(layout, transposable):
     assert not (again.array if again.dense else again.array.data).flags.writeable
 
 
-@pytest.mark.parametrize("transposable", [True, False])
-def test_another_working_type_keeps_everything_else(layout, transposable):
-    matrix = named(layout, transposable=transposable)
-    other = matrix.working_in(np.dtype(np.float32), 3)
+@pytest.mark.parametrize("rows_only", [False, True])
+def test_another_working_type_keeps_everything_else(layout, rows_only):
+    matrix = named(layout, rows_only=rows_only)
+    other = matrix.with_settings(np.dtype(np.float32), 3)
     assert (other.dtype, other.threads, other.layout) == (np.float32, 3, matrix.layout)
     np.testing.assert_array_equal(as_dense(other), V)
     assert_same_names(other, matrix)
@@ -63,14 +87,14 @@ def test_another_working_type_keeps_everything_else(layout, transposable):
     assert (other.array is matrix.array) == counts  # the kernels read small counts as they are
     assert counts or other.array.dtype == np.float32
     assert not (other.array if other.dense else other.array.data).flags.writeable
-    assert matrix.working_in(matrix.dtype, 2).array is matrix.array
+    assert matrix.with_settings(matrix.dtype, 2).array is matrix.array
 
 
 def test_sixteen_bits_are_read_as_they_are_and_sparse_ones_are_not():
     wide = as_matrix(V.astype(np.uint16))
-    assert wide.working_in(np.dtype(np.float32), 1).array is wide.array
+    assert wide.with_settings(np.dtype(np.float32), 1).array is wide.array
     small = Matrix(sp.csr_array(V.astype(np.float32)), np.float32)
-    assert small.working_in(np.dtype(np.float64), 1).array.dtype == np.float64
+    assert small.with_settings(np.dtype(np.float64), 1).array.dtype == np.float64
 
 
 def test_the_sparse_form_is_made_once(layout):

@@ -7,10 +7,8 @@ import scipy.sparse as sp
 
 from data.layouts import DRAW, V, as_dense
 from sipower import as_matrix, kernels
-from sipower.data.memory import (
-    SCHEMES,
-    Columns,
-)
+from sipower.data.columns import ColumnSums
+from sipower.data.sampling import SCHEMES, draw_positions
 
 # ---- batches -------------------------------------------------------------------------------------
 
@@ -21,7 +19,7 @@ def test_vectors_are_drawn_columns_times_n_over_s(layout, dtype, replace):
     matrix = as_matrix(layout(V), dtype=dtype, n_jobs=3)
     batch = matrix.sample("vectors", 0.5, DRAW, replace=replace)
     others = DRAW.batch(9, 5, replace=replace)  # ⌈0.5 · 9⌉
-    np.testing.assert_array_equal(batch.others, others)
+    np.testing.assert_array_equal(batch.basis_rows, others)
     np.testing.assert_allclose(as_dense(batch.matrix), V[:, others] * (9 / 5), rtol=1e-6)
     assert batch.matrix.dtype == batch.matrix.array.dtype == dtype
     assert batch.matrix.dense == matrix.dense
@@ -38,7 +36,7 @@ def test_elements_are_drawn_nonzeros_times_nnz_over_s(layout, dtype, replace):
     at = DRAW.batch(nnz, s, replace=replace)
     expected = np.zeros(V.shape)
     np.add.at(expected, tuple(np.argwhere(V)[at].T), V[V > 0][at] * (nnz / s))
-    assert batch.others is None
+    assert batch.basis_rows is None
     assert batch.matrix.nnz == s
     assert batch.matrix.dtype == batch.matrix.array.dtype == dtype
     assert batch.matrix.threads == 3
@@ -103,13 +101,12 @@ def test_batches_of_data_without_nonzeros_are_empty(layout, scheme):
 
 def test_positions_of_elements_are_sorted_and_fewer_than_two_to_the_31():
     matrix = as_matrix(sp.csr_array(V))
-    found = matrix.draw_elements(0.3, DRAW, replace=False)
+    found = draw_positions(matrix.nnz, 0.3, DRAW, replace=False)
     expected = sorted(DRAW.batch(matrix.nnz, kernels.batch_size(0.3, matrix.nnz)))
     np.testing.assert_array_equal(found, expected)
-    assert found.dtype == as_matrix(np.zeros((2, 2))).draw_elements(0.3, DRAW, False).dtype
-    matrix.nnz = 2**31
+    assert found.dtype == draw_positions(0, 0.3, DRAW, False).dtype
     with pytest.raises(ValueError, match=r"^More than 2\^31 nonzeros .*: use 'stratified'\.$"):
-        matrix.draw_elements(1e-9, DRAW, replace=True)
+        draw_positions(2**31, 1e-9, DRAW, replace=True)
 
 
 # ---- the columns of a matrix that holds its rows alone -------------------------------------------
@@ -117,9 +114,9 @@ def test_positions_of_elements_are_sorted_and_fewer_than_two_to_the_31():
 
 def test_columns_know_what_the_transpose_knows(layout):
     both = as_matrix(layout(V))
-    alone = as_matrix(layout(V), transposable=False)
+    alone = as_matrix(layout(V), rows_only=True)
     columns = alone.columns
-    assert isinstance(columns, Columns)
+    assert isinstance(columns, ColumnSums)
     assert both.columns is both.T
     for name in ("shape", "dtype", "dense", "nnz", "total"):
         assert getattr(columns, name) == getattr(both.T, name), name
@@ -135,19 +132,19 @@ def test_columns_know_what_the_transpose_knows(layout):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("replace", [False, True])
 def test_columns_are_sampled_by_whole_rows(layout, dtype, replace):
-    alone = as_matrix(layout(V), dtype=dtype, transposable=False, n_jobs=3)
+    alone = as_matrix(layout(V), dtype=dtype, rows_only=True, n_jobs=3)
     batch = alone.columns.sample("vectors", 0.6, DRAW, replace=replace)
     drawn = DRAW.batch(12, 8, replace=replace)  # ⌈0.6 · 12⌉
-    np.testing.assert_array_equal(batch.others, drawn)
-    assert isinstance(batch.matrix, Columns)
+    np.testing.assert_array_equal(batch.basis_rows, drawn)
+    assert isinstance(batch.matrix, ColumnSums)
     assert batch.matrix.shape == (9, 8)
-    assert batch.matrix.dtype == batch.matrix.rows.array.dtype == dtype
-    assert batch.matrix.rows.threads == 3
-    np.testing.assert_array_equal(as_dense(batch.matrix.rows), (V[drawn] * 1.5).astype(dtype))
-    every = alone.columns.sample("vectors", 0.6, DRAW).others
+    assert batch.matrix.dtype == batch.matrix.columns.array.dtype == dtype
+    assert batch.matrix.columns.threads == 3
+    np.testing.assert_array_equal(as_dense(batch.matrix.columns), (V[drawn] * 1.5).astype(dtype))
+    every = alone.columns.sample("vectors", 0.6, DRAW).basis_rows
     assert len(set(every)) == 8  # distinct unless asked otherwise
     with pytest.raises(
-        ValueError, match=r"^A matrix that .* rows is sampled by vectors, not by el"
+        ValueError, match=r"^Data that hold .* only are sampled by vectors, not by el"
     ):
         alone.columns.sample("elements", 0.5, DRAW)
 
@@ -171,7 +168,7 @@ def test_unevenness_is_that_of_the_variance_of_a_batch():
 def test_unevenness_of_sparse_data_takes_nonzeros_as_alike():
     V = sp.csr_array(np.array([[5.0, 0, 1, 0], [0.0, 0, 2, 0]]))
     assert as_matrix(V).unevenness == as_matrix(V).T.unevenness == pytest.approx(8 / 3)
-    assert as_matrix(V, transposable=False).columns.unevenness == pytest.approx(8 / 3)
+    assert as_matrix(V, rows_only=True).columns.unevenness == pytest.approx(8 / 3)
 
 
 def test_unevenness_is_the_ratio_of_variances():

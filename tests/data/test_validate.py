@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Matrix, as_matrix
-from sipower.data.on_disk import open_store
+from sipower.io import open_store
 from sipower.store import write_store
 
 V = oracles.counts(9, 7, density=0.3)

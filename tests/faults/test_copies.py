@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sipower import KLNMF, LpPCA, as_matrix
-from sipower.data.on_disk import open_store
+from sipower.io import open_store
 from sipower.store import write_store
 
 V = np.random.default_rng(0).poisson(2.0, (50, 30)).astype(float)
@@ -106,7 +106,7 @@ MATRICES = {
     "dense": lambda folder: as_matrix(V),
     "bytes": lambda folder: as_matrix(V.astype(np.uint8)),
     "sparse": lambda folder: as_matrix(sp.csr_array(V)),
-    "rows alone": lambda folder: as_matrix(sp.csr_array(V), transposable=False),
+    "rows alone": lambda folder: as_matrix(sp.csr_array(V), rows_only=True),
     "transposed": lambda folder: as_matrix(sp.csr_array(V)).T,
     "stored": stored,
     "stored, transposed": lambda folder: stored(folder).T,

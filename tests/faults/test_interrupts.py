@@ -9,7 +9,7 @@ import pytest
 
 from faults.children import run_code, run_script
 from sipower import KLNMF, Interrupted, LpPCA, kernels, solve
-from sipower.estimators import fitting
+from sipower.estimators import fit as fit_module
 from sipower.nmf import Factorization
 
 V = np.random.default_rng(0).poisson(1.0, (60, 40))
@@ -72,9 +72,9 @@ def test_an_interruption_between_two_loops_keeps_the_first(monkeypatch):
             raise KeyboardInterrupt
         return solve(*args, **kwargs)
 
-    monkeypatch.setattr(fitting, "solve", second_is_interrupted)
-    exact_rows = fitting.exact_rows
-    monkeypatch.setattr(fitting, "exact_rows", lambda *args: 2 * exact_rows(*args))
+    monkeypatch.setattr(fit_module, "solve", second_is_interrupted)
+    exact_rows = fit_module.exact_rows
+    monkeypatch.setattr(fit_module, "exact_rows", lambda *args: 2 * exact_rows(*args))
     model = KLNMF(3, solver="ccd", random_state=0, tol=1e-2)
     with pytest.raises(Interrupted):
         model.fit(V)

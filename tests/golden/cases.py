@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower import KLNMF, GaussianEM, Guarded, SciPi, SSciPi, Stop, as_matrix, solve
-from sipower.data.memory import SCHEMES
+from sipower.data.sampling import SCHEMES
 from sipower.experiments.methods import METHODS
 from sipower.kernels import Draw
 from sipower.nmf import (

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import oracles
 from oracles import direction
 from sipower import Stop, as_matrix, solve
+from sipower.data.sampling import draw_positions
 from sipower.kernels import Draw, batch_size
 from sipower.nmf import Half, OnBlock, SSciPiRule
 from sipower.nmf.rule import Turn
@@ -47,7 +48,7 @@ def item_by_the_paper(V, j, scheme, rule):
     v, L = V[j, at], L[at]
     if scheme == "elements":  # nonzeros of all items
         mine = matrix.indptr[j] + np.arange(len(v))
-        batches = [matrix.draw_elements(rule.batch, d, rule.replace) for d in draws]
+        batches = [draw_positions(matrix.nnz, rule.batch, d, rule.replace) for d in draws]
         return oracles.kl_terms(v, L, mine, matrix.nnz), batches
     # Nonzeros of the item: of a batch the values are known, each drawn one as often as it counts.
     parts = [matrix.sample(scheme, rule.batch, d, replace=rule.replace).matrix for d in draws]
@@ -157,7 +158,7 @@ def test_an_item_without_elements_follows_its_anchor(step, epoch):
     rule = SSciPiRule(step, 1e-9, epoch, "elements", shortest=0)  # one element a step
     matrix = as_matrix(sp.csr_array(V))
     draws = (Draw(SEED, 0, ROUND, SIDE, t) for t in range(1, epoch))
-    drawn = np.array([matrix.draw_elements(rule.batch, d, False)[0] for d in draws])
+    drawn = np.array([draw_positions(matrix.nnz, rule.batch, d, False)[0] for d in draws])
     found = updated(V, h, sp.csr_array, rule)[1]
     owners = np.searchsorted(matrix.indptr, drawn, side="right") - 1
     waiting = set(range(4)) - set(owners)

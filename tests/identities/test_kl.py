@@ -72,7 +72,7 @@ def test_sci_pi_is_the_squared_multiplier_rescaled_to_the_mass(step, layout):
 def test_rules_by_sums_equal_rules_by_items(layout, rule):
     V = oracles.counts(23, 31)
     W, H = oracles.factors(23, 31, 5)
-    rows_only = KLBlock(as_matrix(layout(V), transposable=False).columns, W)
+    rows_only = KLBlock(as_matrix(layout(V), rows_only=True).columns, W)
     both = KLBlock(as_matrix(layout(V)).T, W)
     turn = TURN._replace(step=rule.step)
     np.testing.assert_allclose(
@@ -106,8 +106,8 @@ def test_disjoint_topics_cycle_and_damping_cures_it():
     """L = I, v = (.8, .2): SCI-PI has a 2-cycle, η = ½ converges, and so does the guarded one."""
     block = KLBlock(np.array([[0.8, 0.2]]), np.eye(2))
     y = np.sqrt(np.array([[0.5, 0.5]]))
-    once = SciPi().advance(block, PointState(y, 1.0, 0)).x
-    twice = SciPi().advance(block, PointState(once, 1.0, 0)).x
+    once = SciPi().advance(block, PointState(y, step=1.0, seed=0)).x
+    twice = SciPi().advance(block, PointState(once, step=1.0, seed=0)).x
     np.testing.assert_allclose(once**2, [[16 / 17, 1 / 17]], rtol=1e-12)
     np.testing.assert_allclose(twice**2, [[0.5, 0.5]], rtol=1e-12)
     damped = solve(block, SciPi(0.5), y, stop=Stop(0, rounds=5)).x

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import oracles
 from identities.kl_examples import TURN, positive
 from sipower import SciPi, SSciPi, as_matrix
-from sipower.data.memory import SCHEMES
+from sipower.data.sampling import SCHEMES
 from sipower.kernels import Draw
 from sipower.nmf import (
     SSciPiRule,
@@ -26,7 +26,7 @@ def test_full_batch_is_the_full_method(step):
     """s = N: an epoch of m steps is m (damped) SCI-PI steps, for any anchor."""
     V, H, W = positive()
     block = KLBlock(V, H)
-    state = PointState(block.to_sphere(W), step, seed=0)
+    state = PointState(block.to_sphere(W), step=step, seed=0)
     epoch = SSciPi(step, batch=1.0, epoch=6, threshold=0).advance(block, state)
     expected = state
     for _ in range(6):
@@ -43,8 +43,8 @@ def test_one_inner_step_does_not_depend_on_the_batch(seed):
     V, H, W = positive()
     block = KLBlock(V, H)
     x = block.to_sphere(W)
-    full = SciPi(0.7).advance(block, PointState(x, 0.7, 0)).x
-    one = SSciPi(0.7, batch=0.2, epoch=1).advance(block, PointState(x, 0.7, seed)).x
+    full = SciPi(0.7).advance(block, PointState(x, step=0.7, seed=0)).x
+    one = SSciPi(0.7, batch=0.2, epoch=1).advance(block, PointState(x, step=0.7, seed=seed)).x
     np.testing.assert_allclose(one, full, rtol=1e-12)
     # Without the shortcut at t = 0: the two batch gradients at the anchor are one and the same.
     S = block.batch(Sampling(0.2), Draw(seed))
@@ -184,7 +184,7 @@ def test_sums_only_sample_is_unbiased():
     """Where only rows are held, a batch of rows has the gradient of all rows as its mean."""
     V, _, W = positive(n=6, m=4, rank=3)
     H = oracles.factors(6, 4, 3)[1]
-    block = KLBlock(as_matrix(V, transposable=False).columns, W)
+    block = KLBlock(as_matrix(V, rows_only=True).columns, W)
     y = block.to_sphere(H)
     seen = {}
     for r in range(400):

@@ -28,10 +28,10 @@ def over(counts, model):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("transposable", [True, False])
-def test_the_profile_is_what_its_definition_says(layout, transposable):
+@pytest.mark.parametrize("rows_only", [False, True])
+def test_the_profile_is_what_its_definition_says(layout, rows_only):
     H = basis()
-    found = profile(as_matrix(LAYOUTS[layout](V), transposable=transposable), H)
+    found = profile(as_matrix(LAYOUTS[layout](V), rows_only=rows_only), H)
     quotient = over(V, found.W @ H.T)
     np.testing.assert_allclose(found.g, quotient.T @ found.W, rtol=1e-10)
     np.testing.assert_allclose(found.d, found.W.sum(axis=0), rtol=1e-12)
@@ -53,7 +53,7 @@ def test_the_gap_of_the_features_needs_no_look_at_the_data():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rounds_never_raise_the_divergence_and_end_certified(dtype):
-    problem = Factorization(as_matrix(sp.csr_array(V), dtype=dtype, transposable=False), 4)
+    problem = Factorization(as_matrix(sp.csr_array(V), dtype=dtype, rows_only=True), 4)
     result = solve(problem, Profiled(), stop=Stop(1e-4, rounds=300), trace="every")
     values = [record.objective for record in result.trace]
     slack = problem.rounding(values[0])
@@ -65,7 +65,7 @@ def test_rounds_never_raise_the_divergence_and_end_certified(dtype):
 def test_w_is_a_function_of_h_alone():
     problem = Factorization(as_matrix(sp.csr_array(V)), 4)
     result = solve(problem, Profiled(), stop=Stop(0, rounds=5))
-    again = profile(as_matrix(sp.csr_array(V), transposable=False), result.x.H)
+    again = profile(as_matrix(sp.csr_array(V), rows_only=True), result.x.H)
     assert again.W.tobytes() == result.x.W.tobytes()
 
 
@@ -130,7 +130,7 @@ def test_tall_data_have_a_good_model_after_one_pass():
     assert online.is_tall(tall)
     problem = Factorization(tall, 5)
     first = solve(problem, Auto(), stop=Stop(0, rounds=1), trace="every")
-    rows_only = Factorization(as_matrix(tall.array, transposable=False), 5)
+    rows_only = Factorization(as_matrix(tall.array, rows_only=True), 5)
     second = solve(rows_only, Auto(), stop=Stop(0, rounds=1), trace="every")
     best = solve(problem, Auto(near=True), first.x, stop=Stop(1e-4, rounds=60))
     start = first.trace[0].objective

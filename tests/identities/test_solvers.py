@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from identities.solver_examples import A, kl
-from sipower import GaussianEM, SciPi, SSciPi
-from sipower.data.memory import SCHEMES
+from sipower import GaussianEM, SciPi, SSciPi, solve
+from sipower.data.sampling import SCHEMES
 from sipower.kernels import FLOOR
 from sipower.problems import PCA, BurerMonteiro, GaussianMixture
 from sipower.solvers.gaussian_em import PlainEM
@@ -47,8 +47,8 @@ def test_a_run_may_begin_in_a_few_coordinates_but_not_nowhere():
 
 
 def test_a_solver_of_another_kind_of_problem_names_it():
-    with pytest.raises(ValueError, match=r"^GaussianMixture is no problem on the sphere: use its"):
-        SciPi().init(GaussianMixture(A, 2), None, 0)
+    with pytest.raises(ValueError, match=r"^SciPi needs `degree` of its problem, which Gauss"):
+        solve(GaussianMixture(A, 2), SciPi())
     with pytest.raises(ValueError, match=r"^GaussianEM solves a GaussianMixture, not a PCA\.$"):
         GaussianEM().init(PCA(A), None, 0)
     with pytest.raises(ValueError, match=r"^The items of this problem interact: use SciPi, not"):

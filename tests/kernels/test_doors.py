@@ -43,7 +43,7 @@ def test_sums_for_the_other_side_equal_items(rank, layout, dtype):
     """The form that needs no transpose gives the gradient of the form that has it."""
     V = oracles.counts(137, 61)
     W, H = (f.astype(dtype) for f in oracles.factors(137, 61, rank))
-    rows_only = as_matrix(layouts(V)[layout], dtype=dtype, transposable=False)
+    rows_only = as_matrix(layouts(V)[layout], dtype=dtype, rows_only=True)
     both = as_matrix(layouts(V)[layout], dtype=dtype)
     by_sums = KLBlock(rows_only.columns, W)
     by_items = KLBlock(both.T, W)

@@ -189,10 +189,10 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monk
     same(model().fit(V), found)
 
 
-@pytest.mark.parametrize("transposable", [True, False])
-def test_other_layouts_of_the_same_data_are_another_run(tmp_path, transposable):
+@pytest.mark.parametrize("rows_only", [False, True])
+def test_other_layouts_of_the_same_data_are_another_run(tmp_path, rows_only):
     model(tmp_path / "run.npz", max_iter=3, tol=0).fit(V)
-    other = V.toarray() if transposable else as_matrix(V, transposable=False)
+    other = as_matrix(V, rows_only=True) if rows_only else V.toarray()
     with pytest.raises(ValueError, match="checkpoint of another layout"):
         model(tmp_path / "run.npz", tol=0).fit(other)
 

@@ -13,7 +13,7 @@ from properties.generated import Fits, generated
 from properties.matrices import Recipe, recipes
 from properties.test_klnmf import dense, divergence, em, ranks, sampling
 from sipower import Status, Stop, as_matrix, solve
-from sipower.data.memory import SCHEMES
+from sipower.data.sampling import SCHEMES
 from sipower.nmf import Alternating, Factorization
 
 ROWS_ONLY = "rows only"  # as of data on disk: their columns are sampled by the generic solver
@@ -34,7 +34,7 @@ class Epochs:
     def run(self):
         Fits.number += 1
         rows_only = self.kind == ROWS_ONLY
-        V = as_matrix(self.recipe.matrix(), dtype=self.dtype, transposable=not rows_only)
+        V = as_matrix(self.recipe.matrix(), dtype=self.dtype, rows_only=rows_only)
         rule = sampling(None if rows_only else self.kind, step=self.step, replace=self.replace)
         assert all(rule.plan(side, self.rank).samples for side in (V, V.columns))
         stop = Stop(0, rounds=self.rounds)

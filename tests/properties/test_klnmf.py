@@ -27,7 +27,7 @@ from properties.matrices import (
     unchanged,
 )
 from sipower import KLNMF
-from sipower.data.memory import SCHEMES
+from sipower.data.sampling import SCHEMES
 from sipower.nmf import RULES, SOLVERS, SSciPiRule
 
 SMALL = 20_000  # terms n·m·K up to which the oracle works in long double

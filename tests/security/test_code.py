@@ -12,10 +12,9 @@ from scipy import sparse
 from oracles import counts
 from security.hostile import CODE, object_archive, pickled
 from sipower import KLNMF
-from sipower.data.on_disk import open_store
 from sipower.datasets import load
 from sipower.experiments.table import read as read_table
-from sipower.io import FORMATS, ReadError, convert, read
+from sipower.io import FORMATS, ReadError, convert, open_store, read
 from sipower.report import write_report
 from sipower.results.run import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome

@@ -12,9 +12,8 @@ from scipy import sparse
 from oracles import counts
 from sipower import KLNMF
 from sipower.archive import Archive, DamagedError
-from sipower.data.on_disk import open_store
 from sipower.files import locked, replacing
-from sipower.io import ReadError, open_h5ad, read
+from sipower.io import ReadError, open_h5ad, open_store, read
 from sipower.report import write_report
 from sipower.results.export import export, write_rows
 from sipower.results.run import Run, save_run

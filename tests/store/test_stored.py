@@ -14,8 +14,7 @@ import scipy.sparse as sp
 import oracles
 from sipower import KLNMF, as_matrix, nmf
 from sipower.data.fingerprint import fingerprint
-from sipower.data.on_disk import open_store
-from sipower.io import ReadError, open_h5ad
+from sipower.io import ReadError, open_h5ad, open_store
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 from sipower.store.reading import check_terms
@@ -67,7 +66,7 @@ def test_every_solver_gives_the_bits_of_memory(store, solver, limit, dtype):
 def test_rows_alone_serve_the_rules_that_need_sums(rows_only, h5ad, solver):
     stored = open_store(rows_only, memory_limit=500_000)
     backed = open_h5ad(h5ad, dtype=np.float64, memory_limit=900_000)
-    expected = fitted(as_matrix(V, transposable=False), solver)
+    expected = fitted(as_matrix(V, rows_only=True), solver)
     for data in (stored, backed):
         assert len(data.windows_of_blocks) > 1
         assert fitted(data, solver).components_.tobytes() == expected.components_.tobytes()
@@ -139,7 +138,7 @@ def test_stores_travel_to_other_processes(store):
 
 
 def test_what_needs_all_data_in_memory_says_so(store):
-    with pytest.raises(ValueError, match="lie on disk"):
+    with pytest.raises(ValueError, match="not in memory"):
         KLNMF(4, init="nndsvda", random_state=0).fit(open_store(store))
 
 
@@ -199,7 +198,7 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
     code = textwrap.dedent("""
         import resource, sys
         from sipower import KLNMF
-        from sipower.data.on_disk import open_store
+        from sipower.io import open_store
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         limit = used + 230_000_000  # factors, threads and 60 MB of data
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.cli.common import NOT_CONVERGED, Speaker
 from sipower.cli.progress import FitProgress
 from sipower.data.fingerprint import fingerprint
-from sipower.data.memory import Matrix
 from sipower.data.from_store import open_store
+from sipower.data.memory import Matrix
 from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF

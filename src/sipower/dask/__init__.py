@@ -8,7 +8,7 @@ except ImportError:
         "sipower.dask needs the packages dask and distributed: pip install 'sipower[dask]'."
     ) from None
 
+from sipower.dask.chunks import Files
 from sipower.dask.klnmf import KLNMF
-from sipower.dask.parts import Files
 
 __all__ = ["KLNMF", "Files"]

@@ -7,6 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -28,20 +29,20 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.block import Block, as_block, other_feature
-from sipower.dask.blocks import Blocks
-from sipower.dask.parts import Part, Place, parts_of
-from sipower.dask.rounds import Distributed
+from sipower.dask.chunks import Chunk, Origin, as_chunks
+from sipower.dask.factorization import WorkerFactorization
+from sipower.dask.loaded_chunk import LoadedChunk, find_other_feature, load_chunk
 from sipower.dask.waiting import check_workers
-from sipower.estimators.arguments import CONSTRAINTS, seed_of, settings_of
-from sipower.estimators.callbacks import Listener
-from sipower.estimators.fitted import (
-    Fitted,
+from sipower.dask.worker_rows import WorkerRows
+from sipower.estimators.attributes import (
+    FittedAttributes,
+    restore_on_failure,
     row_tolerance,
-    unchanged_by_failure,
     warn_unless_converged,
 )
-from sipower.estimators.fitting import as_fit, exact_rows, fit_profile
+from sipower.estimators.callbacks import Listener
+from sipower.estimators.fit import as_fit, exact_rows, fit_profile
+from sipower.estimators.parameters import CONSTRAINTS, as_seed, fit_settings
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factors
@@ -57,7 +58,7 @@ SHARED = (
 
 
 class KLNMF(  # type: ignore[call-arg]
-    Fitted,
+    FittedAttributes,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -169,40 +170,38 @@ class KLNMF(  # type: ignore[call-arg]
 
         As long as W is there, the workers keep the rows of X.
         """
-        blocks = self._learn(X)
-        return self._rows(list(zip(blocks.parts, blocks.futures, strict=True)))
+        V = self._learn(X)
+        return self._rows(list(zip(V.chunks, V.futures, strict=True)))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _learn(self, X: Any) -> Blocks:
+    def _learn(self, X: Any) -> WorkerRows:
         started = time.monotonic()
         listener = Listener(self, X)
-        with unchanged_by_failure(self, Interrupted):
-            blocks = Blocks(self._connected(), X, self.dtype)
+        with restore_on_failure(self, Interrupted):
+            V = WorkerRows(self._connected(), X, self.dtype)
             seed, rank = as_seed(self.random_state), int(self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            self._keep_features(blocks)
-            make = sampled_start if self.init == "sample" else partial(random_factor, side=1)
-            H = make(blocks, rank, seed).astype(blocks.dtype)
-            start = Factors(np.zeros((0, rank), blocks.dtype), H)
-            settings = settings_of(
-                self, blocks, start, seed=seed, started=started, listener=listener,
-                trace="every",  # the sums of a round tell value and gap
-            )  # fmt: skip
+            self._set_features(V)
+            draw = sampled_start if self.init == "sample" else partial(random_factor, side=1)
+            H = draw(V, rank, seed).astype(V.dtype)
+            start = Factors(np.zeros((0, rank), V.dtype), H)
+            settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
+            settings = replace(settings, trace="every")  # value and gap come with every round
             try:
-                result = fit_profile(Distributed(blocks, rank), start, settings)
+                result = fit_profile(WorkerFactorization(V, rank), start, settings)
             except Interrupted as interrupt:
-                self._keep(as_fit(interrupt.result), interrupt.result.state.d)
+                self._set_fit(as_fit(interrupt.result), interrupt.result.state.d)
                 raise
-            found = as_fit(result)
-            self._keep(found, result.state.d)
-        warn_unless_converged(found, self.tol)
-        return blocks
+            fit = as_fit(result)
+            self._set_fit(fit, result.state.d)
+        warn_unless_converged(fit, self.tol)
+        return V
 
-    def _keep_features(self, blocks: Blocks) -> None:
-        self.n_features_in_ = blocks.shape[1]
+    def _set_features(self, V: WorkerRows) -> None:
+        self.n_features_in_ = V.shape[1]
         self.__dict__.pop("feature_names_in_", None)  # those of an earlier fit
-        if blocks.feature_names is not None:
-            self.feature_names_in_ = blocks.feature_names
+        if V.column_names is not None:
+            self.feature_names_in_ = V.column_names
 
     def _connected(self) -> Any:
         if self.client is None:
@@ -228,24 +227,24 @@ class KLNMF(  # type: ignore[call-arg]
         are compared with those of the fit when a worker has read them.
         """
         check_is_fitted(self)
-        parts = parts_of(X)
-        _check_features(parts[0].shape[1], self.n_features_in_)
-        make = delayed(as_block, pure=False)
-        return self._rows([(part, make(part.data, self.components_.dtype)) for part in parts])
+        chunks = as_chunks(X)
+        _check_features(chunks[0].shape[1], self.n_features_in_)
+        load = delayed(load_chunk, pure=False)
+        return self._rows([(chunk, load(chunk.data, self.components_.dtype)) for chunk in chunks])
 
-    def _rows(self, blocks: list[tuple[Part, Any]]) -> da.Array:
-        """W as a lazy array, of delayed blocks or of such that workers hold."""
-        solve = delayed(_solved, pure=False)
+    def _rows(self, loaded: list[tuple[Chunk, Any]]) -> da.Array:
+        """Return W as a lazy array, of delayed chunks or of such that workers hold."""
+        solve = delayed(_solve_rows, pure=False)
         basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
         names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
         chunks = [
-            solve(block, part.place, basis, names, self.transform_tol_) for part, block in blocks
+            solve(rows, chunk.origin, basis, names, self.transform_tol_) for chunk, rows in loaded
         ]
         # Not by da.concatenate, which drops chunks without rows.
         name = f"sipower-rows-{uuid.uuid4().hex}"
         layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
         graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
-        sizes = tuple(part.shape[0] for part, _ in blocks)
+        sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
         return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
 
     def to_local(self) -> estimators.KLNMF:
@@ -259,23 +258,25 @@ class KLNMF(  # type: ignore[call-arg]
         return local
 
 
-def _solved(block: Block, place: Place, H: Array, names: Array | None, tol: float) -> Array:
-    """W of one block, on its worker; Dask runs several blocks side by side."""
-    if block.facts.problem is not None:
-        raise ValueError(place.sentence(block.facts.problem))
-    _check_features(block.facts.shape[1], len(H))
-    if other := other_feature(block.facts.feature_names, names):
+def _solve_rows(
+    chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, tol: float
+) -> Array:
+    """Return W of one chunk, on its worker; Dask runs several chunks side by side."""
+    if chunk.info.problem is not None:
+        raise ValueError(origin.describe(chunk.info.problem))
+    _check_features(chunk.info.shape[1], len(H))
+    if other := find_other_feature(chunk.info.feature_names, names):
         raise ValueError(
-            f"{place.name} has other features than the fit: {other}. "
+            f"{origin.name} has other features than the fit: {other}. "
             "The feature names should match those that were passed during fit."
         )
-    if block.matrix is None:
+    if chunk.matrix is None:
         return np.zeros((0, H.shape[1]), H.dtype)
-    unknown = ~H.any(axis=1)
-    if unknown.any() and (lost := int((block.matrix.column_mass[unknown] > 0).sum())):
+    missing = ~H.any(axis=1)
+    if missing.any() and (lost := int((chunk.matrix.column_mass[missing] > 0).sum())):
         # The warning of `exact_rows` stays in the worker's log, this one reaches the client.
-        warn(f"{place.name} has counts of {lost} feature(s) that no component has: left out.")
-    return exact_rows(block.matrix, H, tol)
+        warn(f"{origin.name} has counts of {lost} feature(s) that no component has: left out.")
+    return exact_rows(chunk.matrix, H, tol)
 
 
 def _check_features(found: float, wanted: int) -> None:

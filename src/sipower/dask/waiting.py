@@ -9,13 +9,13 @@ from typing import Any
 from distributed import wait
 from distributed.scheduler import KilledWorker
 
-__all__ = ["answers", "check_workers", "wait_for"]
+__all__ = ["check_workers", "gather_results", "wait_for"]
 
 PATIENCE = 60.0  # seconds that one waits for a worker to be there
 
 
-def answers(client: Any, futures: list[Any]) -> list[Any]:
-    """The results of tasks, which are taken back if they are not waited for to the end."""
+def gather_results(client: Any, futures: list[Any]) -> list[Any]:
+    """Return the results of tasks; cancel them if the wait is interrupted."""
     try:
         wait_for(client, futures)
         return list(client.gather(futures))
@@ -35,7 +35,7 @@ def answers(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def wait_for(client: Any, futures: list[Any]) -> None:
-    """Until all tasks are done, as long as somebody does them."""
+    """Wait until all tasks are done, as long as there are workers."""
     while True:
         try:
             wait(futures, timeout=PATIENCE)

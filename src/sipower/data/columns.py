@@ -17,7 +17,7 @@ __all__ = ["ColumnSums"]
 
 
 class ColumnSums(RowBlocks):
-    """The columns of `rows` as items without a form of their own: only sums over rows serve them.
+    """The columns of `rows` as items without a form of their own, reached by sums over rows.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ColumnSums(RowBlocks):
     has_columns = False
 
     def __init__(self, rows: RowBlocks) -> None:
-        self.rows = rows
+        self._rows = rows
         self.shape = rows.shape[::-1]
         self.dtype, self.threads, self.dense = rows.dtype, rows.threads, rows.dense
         self.nnz, self.total = rows.nnz, rows.total
@@ -39,12 +39,12 @@ class ColumnSums(RowBlocks):
     @property
     def columns(self) -> RowBlocks:
         """The rows."""
-        return self.rows
+        return self._rows
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
         """Sums of the rows."""
-        return self.rows.mass
+        return self._rows.mass
 
     def windows(self) -> Iterator[Window]:
         """Refuse: no kernel can work on single columns."""
@@ -61,12 +61,12 @@ class ColumnSums(RowBlocks):
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
         """Return the columns of the rows with these settings."""
-        rows = self.rows.with_settings(dtype, threads)
-        return self if rows is self.rows else ColumnSums(rows)
+        rows = self._rows.with_settings(dtype, threads)
+        return self if rows is self._rows else ColumnSums(rows)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
         """Return other data in memory with the settings of these."""
-        return self.rows.with_data(data, rows_only=rows_only)
+        return self._rows.with_data(data, rows_only=rows_only)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw whole rows."""
@@ -75,8 +75,8 @@ class ColumnSums(RowBlocks):
                 f"Data that hold their rows only are sampled by vectors, not by {scheme}: use "
                 "scheme='vectors'."
             )
-        n = self.rows.shape[0]
+        n = self._rows.shape[0]
         s = batch_size(share, n)
         drawn = draw.batch(n, s, replace=replace)
-        part = scale_sample(self.rows.take(drawn), n / s, self.dtype)
-        return Batch(ColumnSums(self.rows.with_data(part)), drawn)
+        part = scale_sample(self._rows.take(drawn), n / s, self.dtype)
+        return Batch(ColumnSums(self._rows.with_data(part)), drawn)

@@ -54,17 +54,17 @@ class Matrix(RowBlocks):
         self._transpose: Matrix | Callable[[], Matrix | None] | None = None
         if isinstance(data, np.ndarray):
             self.dense, self.nnz = True, data.size
-            self._data: Any = kernels.Dense(kernels.readable(data))
+            self.data: Any = kernels.Dense(kernels.readable(data))
             entries = np.full(self.shape[0], self.shape[1])
         else:
             self.dense, self.nnz = False, int(data.nnz)
             self.indptr = kernels.readable(data.indptr, np.int64)
             indices = kernels.readable(data.indices, np.int32)
             values = kernels.readable(data.data)
-            self._data = kernels.Csr(self.indptr, indices, values, self.shape[1])
+            self.data = kernels.Csr(self.indptr, indices, values, self.shape[1])
             entries = np.diff(self.indptr)
         self.bounds = cut_by_work(entries + ITEM_WORK, self._max_blocks())
-        self.mass: NDArray[np.float64] = self._data.row_sums()
+        self.mass: NDArray[np.float64] = self.data.row_sums()
         with np.errstate(over="ignore"):  # `as_matrix` refuses it
             self.total = float(self.mass.sum())
 
@@ -85,7 +85,7 @@ class Matrix(RowBlocks):
 
     def windows(self) -> Iterator[Window]:
         """Yield all blocks at once."""
-        yield Window(self._data, range(len(self.bounds) - 1))
+        yield Window(self.data, range(len(self.bounds) - 1))
 
     # ---- other forms of the data -------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Matrix(RowBlocks):
 
     # ---- what is known of the data -----------------------------------------------------------
 
-    @property
+    @cached_property
     def column_mass(self) -> NDArray[np.float64]:
         """Sums of the columns, computed without a transpose."""
         return np.asarray(self.array.sum(axis=0, dtype=np.float64))
@@ -199,7 +199,7 @@ class Matrix(RowBlocks):
         return max(n * squares / self.total, 1.0) if self.total > 0 else 1.0
 
 
-def _restore(  # noqa: PLR0913 - what pickle hands over
+def _restore(
     array: Any,
     dtype: Any,
     threads: int,

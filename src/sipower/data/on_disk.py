@@ -39,16 +39,22 @@ SUM_TOL = 1e-9  # of the sum of a row, by rounding
 class RowSource(Protocol):
     """A file of rows in CSR, open and checked, and what is known of it."""
 
-    path: Path
     indptr: NDArray[np.int64]
     value_type: np.dtype[Any]
     mass: NDArray[np.float64]
     column_mass: NDArray[np.float64]
     smallest: float  # of the nonzeros
     largest: float
-    sha256: str | None
     row_names: Array | None
     column_names: Array | None
+
+    @property
+    def path(self) -> Path:
+        """The file, for messages."""
+
+    @property
+    def sha256(self) -> str | None:
+        """Fingerprint, where it is known."""
 
     def read(self, first: int, indices: Array, values: Array) -> None:
         """Fill both arrays with the entries from `first` on."""

@@ -149,7 +149,8 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
 def as_fit(result: Result[Any]) -> Fit:
     """Return the factors of a loop as they are, when there is no time for exact ones."""
     rounds = result.trace[-1].round
-    return Fit(*result.x, result.value, result.residual, result.status, rounds, result.trace)
+    W, H = result.x
+    return Fit(W, H, result.value, result.residual, result.status, rounds, result.trace)
 
 
 class _Loops:

@@ -34,9 +34,9 @@ from sipower.estimators.parameters import (
     as_custom_factor,
     as_seed,
     check_supported,
+    fit_rank,
     fit_settings,
     initial_point,
-    fit_rank,
 )
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
@@ -205,9 +205,7 @@ class KLNMF(
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             start = initial_point(self, V, seed, W, H)
             problem = Factorization(V, fit_rank(self, V, start))
-            settings = fit_settings(
-                self, V, start, seed=seed, started=started, listener=listener
-            )
+            settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
             try:
                 result = fit(problem, start, settings)
             except Interrupted as interrupt:

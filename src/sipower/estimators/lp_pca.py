@@ -25,8 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower.estimators.parameters import as_seed
 from sipower.estimators.attributes import restore_on_failure
+from sipower.estimators.parameters import as_seed
 from sipower.kernels import Array
 from sipower.loop.solve import Result, Status, Stop, solve
 from sipower.problems.base import Deflation

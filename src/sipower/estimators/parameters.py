@@ -26,9 +26,9 @@ __all__ = [
     "as_custom_factor",
     "as_seed",
     "check_supported",
+    "fit_rank",
     "fit_settings",
     "initial_point",
-    "fit_rank",
 ]
 
 CONSTRAINTS: dict[str, Any] = {

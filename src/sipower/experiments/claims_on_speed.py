@@ -193,7 +193,8 @@ def _both_dimensions(curves: Curves) -> Claim:
         "dimensions, which turns out to be more effective.",
         f"{ONE_STEP}; against vectors: {PRACTICE}",
         f"{SPEED} (rule 3). All forms were tuned in the same way, but vectors only among s/n of "
-        "0.01 and 0.1 and m of 10 and 100: smaller batches of vectors are slow on sparse data here.",
+        "0.01 and 0.1 and m of 10 and 100: smaller batches of vectors are slow on sparse data "
+        "here.",
         _sampling(curves, "elements, one side", "vectors"),
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.datasets import load
 from sipower.experiments.budgets import EXPERIMENTS, Budget
@@ -179,7 +179,7 @@ def _row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: fl
 
 
 @lru_cache(maxsize=8)
-def _matrix(dataset: str) -> Matrix:
+def _matrix(dataset: str) -> RowBlocks:
     """The data without empty rows and columns, one thread, float64."""
     V = load(dataset)
     V = V[np.asarray(V.sum(axis=1)).ravel() > 0]
@@ -198,13 +198,13 @@ def _start(dataset: str, seed: int) -> Factors:
     return factors
 
 
-def _half(V: Matrix, start: Factors) -> tuple[int, KLBlock]:
+def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
     """The subproblem of the paper: the items whose sums run over the longer dimension."""
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
 
 
-def _solve_exactly(V: Matrix, start: Factors) -> float:
+def _solve_exactly(V: RowBlocks, start: Factors) -> float:
     """Lowest objective of the subproblem: every item solved and certified to 1e-10."""
     _, block = _half(V, start)
     h = block.solution(1e-10, 2000).h
@@ -235,7 +235,7 @@ class _SignCounter(KLBlock):
         return added
 
 
-def _negative_shares(V: Matrix, start: Factors, run: Run) -> list[tuple[float, float, float]]:
+def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float, float, float]]:
     """(seconds, passes, share of negative entries) after each epoch on the subproblem."""
     side, half = _half(V, start)
     block = _SignCounter(half.V, half.B)

@@ -68,7 +68,9 @@ class Stop:
 
     def remaining(self, done: Work, elapsed: float) -> Stop:
         """Return what is left of the limits, for a run that goes on after this work."""
-        used = {"rounds": done.round, "passes": done.passes, "seconds": elapsed}
-        limits = {name: getattr(self, name) for name in used}
-        left = {n: None if limit is None else max(limit - used[n], 0) for n, limit in limits.items()}
-        return replace(self, **left)
+        return replace(
+            self,
+            rounds=None if self.rounds is None else max(self.rounds - done.round, 0),
+            passes=None if self.passes is None else max(self.passes - done.passes, 0.0),
+            seconds=None if self.seconds is None else max(self.seconds - elapsed, 0.0),
+        )

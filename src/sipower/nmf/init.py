@@ -17,7 +17,9 @@ Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar"]
 INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
 
 
-def initial_factors(V: RowBlocks, rank: int, seed: int, init: Init = "random") -> tuple[Array, Array]:
+def initial_factors(
+    V: RowBlocks, rank: int, seed: int, init: Init = "random"
+) -> tuple[Array, Array]:
     """W (n, K) and H (m, K) to start from."""
     factors = random_factors(V, rank, seed) if init == "random" else nndsvd(V, rank, seed, init)
     W, H = (np.ascontiguousarray(factor, V.dtype) for factor in factors)

@@ -33,10 +33,10 @@ import numpy as np
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.loop.solve import Stop, solve
-from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated
+from sipower.nmf.factorization import Factorization
+from sipower.nmf.factors import Factors
 from sipower.nmf.init import random_factor
 from sipower.nmf.merging import merge
 from sipower.problems.kl import KLBlock

@@ -33,8 +33,8 @@ import numpy as np
 from sipower.kernels import FLOOR, Array
 from sipower.loop.protocols import Profilable
 from sipower.nmf.factors import Factors
-from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.init import initial_factors
+from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall, sampled_start
 from sipower.nmf.rows import multiplier
 

@@ -19,8 +19,8 @@ h, x, y factor, simplex point, sphere point                      (items, K)
 G       multiplier of MU; at a solution 1 where x > 0, else ≤ 1  (items, K)
 ======  =======================================================  ===========
 
-A batch is a random sparser matrix V_S with E[V_S] = V (`RowBlocks.sample`), so ∇f_S needs no formula
-of its own. A pass costs 4·K·nnz flops.
+A batch is a random sparser matrix V_S with E[V_S] = V (`RowBlocks.sample`), so ∇f_S needs no
+formula of its own. A pass costs 4·K·nnz flops.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_cancelled_tasks(client):
     future = client.submit(sum, [1], pure=False)
     client.cancel([future])
     with pytest.raises(RuntimeError, match="Dask has cancelled the tasks"):
-        waiting.answers(client, [future])
+        waiting.gather_results(client, [future])
 
 
 def test_w_stays_lazy_whatever_the_output_of_scikit_learn():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a user has, cut into parts of whole rows: chunks of a lazy array, or files."""
+"""The data of a user as chunks of whole rows: those of a Dask array, or files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import dask.array as da
 from numpy.typing import DTypeLike
 
-from sipower.data.memory import Matrix
-from sipower.data.validate import name_array
-from sipower.data.on_disk import DEFAULT_LIMIT, open_store
-from sipower.data.validate import EntryError, as_matrix
-from sipower.io import read
+from sipower.data.on_disk import DEFAULT_LIMIT
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import EntryError, as_matrix, name_array
+from sipower.io import open_store, read
 
-__all__ = ["Files", "Part", "Place", "parts_of"]
+__all__ = ["Chunk", "Files", "Origin", "as_chunks"]
 
 
 @dataclass(frozen=True)
@@ -50,53 +49,52 @@ class Files:
     layer: str | None = None
     memory_limit: int | str = DEFAULT_LIMIT
 
-    def parts(self) -> list[Part]:
-        """A part for every file: what a worker has to call with the working type."""
+    def chunks(self) -> list[Chunk]:
+        """Return a chunk for every file: a function that a worker calls with the working type."""
         if not self.paths:
             raise ValueError("There are no files: the list is empty.")
         options, paths = replace(self, paths=()), [Path(path).absolute() for path in self.paths]
-        return [Part(partial(_rows, path, options), Place(str(path))) for path in paths]
+        return [Chunk(partial(_read, path, options), Origin(str(path))) for path in paths]
 
 
-def _rows(path: Path, options: Files, dtype: DTypeLike | None) -> Matrix:
+def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
     transpose = options.transpose
     if (path / "store.json").is_file():
         store = open_store(path, dtype=dtype, n_jobs=1, memory_limit=options.memory_limit)
         return store.T if transpose else store
     table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)
     matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, rows_only=True)
-    matrix.column_names = name_array(table.features)
-    return matrix
+    return matrix.with_names(None, name_array(table.features))
 
 
-class Place(NamedTuple):
-    """Where rows come from, for sentences: a name, and the rows of all data before them."""
+class Origin(NamedTuple):
+    """Where rows come from, for messages: a name, and the number of the first row in all data."""
 
     name: str
-    first: float = 0  # NaN: not known; of a file 0, its rows are counted in itself
+    first: float = 0  # NaN: not known; 0 for a file, whose rows are counted in itself
 
-    def sentence(self, problem: Exception) -> str:
-        """What is wrong with the rows, and where."""
+    def describe(self, problem: Exception) -> str:
+        """Return what is wrong with the rows, and where."""
         if isinstance(problem, EntryError) and not math.isnan(self.first):
             problem = problem.moved(int(self.first))
         text = str(problem)
         return text if self.name in text else f"{self.name}: {text}"
 
 
-class Part(NamedTuple):
-    """Rows that stay together: a delayed chunk, or what reads a file."""
+class Chunk(NamedTuple):
+    """Rows that stay together: a delayed chunk of an array, or a function that reads a file."""
 
     data: Any
-    place: Place
+    origin: Origin
     shape: tuple[float, float] = (math.nan, math.nan)  # as far as it is known
 
 
-def parts_of(X: Any) -> list[Part]:
-    """The parts of a Dask array, of an AnnData object that has one, or of files."""
+def as_chunks(X: Any) -> list[Chunk]:
+    """Return the chunks of a Dask array, of an AnnData object that has one, or of files."""
     if isinstance(X, list | tuple) and X and all(isinstance(x, str | PathLike) for x in X):
         X = Files(X)
     if isinstance(X, Files):
-        return X.parts()
+        return X.chunks()
     if type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm"):
         X = X.X
     if not isinstance(X, da.Array):
@@ -115,6 +113,6 @@ def parts_of(X: Any) -> list[Part]:
     before = itertools.accumulate(rows, initial=0)
     chunks = zip(X.to_delayed().ravel(), rows, before, strict=False)
     return [
-        Part(chunk, Place(f"Chunk {number}", first), (size, columns))
+        Chunk(chunk, Origin(f"Chunk {number}", first), (size, columns))
         for number, (chunk, size, first) in enumerate(chunks)
     ]

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from lazy_fits import V, curve, lazy, model
-from sipower.dask.block import as_block
-from sipower.data.on_disk import open_store
+from sipower.dask.loaded_chunk import load_chunk
+from sipower.io import open_store
 from sipower.store import write_store
 
 
@@ -40,7 +40,7 @@ def test_a_fit_that_fails_on_a_worker_disturbs_no_later_one(client, plain, monke
 
     def plant(record):
         if record.round == 3:
-            monkeypatch.setattr("sipower.dask.rounds._sums", broken)
+            monkeypatch.setattr("sipower.dask.factorization._profile_sums", broken)
 
     failed = model(on_round=plant)
     with pytest.raises(ArithmeticError, match="planted"):
@@ -52,7 +52,7 @@ def test_a_fit_that_fails_on_a_worker_disturbs_no_later_one(client, plain, monke
 
 def test_rows_that_cannot_be_made_again_fail_where_they_are_used(monkeypatch):
     """Not while they arrive at a worker: Dask would wait for ever."""
-    sent = pickle.dumps(as_block(V, None), protocol=5)
+    sent = pickle.dumps(load_chunk(V, None), protocol=5)
     assert (pickle.loads(sent).matrix.array == V).all()
 
     def broken(*_, **__):
@@ -60,14 +60,14 @@ def test_rows_that_cannot_be_made_again_fail_where_they_are_used(monkeypatch):
 
     monkeypatch.setattr("sipower.data.memory.kernels.Dense", broken)
     arrived = pickle.loads(pickle.dumps(pickle.loads(sent)))  # went on before it was used
-    assert (arrived.facts.shape, arrived.__sizeof__()) == (V.shape, V.nbytes)
+    assert (arrived.info.shape, arrived.__sizeof__()) == (V.shape, V.nbytes)
     with pytest.raises(MemoryError, match="planted"):
         _ = arrived.matrix
 
 
 def test_a_store_that_a_worker_cannot_open_fails_where_it_is_used(tmp_path):
     write_store(sp.csr_array(V), tmp_path / "counts.sipower")
-    sent = pickle.dumps(as_block(open_store(tmp_path / "counts.sipower"), None))
+    sent = pickle.dumps(load_chunk(open_store(tmp_path / "counts.sipower"), None))
     assert (pickle.loads(sent).matrix.rows(0, len(V)).toarray() == V).all()
     (tmp_path / "counts.sipower").rename(tmp_path / "elsewhere")
     arrived = pickle.loads(sent)

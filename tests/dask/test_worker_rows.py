@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the blocks of a fit lie, and what travels between them and the driver."""
+"""Where the chunks of a fit lie, and what travels between them and the driver."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,10 @@ import scipy.sparse as sp
 from lazy_fits import EVEN, RANK, UNEVEN, V, curve, lazy, local, model
 from sipower import Stop, as_matrix, solve
 from sipower.dask import KLNMF
-from sipower.dask.blocks import Blocks, spread
+from sipower.dask.balance import spread
+from sipower.dask.loaded_chunk import load_chunk
+from sipower.dask.worker_rows import WorkerRows
+from sipower.kernels import Draw
 from sipower.nmf import Factorization, Factors, Profiled
 from sipower.nmf.online import sampled_start
 
@@ -21,15 +24,15 @@ wait = pytest.importorskip("distributed").wait
 
 def test_no_round_is_computed_twice(client, monkeypatch):
     asked = []
-    ask = Blocks.ask
+    reduce = WorkerRows.reduce
 
-    def counted(self, name, *arguments):
-        asked.append((name, len(self.groups)))
-        return ask(self, name, *arguments)
+    def counted(self, function, *arguments):
+        asked.append((function.__name__, len(self.groups)))
+        return reduce(self, function, *arguments)
 
-    monkeypatch.setattr(Blocks, "ask", counted)
+    monkeypatch.setattr(WorkerRows, "reduce", counted)
     found = model(max_iter=40).fit(lazy())
-    rounds = [groups for name, groups in asked if name == "round"]
+    rounds = [groups for name, groups in asked if name == "_profile_sums"]
     assert len(rounds) == found.n_iter_ == 40
     assert set(rounds) <= {1, 2}  # one task a worker
     objectives = curve(found.trace_)
@@ -78,7 +81,7 @@ def test_bytes_of_a_round_are_those_of_the_formula(client):
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 def test_rows_of_any_blocks_come_to_the_driver_in_the_order_asked_for(client, rows, sparse):
     drawn = np.random.default_rng(0).permutation(len(V))[:123]
-    found = Blocks(client, lazy(rows=rows, sparse=sparse), None).take(drawn)
+    found = WorkerRows(client, lazy(rows=rows, sparse=sparse), None).take(drawn)
     np.testing.assert_array_equal(found.toarray() if sparse else found, V[drawn])
 
 
@@ -87,7 +90,7 @@ def test_rows_of_dense_and_sparse_blocks_come_together(client, sparse):
     parts = zip(np.split(V, 3), sparse, strict=True)
     X = da.concatenate([lazy(part, (80,), sparse=is_sparse) for part, is_sparse in parts])
     drawn = np.random.default_rng(0).permutation(len(V))[:123]
-    np.testing.assert_array_equal(Blocks(client, X, None).take(drawn).toarray(), V[drawn])
+    np.testing.assert_array_equal(WorkerRows(client, X, None).take(drawn).toarray(), V[drawn])
     assert model(init="sample", max_iter=2).fit(X).n_iter_ == 2
 
 
@@ -114,7 +117,33 @@ def test_blocks_that_all_lie_on_one_worker_are_spread(client):
     one = min(client.nthreads())
     held = client.persist(lazy(rows=(60, 60, 60, 60)), workers=[one])
     wait(held)
-    blocks = Blocks(client, held, None)
-    assert sorted(len(group) for group in blocks.groups.values()) == [2, 2]
+    V = WorkerRows(client, held, None)
+    assert sorted(len(group) for group in V.groups.values()) == [2, 2]
     found = model().fit(held)
     np.testing.assert_allclose(curve(found.trace_), curve(local().trace), rtol=1e-9)
+
+
+def test_rows_on_workers_tell_what_the_same_rows_in_memory_tell(client):
+    here, there = as_matrix(sp.csr_array(V)), WorkerRows(client, lazy(rows=UNEVEN), None)
+    assert (there.shape, there.nnz, there.total) == (here.shape, here.nnz, here.total)
+    assert (there.dense, there.has_items, there.has_columns) == (False, False, False)
+    np.testing.assert_array_equal(there.mass, here.mass)
+    np.testing.assert_array_equal(there.columns.mass, here.T.mass)
+    assert there.with_settings(here.dtype) is there
+    assert there.with_settings(threads=7).threads == 7
+    for act in (there.windows, lambda: there.sample("vectors", 0.5, Draw(0)), lambda: there.array):
+        with pytest.raises(ValueError, match=r"on Dask workers|not in memory"):
+            act()
+    with pytest.raises(ValueError, match="loaded for float64: load them for float32"):
+        there.with_settings(np.dtype(np.float32))
+
+
+def test_the_rows_of_a_chunk_are_made_once_and_not_once_a_round():
+    chunk = load_chunk(sp.csr_array(V), None)
+    rows = chunk.with_threads(2)
+    assert (rows.threads, chunk.matrix.threads) == (2, 1)
+    assert chunk.with_threads(2) is rows
+    assert chunk.with_threads(1) is chunk.matrix
+    assert rows.array is chunk.matrix.array
+    assert rows.columns.mass is rows.column_mass  # summed once, too
+    assert load_chunk(np.zeros((0, 3)), None).with_threads(2) is None

@@ -7,12 +7,8 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import as_matrix, kernels
-from sipower.data.memory import (
-    LARGEST_BLOCK,
-    LEAST_BLOCK,
-    Matrix,
-    cut_by_work,
-)
+from sipower.data.memory import Matrix
+from sipower.data.row_blocks import MAX_BLOCK, MIN_BLOCK, cut_by_work
 
 # ---- blocks --------------------------------------------------------------------------------------
 
@@ -23,20 +19,20 @@ from sipower.data.memory import (
         ([], None, 0),
         ([1], None, 1),
         ([1, 1], None, 1),
-        ([LEAST_BLOCK - 1], None, 1),
-        ([LEAST_BLOCK] * 10, None, 10),
-        ([2 * LEAST_BLOCK - 1], None, 1),
-        ([LEAST_BLOCK - 1, LEAST_BLOCK], None, 1),
-        ([LEAST_BLOCK] * 2, None, 2),
-        ([LEAST_BLOCK / 2] * 5, None, 2),
-        ([LEAST_BLOCK] * 100, None, 64),
-        ([LEAST_BLOCK] * 100, 16, 16),
-        ([LEAST_BLOCK] * 10, 16, 10),
-        ([3 * LEAST_BLOCK] * 2, None, 2),
-        ([LARGEST_BLOCK] * 64, None, 64),
-        ([LARGEST_BLOCK] * 65, None, 65),
-        ([LARGEST_BLOCK] * 200, None, 200),
-        ([LARGEST_BLOCK] * 200, 7, 7),
+        ([MIN_BLOCK - 1], None, 1),
+        ([MIN_BLOCK] * 10, None, 10),
+        ([2 * MIN_BLOCK - 1], None, 1),
+        ([MIN_BLOCK - 1, MIN_BLOCK], None, 1),
+        ([MIN_BLOCK] * 2, None, 2),
+        ([MIN_BLOCK / 2] * 5, None, 2),
+        ([MIN_BLOCK] * 100, None, 64),
+        ([MIN_BLOCK] * 100, 16, 16),
+        ([MIN_BLOCK] * 10, 16, 10),
+        ([3 * MIN_BLOCK] * 2, None, 2),
+        ([MAX_BLOCK] * 64, None, 64),
+        ([MAX_BLOCK] * 65, None, 65),
+        ([MAX_BLOCK] * 200, None, 200),
+        ([MAX_BLOCK] * 200, 7, 7),
     ],
 )
 def test_blocks_are_as_many_as_their_work_is_worth(work, most, blocks):
@@ -58,9 +54,9 @@ def test_a_block_exceeds_its_share_by_less_than_two_items(seed):
 
 
 def test_equal_work_is_cut_equally():
-    assert cut_by_work(np.full(300, LEAST_BLOCK // 64)) == [0, 75, 150, 225, 300]
-    assert cut_by_work(np.array([4, 1, 1, 2]) * LEAST_BLOCK // 2) == [0, 1, 3, 4]
-    assert cut_by_work(np.array([1, 5]) * LEAST_BLOCK) == [0, 2]  # half of it is in the second
+    assert cut_by_work(np.full(300, MIN_BLOCK // 64)) == [0, 75, 150, 225, 300]
+    assert cut_by_work(np.array([4, 1, 1, 2]) * MIN_BLOCK // 2) == [0, 1, 3, 4]
+    assert cut_by_work(np.array([1, 5]) * MIN_BLOCK) == [0, 2]  # half of it is in the second
 
 
 @pytest.mark.parametrize(
@@ -77,7 +73,7 @@ def test_dense_blocks_share_the_basis(rows, columns, blocks):
 def test_empty_items_are_work_too():
     """32 blocks of 4096 items without a single term; sparse items are cut up to 64 blocks."""
     assert len(Matrix(sp.csr_array((32 * 4096, 3)), np.float64).bounds) == 33
-    many = sp.csr_array(np.ones((65, LEAST_BLOCK), np.float32))
+    many = sp.csr_array(np.ones((65, MIN_BLOCK), np.float32))
     assert len(Matrix(many, np.float32).bounds) == 65
 
 

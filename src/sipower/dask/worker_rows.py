@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`WorkerRows`: row blocks that Dask workers hold, validated once, and tasks that go to them.
+
+Chunks are grouped by the worker that holds them when a fit begins. What is asked of all rows is one
+task a group, whose small answer comes back in the order of the groups. A chunk that is lost with
+its worker is loaded again, and a task that was lost runs again elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import delayed
+from distributed import get_worker
+from numpy.typing import DTypeLike, NDArray
+
+from sipower.dask.balance import spread
+from sipower.dask.chunks import Chunk, as_chunks
+from sipower.dask.loaded_chunk import ChunkInfo, LoadedChunk, find_other_feature, load_chunk
+from sipower.dask.waiting import gather_results, wait_for
+from sipower.data.columns import ColumnSums
+from sipower.data.memory import Matrix
+from sipower.data.row_blocks import Batch, RowBlocks, Window
+from sipower.data.sampling import Scheme
+from sipower.data.validate import check_total
+from sipower.kernels import Array, Draw, count_threads
+
+__all__ = ["WorkerRows"]
+
+
+class WorkerRows(RowBlocks):
+    """The data of a fit on the workers of a client.
+
+    Parameters
+    ----------
+    client
+        Of `distributed`.
+    X
+        Whatever `as_chunks` takes.
+    dtype
+        Working type; None: float64 if one chunk needs it.
+    """
+
+    has_items = False  # the driver cannot reach single rows
+    has_columns = False
+    layout = "chunks"  # the same rows in other chunks are other data
+
+    def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
+        self.client = client
+        self.chunks = as_chunks(X)
+        self.futures = self._load(dtype)
+        infos = gather_results(client, client.map(_info, self.futures, pure=False))
+        self.chunks = _locate(self.chunks, infos)
+        self.column_names = _check_chunks(self.chunks, infos)
+        self.shape = sum(info.shape[0] for info in infos), infos[0].shape[1]
+        self.nnz = sum(info.nnz for info in infos)
+        self.dense = all(info.dense for info in infos if info.dtype)
+        self.total = float(sum(info.total for info in infos))
+        self.dtype = np.result_type(*(info.dtype for info in infos if info.dtype))
+        self.threads = count_threads(None)  # of the driver
+        check_total(self.total, self.dtype)
+        self._convert([info.dtype for info in infos])
+        self.groups = self._group(infos)
+
+    def _load(self, dtype: DTypeLike | None) -> list[Any]:
+        load, run = delayed(load_chunk, pure=False), uuid.uuid4().hex
+        tasks = [
+            load(chunk.data, dtype, dask_key_name=f"sipower-chunk-{number}-{run}")
+            for number, chunk in enumerate(self.chunks)
+        ]
+        return list(self.client.compute(tasks))
+
+    def _convert(self, types: list[Any]) -> None:
+        """Convert the chunks of another type to the working type of all."""
+        for number, dtype in enumerate(types):
+            if dtype not in (None, self.dtype):
+                chunk = self.futures[number]
+                self.futures[number] = self.client.submit(_in_type, chunk, self.dtype, pure=False)
+
+    def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
+        """Return the chunks that have rows by a worker that holds them, in their order."""
+        wait_for(self.client, self.futures)
+        holders, threads = self.client.who_has(self.futures), self.client.nthreads()
+        anyone = min(threads)  # for a chunk that was just lost
+        places = [min(holders[future.key], default=anyone) for future in self.futures]
+        work = [info.nnz + info.shape[0] for info in infos]
+        for number, place in enumerate(spread(work, places, threads)):
+            if place != places[number]:
+                self.futures[number] = self.client.submit(
+                    _move, self.futures[number], workers=[place], allow_other_workers=True,
+                    pure=False,
+                )  # fmt: skip
+                places[number] = place
+        groups: dict[str, list[Any]] = {}
+        for future, info, place in zip(self.futures, infos, places, strict=True):
+            if info.shape[0]:
+                groups.setdefault(place, []).append(future)
+        return groups
+
+    def reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return function(rows, *arguments) added up over all chunks, where these are.
+
+        The function returns an array or a tuple of arrays and numbers. It and its arguments travel
+        inside the tasks: nothing has to be broadcast, kept or released.
+        """
+        run, name = uuid.uuid4().hex, function.__name__.strip("_")
+        # A large factor is no large graph, about which Dask would warn.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures = [
+                self.client.submit(
+                    _reduce_group,
+                    function,
+                    arguments,
+                    *chunks,
+                    key=f"sipower-{name}-{number}-{run}",
+                    workers=[holder],
+                    allow_other_workers=True,
+                    pure=False,
+                )
+                for number, (holder, chunks) in enumerate(self.groups.items())
+            ]
+        return _add(gather_results(self.client, futures))
+
+    def windows(self) -> Iterator[Window]:
+        """Refuse: the driver holds no rows."""
+        raise ValueError(
+            "The rows lie on Dask workers, and this step needs single rows: use sipower.dask.KLNMF."
+        )
+
+    def take(self, items: Array) -> Any:
+        """Bring chosen rows to the driver, as an array or in CSR."""
+        ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
+        held = np.searchsorted(ends, items, side="right")
+        order = np.argsort(held, kind="stable")
+        tasks = [
+            self.client.submit(_take, self.futures[number], mine - ends[number], pure=False)
+            for number in np.unique(held)
+            if len(mine := items[held == number])
+        ]
+        parts = gather_results(self.client, tasks)
+        dense = all(isinstance(part, np.ndarray) for part in parts)
+        joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
+        return joined[np.argsort(order)]
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Refuse, as `windows` does; whole rows are drawn by `columns.sample`."""
+        return Batch(next(self.windows()).data)
+
+    @property
+    def columns(self) -> RowBlocks:
+        """The columns, reached by sums alone."""
+        return ColumnSums(self)
+
+    def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
+        """Return other data, an array or CSR, in the memory of the driver."""
+        return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
+
+    def with_settings(
+        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
+    ) -> WorkerRows:
+        """Return the rows for other threads of the driver; the type is chosen by the loading."""
+        if dtype is not None and dtype != self.dtype:
+            raise ValueError(f"The chunks were loaded for {self.dtype}: load them for {dtype}.")
+        same = threads is None or threads == self.threads
+        return self if same else self._copy(threads=threads)
+
+    @cached_property
+    def mass(self) -> NDArray[np.float64]:  # type: ignore[override]
+        """Sums of the rows, brought to the driver."""
+        parts = self.client.map(_mass, self.futures, pure=False)
+        return np.concatenate(gather_results(self.client, parts))
+
+    @cached_property
+    def column_mass(self) -> NDArray[np.float64]:
+        """Sums of the columns."""
+        return np.asarray(self.reduce(_column_mass))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the chunks."""
+        digests = self.client.map(_sha256, self.futures, pure=False)
+        return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
+
+
+# ---- on the workers --------------------------------------------------------------------------
+
+
+def _info(chunk: LoadedChunk) -> ChunkInfo:
+    return chunk.info
+
+
+def _move(chunk: LoadedChunk) -> LoadedChunk:
+    return chunk
+
+
+def _in_type(chunk: LoadedChunk, dtype: Any) -> LoadedChunk:
+    info = chunk.info._replace(dtype=dtype)
+    if chunk.matrix is None:
+        return LoadedChunk(info)
+    return LoadedChunk.from_matrix(info, chunk.matrix.with_settings(dtype))
+
+
+def _take(chunk: LoadedChunk, from_end: Array) -> Any:
+    matrix: Any = chunk.matrix
+    return matrix.take(from_end + matrix.shape[0])
+
+
+def _mass(chunk: LoadedChunk) -> Array:
+    return np.zeros(0) if chunk.matrix is None else chunk.matrix.mass
+
+
+def _column_mass(rows: RowBlocks) -> Array:
+    return rows.column_mass
+
+
+def _sha256(chunk: LoadedChunk) -> str:
+    return "" if chunk.matrix is None else chunk.matrix.sha256
+
+
+def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedChunk) -> Any:
+    """Apply a function to the chunks of a group, with all threads of the worker."""
+    matrices = [chunk.with_threads(get_worker().state.nthreads) for chunk in chunks]
+    return _add([function(matrix, *arguments) for matrix in matrices if matrix is not None])
+
+
+def _add(parts: list[Any]) -> Any:
+    """Add arrays, or tuples of arrays and numbers, in their order."""
+    if isinstance(parts[0], tuple):
+        return tuple(sum(column) for column in zip(*parts, strict=True))
+    return sum(parts)
+
+
+# ---- on the driver ---------------------------------------------------------------------------
+
+
+def _locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
+    """Return the chunks with their shapes and first rows, which may not have been known before."""
+    located, before = [], 0
+    for chunk, info in zip(chunks, infos, strict=True):
+        first = before if math.isnan(chunk.origin.first) else chunk.origin.first
+        located.append(chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first)))
+        before += info.shape[0]
+    return located
+
+
+def _check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
+    """Refuse bad entries and chunks that do not fit together; return the names of features."""
+    named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
+    for chunk, info in zip(chunks, infos, strict=True):
+        if info.problem is not None:
+            raise ValueError(chunk.origin.describe(info.problem))
+        if info.shape[1] != infos[0].shape[1]:
+            raise ValueError(
+                f"{chunk.origin.name} has {info.shape[1]} features, {chunks[0].origin.name} has "
+                f"{infos[0].shape[1]}: all chunks need the same ones."
+            )
+        if other := find_other_feature(info.column_names, infos[named].column_names):
+            raise ValueError(
+                f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
+            )
+    if not any(info.shape[0] for info in infos):
+        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+    return infos[named].feature_names
