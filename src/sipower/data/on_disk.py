@@ -25,7 +25,7 @@ from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.buffers import INDEX, Buffers, Held
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
-from sipower.store.reading import OpenPart, check_terms
+from sipower.store.reader import OpenPart, check_terms
 
 __all__ = ["StoredMatrix", "open_store"]
 

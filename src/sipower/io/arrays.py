@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sipower.archive import Archive, DamagedError, read_array
 from sipower.io.counts import Compressed, dense, numbers, plausible
 from sipower.io.table import Counts, ReadError, Table, shown
-from sipower.store.buckets import Entries, from_coordinates, repeated
+from sipower.store.external_sort import Entries, csr_from_entries, first_duplicate
 
 __all__ = ["read_npy", "read_npz"]
 
@@ -87,9 +87,9 @@ def _from_coo(
             raise ReadError(f"{path} is damaged: an index lies outside {size[0]} x {size[1]}.")
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
     values = dense(path, numbers(path, data).reshape(1, -1))[0]
-    matrix = from_coordinates(Entries(rows, columns, values), size)
+    matrix = csr_from_entries(Entries(rows, columns, values), size)
     if matrix is None:
-        again = repeated(rows, columns)[1]
+        again = first_duplicate(rows, columns)[1]
         raise ReadError(
             f"{path} holds two counts for row {rows[again] + 1}, column {columns[again] + 1}: add "
             "them up before saving."

@@ -21,8 +21,8 @@ from sipower.io.hdf5 import open_hdf5
 from sipower.io.table import ReadError
 from sipower.kernels import Array
 from sipower.store import byte_size
-from sipower.store.buckets import ranges
 from sipower.store.buffers import Buffers
+from sipower.store.external_sort import ranges
 
 __all__ = ["open_h5ad"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sipower.io.dispatch import opened
 from sipower.io.orientation import orientation_remark
 from sipower.store import byte_size, write_store
-from sipower.store.buckets import Progress, Room
+from sipower.store.external_sort import Progress, Workspace
 
 __all__ = ["convert"]
 
@@ -64,10 +64,10 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     >>> read_layout(folder / "tiny.sipower").total
     11.0
     """
-    room = Room(Path(target), byte_size(memory_limit), on_block)
+    workspace = Workspace(Path(target), byte_size(memory_limit), on_block)
     with opened(Path(source), layout, layer) as opened_stream:
         stream = opened_stream.transposed() if transpose else opened_stream
-        with closing(stream.blocks(room)) as blocks:
+        with closing(stream.blocks(workspace)) as blocks:
             write_store(
                 blocks,
                 target,

@@ -19,13 +19,13 @@ from sipower.io.heads import Head, bag_head, market_head
 from sipower.io.streams import Blocks, Stream
 from sipower.io.table import Counts, ReadError, Table
 from sipower.io.text import Lines, lines_of
-from sipower.store.buckets import (
+from sipower.store.external_sort import (
+    DuplicateError,
     Entries,
-    RepeatedError,
-    Room,
-    from_coordinates,
-    in_row_order,
-    repeated,
+    Workspace,
+    csr_from_entries,
+    first_duplicate,
+    sort_by_rows,
 )
 
 __all__ = ["Coordinates", "is_docword", "open_coordinates", "open_docword", "read_docword"]
@@ -47,19 +47,19 @@ class Coordinates:
         rows, columns = places = whole["row"] - 1, whole["column"] - 1
         if head.symmetric:
             places = np.maximum(rows, columns), np.minimum(rows, columns)
-        matrix = from_coordinates(_mirrored(head, Entries(rows, columns, values)), head.shape)
+        matrix = csr_from_entries(_mirrored(head, Entries(rows, columns, values)), head.shape)
         if matrix is None:
-            raise self._repetition(*repeated(*places))
+            raise self._repetition(*first_duplicate(*places))
         return matrix
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
+    def blocks(self, workspace: Workspace, *, turned: bool) -> Blocks:
         """Read blocks of rows in order, of the transpose if `turned`."""
         pieces, shape = self._entries(), self.shape
         if turned:
-            pieces, shape = (piece.turned() for piece in pieces), (shape[1], shape[0])
+            pieces, shape = (piece.transpose() for piece in pieces), (shape[1], shape[0])
         try:
-            yield from in_row_order(pieces, shape, room)
-        except RepeatedError as found:
+            yield from sort_by_rows(pieces, shape, workspace)
+        except DuplicateError as found:
             place = (found.column, found.row) if turned else (found.row, found.column)
             raise self._repetition(*islice(self._at(*place), 2)) from None
 
@@ -176,7 +176,7 @@ def _mirrored(head: Head, entries: Entries) -> Entries:
     if not head.symmetric:
         return entries
     off = entries.rows != entries.columns
-    pairs = zip(entries, entries.turned(), strict=True)
+    pairs = zip(entries, entries.transpose(), strict=True)
     return Entries(*(np.append(part, other[off]) for part, other in pairs))
 
 

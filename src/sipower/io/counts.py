@@ -14,7 +14,7 @@ from scipy import sparse
 from sipower.archive import believable
 from sipower.io.streams import Blocks, entries_of
 from sipower.io.table import Counts, ReadError
-from sipower.store.buckets import Csr, Room, in_row_order, ranges, repeated
+from sipower.store.external_sort import Csr, Workspace, first_duplicate, ranges, sort_by_rows
 
 __all__ = [
     "Compressed",
@@ -64,13 +64,13 @@ class Compressed:
         matrix = self.part(0, self._sizes[0])
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
+    def blocks(self, workspace: Workspace, *, turned: bool) -> Blocks:
         """Read blocks of rows, of the transpose if `turned`: straight where the order fits."""
-        cuts = ranges(self.indptr.astype(np.int64), room.most)
+        cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
         if turned == self.by_columns:
             return (self.part(begin, end) for begin, end in cuts)
         parts = (entries_of(self.part(begin, end), begin) for begin, end in cuts)
-        return in_row_order((part.turned() for part in parts), self._sizes[::-1], room)
+        return sort_by_rows((part.transpose() for part in parts), self._sizes[::-1], workspace)
 
     def remarks(self) -> tuple[str, ...]:
         """Nothing to say."""
@@ -101,7 +101,7 @@ class Compressed:
         matrix.sort_indices()
         if not matrix.has_canonical_format:
             rows = np.repeat(np.arange(begin, end), np.diff(starts))
-            again = repeated(rows, matrix.indices)[1]
+            again = first_duplicate(rows, matrix.indices)[1]
             place = self._place(rows[again], matrix.indices[again])
             raise ReadError(f"{self.path} holds two counts for {place}: add them up before saving.")
         matrix.eliminate_zeros()
@@ -133,15 +133,15 @@ class Dense:
         """Read and check all rows."""
         return dense(self.path, np.asarray(self.array[()]))
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
+    def blocks(self, workspace: Workspace, *, turned: bool) -> Blocks:
         """Read blocks of rows, of the transpose if `turned`."""
         rows, columns = self.shape
-        cuts = ranges(np.arange(rows + 1) * columns, room.most)
+        cuts = ranges(np.arange(rows + 1) * columns, workspace.max_entries)
         parts = ((dense(self.path, self.array[begin:end], begin), begin) for begin, end in cuts)
         if not turned:
             return (part for part, _ in parts)
-        turned_parts = (entries_of(part, begin).turned() for part, begin in parts)
-        return in_row_order(turned_parts, (columns, rows), room)
+        turned_parts = (entries_of(part, begin).transpose() for part, begin in parts)
+        return sort_by_rows(turned_parts, (columns, rows), workspace)
 
     def remarks(self) -> tuple[str, ...]:
         """Nothing to say."""

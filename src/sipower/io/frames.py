@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sipower.io.counts import affordable
 from sipower.io.table import ReadError, Table, library, shown
 from sipower.io.text import Lines, complaint, lines_of, opened
-from sipower.store.buckets import Entries, from_coordinates, repeated
+from sipower.store.external_sort import Entries, csr_from_entries, first_duplicate
 
 __all__ = ["read_csv", "read_parquet"]
 
@@ -269,9 +269,9 @@ def _long(grid: Grid, pandas: Any) -> Table:
         raise ReadError(f"{grid.path}, {_place(grid, at)}, has no name of a sample or feature.")
     shape = len(samples), len(features)
     entries = Entries(rows.astype(np.int32), columns.astype(np.int32), counts)
-    matrix = from_coordinates(entries, shape)
+    matrix = csr_from_entries(entries, shape)
     if matrix is None:
-        earlier, later = repeated(rows, columns)
+        earlier, later = first_duplicate(rows, columns)
         raise ReadError(
             f"{grid.path}, {_place(grid, later)}, has the same sample and feature as "
             f"{_place(grid, earlier)}: add up the two counts, or drop one."

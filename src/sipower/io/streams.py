@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from sipower.io.table import Counts, Table
-from sipower.store.buckets import Entries, Room
+from sipower.store.external_sort import Entries, Workspace
 
 __all__ = ["Blocks", "Held", "Source", "Stream", "entries_of"]
 
@@ -28,8 +28,8 @@ class Source(Protocol):
     def counts(self) -> Counts:
         """Read all of them."""
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
-        """Read blocks of rows in order, of the transpose if `turned`, within a room's memory."""
+    def blocks(self, workspace: Workspace, *, turned: bool) -> Blocks:
+        """Read blocks of rows in order, of the transpose if `turned`, within a workspace's memory."""
 
     def remarks(self) -> tuple[str, ...]:
         """Sentences for the user, known after reading."""
@@ -50,7 +50,7 @@ class Held:
         """All counts."""
         return self.table.counts
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
+    def blocks(self, workspace: Workspace, *, turned: bool) -> Blocks:
         """All counts as one block."""
         yield (self.table.turned() if turned else self.table).counts
 
@@ -97,9 +97,9 @@ class Stream:
         counts = (table.turned() if self.turned else table).counts
         return Table(counts, self.samples, self.features, self.remarks())
 
-    def blocks(self, room: Room) -> Blocks:
+    def blocks(self, workspace: Workspace) -> Blocks:
         """Read blocks of samples in order."""
-        return self.source.blocks(room, turned=self.turned)
+        return self.source.blocks(workspace, turned=self.turned)
 
     def remarks(self) -> tuple[str, ...]:
         """Sentences for the user, once the counts are read."""
