@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import io
 import json
 import struct
 import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import anndata.io  # noqa: F401 - by the reader, here once for all children
 import numpy as np
@@ -29,7 +25,7 @@ from sipower import KLNMF, as_matrix
 from sipower.data.on_disk import open_store
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
-from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
+from sipower.io import ReadError, convert, open_h5ad, read
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
@@ -62,23 +58,6 @@ class Kind(NamedTuple):
 # ---- counts --------------------------------------------------------------------------------------
 
 
-def _unlimited(name: str, _: str) -> Any:
-    return import_module(name)
-
-
-def texts_in_this_process(path: Path, matrix: str, *places: str) -> dict[str, Any]:
-    """Stand in for `texts_of`, whose process costs more than all else: the files are sound HDF5."""
-    said = io.StringIO()
-    try:
-        with redirect_stdout(said), patch.object(texts, "_library", _unlimited):
-            texts._main(str(path), matrix, *places)
-    except MemoryError:
-        raise ValueError("its texts, MemoryError") from None
-    found: dict[str, Any] = json.loads(said.getvalue())
-    return found
-
-
-@patch.object(hdf5, "texts_of", texts_in_this_process)
 def read_counts(path: Path) -> None:
     """Read a file, or a folder of 10x."""
     table = read(path)
@@ -117,7 +96,6 @@ def _complaint(counts: Any) -> str:
     return ""
 
 
-@patch.object(hdf5, "texts_of", texts_in_this_process)
 def read_backed(path: Path) -> None:
     """Open an HDF5 file and read its rows."""
     _assert_stored(open_h5ad(path, n_jobs=1))
@@ -162,14 +140,9 @@ def read_images(path: Path) -> None:
     assert counts.dtype.kind in "iu"
 
 
-def read_pgm(path: Path) -> None:
-    """Read a PGM image."""
-    assert originals.read_images([path], originals.read_pgm).dtype == np.uint8
-
-
-def read_bmp(path: Path) -> None:
-    """Read a BMP image."""
-    assert originals.read_images([path], originals.read_bmp).dtype == np.uint8
+def read_image(path: Path) -> None:
+    """Read a PGM or BMP image."""
+    assert originals.read_images([path]).dtype == np.uint8
 
 
 # ---- what the library writes for itself ----------------------------------------------------------
@@ -306,8 +279,8 @@ _MADE: dict[str, tuple[Make, str, Read]] = {
     "store": (lambda folder: write_store(csr_array(V), folder / "s"), "s", read_store),
     "prepared": (WRITERS["npz"], "", read_prepared),
     "images": (lambda folder: np.savez(folder / "v.npz", V=V), "v.npz", read_images),
-    "pgm": (_write("v.pgm", b"P5 # made\n3 2 255\n" + bytes(range(6))), "v.pgm", read_pgm),
-    "bmp": (_bmp, "v.bmp", read_bmp),
+    "pgm": (_write("v.pgm", b"P5 # made\n3 2 255\n" + bytes(range(6))), "v.pgm", read_image),
+    "bmp": (_bmp, "v.bmp", read_image),
     "checkpoint": (
         lambda folder: _CHECKPOINT(folder / "c.npz").save(_STATE),
         "c.npz",

@@ -16,9 +16,9 @@ from sipower.data.fingerprint import Fingerprint
 from sipower.data.memory import name_array
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
 from sipower.data.validate import as_matrix, working_type
-from sipower.io.counts import Compressed
+from sipower.io.base import ReadError
 from sipower.io.hdf5 import open_hdf5
-from sipower.io.table import ReadError
+from sipower.io.sources import Compressed
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.buffers import Buffers
