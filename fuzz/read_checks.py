@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import json
 import warnings
-from contextlib import redirect_stdout
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import anndata.io  # noqa: F401 - by the reader, here once for all children
 import numpy as np
@@ -23,7 +18,7 @@ from damage import assert_counts, assert_valid
 from sipower import KLNMF, as_matrix
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
-from sipower.io import ReadError, convert, hdf5, open_h5ad, open_store, read, texts
+from sipower.io import ReadError, convert, open_h5ad, open_store, read
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
@@ -34,23 +29,6 @@ from sipower.selection.store import Store
 # ---- counts --------------------------------------------------------------------------------------
 
 
-def _unlimited(name: str, _: str) -> Any:
-    return import_module(name)
-
-
-def texts_in_this_process(path: Path, matrix: str, *places: str) -> dict[str, Any]:
-    """Stand in for `texts_of`, whose process costs more than all else: the files are sound HDF5."""
-    said = io.StringIO()
-    try:
-        with redirect_stdout(said), patch.object(texts, "_library", _unlimited):
-            texts._main(str(path), matrix, *places)
-    except MemoryError:
-        raise ValueError("its texts, MemoryError") from None
-    found: dict[str, Any] = json.loads(said.getvalue())
-    return found
-
-
-@patch.object(hdf5, "texts_of", texts_in_this_process)
 def read_counts(path: Path) -> None:
     """Read a file, or a folder of 10x."""
     table = read(path)
@@ -89,7 +67,6 @@ def _complaint(counts: Any) -> str:
     return ""
 
 
-@patch.object(hdf5, "texts_of", texts_in_this_process)
 def read_backed(path: Path) -> None:
     """Open an HDF5 file and read its rows."""
     _assert_stored(open_h5ad(path, n_jobs=1))
@@ -134,14 +111,9 @@ def read_images(path: Path) -> None:
     assert counts.dtype.kind in "iu"
 
 
-def read_pgm(path: Path) -> None:
-    """Read a PGM image."""
-    assert originals.read_images([path], originals.read_pgm).dtype == np.uint8
-
-
-def read_bmp(path: Path) -> None:
-    """Read a BMP image."""
-    assert originals.read_images([path], originals.read_bmp).dtype == np.uint8
+def read_image(path: Path) -> None:
+    """Read a PGM or BMP image."""
+    assert originals.read_images([path]).dtype == np.uint8
 
 
 # ---- what the library writes for itself ----------------------------------------------------------

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocks of rows become a store that holds what memory would hold, or nothing at all."""
 
-import json
 import tracemalloc
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from sipower import as_matrix
-from sipower.store import byte_size, read_layout, write_store
-from sipower.store.buckets import Entries, RepeatedError, Room, in_row_order, ranges
+from sipower.store import read_layout, write_store
+from sipower.store.external_sort import Workspace
 from sipower.store.layout import read_names
 
 TINY = 1_000_000
@@ -24,9 +23,6 @@ TINY = 1_000_000
 def counts(rows, columns, density=0.1, largest=200, seed=0):
     rng = np.random.default_rng(seed)
     return rng.integers(1, largest + 1, (rows, columns)) * (rng.random((rows, columns)) < density)
-
-
-# ---- what is held --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array,
@@ -42,14 +38,14 @@ def test_any_blocks_make_the_same_store(tmp_path, assert_store, make, cut) -> No
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, as_matrix])
-def test_large_blocks_are_cut_and_the_transpose_has_many_buckets(tmp_path, assert_store, make):
+def test_large_blocks_are_cut_and_the_transpose_has_many_ranges(tmp_path, assert_store, make):
     V = counts(4000, 200, 0.2)
     seen = []
     write_store(
         make(V), tmp_path / "v", memory_limit=TINY, on_block=lambda *told: seen.append(told)
     )
     assert_store(tmp_path / "v", V)
-    most = Room(tmp_path, TINY).most
+    most = Workspace(tmp_path, TINY).max_entries
     for side, size in zip(("rows", "columns"), V.shape, strict=True):
         done = [(0, 0), *((items, nonzeros) for what, items, nonzeros in seen if what == side)]
         assert done[-1] == (size, np.count_nonzero(V))
@@ -86,7 +82,7 @@ def test_values_have_the_smallest_type_that_holds_them(tmp_path, assert_store, n
 
 
 def test_a_widened_file_keeps_many_numbers(tmp_path, assert_store, monkeypatch) -> None:
-    monkeypatch.setattr("sipower.store.growing._PIECE", 7)
+    monkeypatch.setattr("sipower.store.append_only._COPY_LENGTH", 7)
     V = counts(50, 30, 0.5).astype(float)
     V[20, 3], V[30, 4], V[40, 5] = 1000, 0.5, 0.1
     write_store((V[at : at + 3] for at in range(0, 50, 3)), tmp_path / "v")
@@ -142,7 +138,7 @@ def test_duplicates_of_a_block_add_up_as_in_memory(tmp_path, assert_store) -> No
 
 
 def test_a_store_can_be_written_of_another_one(tmp_path, assert_store) -> None:
-    stored = pytest.importorskip("sipower.data.on_disk")
+    stored = pytest.importorskip("sipower.io")
     V = counts(500, 30)
     write_store(V, tmp_path / "v", rows_only=True)
     write_store(stored.open_store(tmp_path / "v"), tmp_path / "w")
@@ -158,7 +154,7 @@ def test_names_are_carried(tmp_path) -> None:
 
 
 def test_names_cost_what_they_hold_and_stay_as_they_are(tmp_path) -> None:
-    stored = pytest.importorskip("sipower.data.on_disk")
+    stored = pytest.importorskip("sipower.io")
     samples = ["x" * 1_000_000, "NUL\0", *(f"s{i}" for i in range(2, 1000))]
     write_store(np.eye(1000, 3) + 1, tmp_path / "v", samples=samples)
     tracemalloc.start()
@@ -181,56 +177,7 @@ def test_memory_stays_within_the_limit(tmp_path) -> None:
     assert V.nnz * 24 > limit
 
 
-# ---- buckets -------------------------------------------------------------------------------------
-
-
-def pieces_of(V, order, size=1000):
-    rows, columns = np.unravel_index(np.flatnonzero(V)[order], V.shape)
-    whole = Entries(rows.astype(np.int32), columns.astype(np.int32), V[rows, columns])
-    for at in range(0, len(rows), size):
-        yield Entries(*(part[at : at + size] for part in whole))
-
-
-@pytest.mark.parametrize("order", ["sorted", "shuffled", "reversed"])
-@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
-def test_entries_in_any_order_become_rows_in_order(tmp_path, order, kind) -> None:
-    V = counts(3000, 100, 0.3, 70000).astype(kind)
-    numbers = np.arange(np.count_nonzero(V))
-    if order == "shuffled":
-        np.random.default_rng(1).shuffle(numbers)
-    room = Room(tmp_path / "v", TINY)
-    given_order = numbers[::-1] if order == "reversed" else numbers
-    blocks = list(in_row_order(pieces_of(V, given_order), V.shape, room))
-    assert len(blocks) > 5
-    assert all(block.nnz + block.shape[0] <= room.most for block in blocks)
-    assert all(block.has_canonical_format for block in blocks)
-    found = sparse.csr_array(sparse.vstack(blocks))
-    assert found.dtype == (np.float32 if kind == np.float32 else np.float64)
-    np.testing.assert_array_equal(found.toarray(), V)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_two_entries_of_one_place_are_refused_wherever_they_stand(tmp_path) -> None:
-    V = counts(3000, 100, 0.3)
-    first, last = next(pieces_of(V, [0])), next(pieces_of(V, [-5]))
-    pieces = [last, *pieces_of(V, np.arange(np.count_nonzero(V))), first]
-    with pytest.raises(RepeatedError, match="two entries for row 0, column"):
-        list(in_row_order(pieces, V.shape, Room(tmp_path / "v", TINY)))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_ranges_cover_all_rows_within_the_bound() -> None:
-    sizes = np.random.default_rng(0).integers(0, 40, 500)
-    sizes[100] = 1000
-    starts = np.append(0, np.cumsum(sizes))
-    cuts = list(ranges(starts, 64))
-    assert [begin for begin, _ in cuts] == [0, *(end for _, end in cuts[:-1])]
-    assert cuts[-1][1] == 500
-    heavy = [cut for cut in cuts if starts[cut[1]] - starts[cut[0]] + cut[1] - cut[0] > 64]
-    assert heavy == [(100, 101)]
-
-
-# ---- whole or not at all -------------------------------------------------------------------------
+# ---- complete or not there -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, RuntimeError, OSError])
@@ -293,79 +240,6 @@ def test_bad_input_is_one_sentence(tmp_path, blocks, options, said) -> None:
         write_store(blocks, tmp_path / "v", **options)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- sizes and layouts ---------------------------------------------------------------------------
-
-
-def test_sizes_as_people_write_them() -> None:
-    written = {"300MB": 3e8, "1.5GB": 1.5e9, "2GiB": 2**31, " 7 kb ": 7000, ".5g": 5e8, 12: 12,
-               "12": 12, "12B": 12, "3TiB": 3 * 2**40}  # fmt: skip
-    assert {size: byte_size(size) for size in written} == written
-    for nonsense in ("", "MB", "-1MB", "1XB", "1 2MB", "0", 0, -5, True, None, "nan", "1e3"):
-        with pytest.raises(ValueError, match=r"The size .*: write"):
-            byte_size(nonsense)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"format": 2}, "is of format 2, this version reads 1"),
-        ({"shape": [3]}, r"shape of store.json is \[3\]"),
-        ({"shape": [3, -3]}, "shape of store.json is"),
-        ({"nonzeros": None}, "nonzeros of store.json is missing"),
-        ({"nonzeros": True}, "nonzeros of store.json is True"),
-        ({"nonzeros": 4}, "rows/indices.npy does not hold 4 numbers"),
-        ({"shape": [4, 3]}, "rows/indptr.npy does not hold 5 numbers"),
-        ({"shape": [3, 4]}, "columns/indptr.npy does not hold 5 numbers"),
-        ({"total": float("nan")}, "total of store.json is nan"),
-        ({"largest": 10**400}, "largest of store.json is 10000"),
-        ({"dtype": "int8"}, "dtype of store.json is 'int8'"),
-        ({"sha256": "abc"}, "sha256 of store.json is 'abc'"),
-        ({"orientations": ["columns"]}, r"orientations of store.json is \['columns'\]"),
-    ],
-)
-def test_wrong_facts_are_refused(tmp_path, change, said) -> None:
-    write_store(np.eye(3), tmp_path / "v")
-    file = tmp_path / "v" / "store.json"
-    facts = json.loads(file.read_text()) | change
-    file.write_text(json.dumps({key: fact for key, fact in facts.items() if fact is not None}))
-    with pytest.raises(ValueError, match=said) as caught:
-        read_layout(tmp_path / "v")
-    assert str(caught.value).endswith("convert the data again.")
-
-
-def _torn(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1])
-
-
-def _other_type(file: Path) -> None:
-    np.save(file, np.load(file).astype(np.int16))
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, _torn, _other_type], ids=["gone", "torn", "other"])
-@pytest.mark.parametrize("side", ["rows", "columns"])
-@pytest.mark.parametrize("name", ["indptr", "indices", "values", "mass"])
-def test_damaged_files_are_refused(tmp_path, damage, side, name) -> None:
-    write_store(np.eye(3), tmp_path / "v")
-    damage(tmp_path / "v" / side / f"{name}.npy")
-    with pytest.raises(ValueError, match=rf"is damaged: {side}/{name}\.npy .*; convert the data"):
-        read_layout(tmp_path / "v")
-
-
-def test_what_is_no_store_is_said(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"is no store of sipower: it has no store\.json"):
-        read_layout(tmp_path)
-    (tmp_path / "store.json").write_text("[")
-    with pytest.raises(ValueError, match=r"store\.json cannot be read"):
-        read_layout(tmp_path)
-    (tmp_path / "store.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"store\.json holds no facts"):
-        read_layout(tmp_path)
-    write_store(np.eye(3), tmp_path / "v")
-    (tmp_path / "v" / "names.json").write_text('{"samples": ["a"]}')
-    with pytest.raises(ValueError, match=r"names\.json does not name 3 samples"):
-        read_names(read_layout(tmp_path / "v"))
 
 
 @pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), KeyboardInterrupt()])

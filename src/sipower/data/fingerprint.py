@@ -41,8 +41,6 @@ class Fingerprint:
             whole.update(digest.digest())
         return whole.hexdigest()
 
-    of = hexdigest
-
 
 def fingerprint(V: Any) -> str:
     return V.sha256

@@ -17,7 +17,7 @@ from sipower.data.validate import name_array, working_type
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
-from sipower.store.reading import OpenPart
+from sipower.store.reader import OpenPart
 
 __all__ = ["open_store"]
 

@@ -8,7 +8,6 @@ names, as the owners offer them or as prepared arrays. Nothing is downloaded.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,11 +18,11 @@ from scipy import sparse
 
 from sipower.archive import Archive, DamagedError
 from sipower.datasets.docstrings import docstrings
-from sipower.datasets.originals import read_bmp, read_docword, read_images, read_pgm
+from sipower.datasets.originals import read_docword, read_images
 from sipower.datasets.synthetic import poisson
-from sipower.io.arrays import read_npz
-from sipower.io.counts import dense
-from sipower.io.table import shown
+from sipower.io import read
+from sipower.io.base import shown
+from sipower.io.sources import Dense, Stream
 
 __all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
 
@@ -240,8 +239,7 @@ def _from_folder(name: str) -> Counts:
         files = sorted(folder.glob(CATALOGUE[name].files), key=lambda file: file.name)
     if not files:
         raise _missing(name)
-    readers: dict[str, Callable[[bytes], NDArray[np.uint8]]] = {"mitf": read_pgm, "wt": read_bmp}
-    V = read_images(files, readers[name]) if name in readers else read_docword(files[0])
+    V = read_docword(files[0]) if name in ("kos", "nips") else read_images(files)
     if V.shape != CATALOGUE[name].shape:
         raise ValueError(
             f"{files[0]} and what lies beside it make {V.shape[0]} x {V.shape[1]}, expected "
@@ -253,16 +251,16 @@ def _from_folder(name: str) -> Counts:
 def _prepared(name: str, file: Path) -> Counts:
     try:
         if name in ("kos", "nips"):
-            found = read_npz(file).counts
+            found: Any = read(file).counts
         else:
             with Archive(file) as archive:
-                found = dense(file, archive["V"])
+                found = Stream(Dense(file, archive["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         said = f"no array {problem}" if isinstance(problem, KeyError) else shown(problem)
         raise ValueError(f"{file} is no array as `load` describes it: {said}.") from None
     if found.dtype.kind not in "iu":
         raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _folder(name: str) -> Path:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The files people have, read as counts of samples by features with their names."""
+"""Readers of the files people have: counts of samples by features with their names."""
 
 from sipower.data.from_store import open_store
 from sipower.io.backed import open_h5ad
-from sipower.io.conversion import convert
+from sipower.io.base import ReadError, Table
+from sipower.io.convert import convert
 from sipower.io.dispatch import FORMATS, read
-from sipower.io.table import ReadError, Table
 from sipower.store import write_store
 
 __all__ = [

@@ -16,12 +16,12 @@ from sipower.data.buffers import Buffers
 from sipower.data.fingerprint import Fingerprint
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
 from sipower.data.validate import as_matrix, name_array, working_type
-from sipower.io.counts import Compressed
+from sipower.io.base import ReadError
 from sipower.io.hdf5 import open_hdf5
-from sipower.io.table import ReadError
+from sipower.io.sources import Compressed
 from sipower.kernels import Array
 from sipower.store import byte_size
-from sipower.store.buckets import ranges
+from sipower.store.external_sort import ranges
 
 __all__ = ["open_h5ad"]
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts with one entry to a line: Matrix Market files and UCI's bags of words, read in blocks.
+"""Texts with one entry to a line below a head, as Matrix Market files and bags of words have them.
 
-Memory grows with the entries that are there, never with those that the head of a file promises.
+They are read in blocks of lines, and memory grows with the entries that are there, never with those
+that the head promises.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,212 +17,227 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.counts import narrow, plausible
-from sipower.io.heads import Head, bag_head, market_head
-from sipower.io.streams import Blocks, Stream
-from sipower.io.table import Counts, ReadError, Table
-from sipower.io.text import Lines, lines_of
-from sipower.store.buckets import (
+from sipower.io.base import Counts, ReadError, shown
+from sipower.io.sources import Blocks, check_shape
+from sipower.io.text import Lines, count_problem
+from sipower.store.external_sort import (
+    DuplicateError,
     Entries,
-    RepeatedError,
-    Room,
-    from_coordinates,
-    in_row_order,
-    repeated,
+    Workspace,
+    csr_from_entries,
+    first_duplicate,
+    sort_by_rows,
 )
 
-__all__ = ["Coordinates", "is_docword", "open_coordinates", "open_docword", "read_docword"]
+__all__ = ["FIELDS", "Coordinates", "narrow", "read_size"]
+
+FIELDS = ("row", "column", "value")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
+@dataclass(eq=False)
 class Coordinates:
-    """Entries of a text, one to a line below its head."""
+    """Entries of a text, one to a line, and what the head of the text promises of them.
 
-    def __init__(self, head: Head) -> None:
-        self.head, self.shape = head, head.shape
-        self._unfinished = False
+    Parameters
+    ----------
+    path, kind
+        The file, and what it is called in an error.
+    fields
+        What each line holds: some of row, column and value, rows and columns counted from 1.
+    shape, entries, line
+        Rows and columns, the number of lines, and the line in which the head says so.
+    whole
+        Whether values are integers.
+    symmetric
+        Whether an entry stands for its mirror image too.
+    """
+
+    path: Path
+    kind: str
+    fields: tuple[str, ...]
+    shape: tuple[int, int]
+    entries: int
+    line: int
+    whole: bool = True
+    symmetric: bool = False
+    remarks: tuple[str, ...] = field(default=(), init=False)
 
     def counts(self) -> Counts:
-        """Read all of them."""
-        head, whole = self.head, np.concatenate([np.empty(0, self.head.dtype), *self._parts()])
-        values = narrow(np.ascontiguousarray(head.values(whole)))
-        if "row" not in head.fields:
-            return values.reshape(head.shape, order="F")
-        rows, columns = places = whole["row"] - 1, whole["column"] - 1
-        if head.symmetric:
+        """Read all entries."""
+        parts = np.concatenate([np.empty(0, self._dtype), *self._parts()])
+        values = narrow(np.ascontiguousarray(self._values(parts)))
+        if "row" not in self.fields:
+            return values.reshape(self.shape, order="F")
+        rows, columns = places = parts["row"] - 1, parts["column"] - 1
+        if self.symmetric:
             places = np.maximum(rows, columns), np.minimum(rows, columns)
-        matrix = from_coordinates(_mirrored(head, Entries(rows, columns, values)), head.shape)
+        matrix = csr_from_entries(self._mirror(Entries(rows, columns, values)), self.shape)
         if matrix is None:
-            raise self._repetition(*repeated(*places))
+            raise self._duplicate(*first_duplicate(*places))
         return matrix
 
-    def blocks(self, room: Room, *, turned: bool) -> Blocks:
-        """Read blocks of rows in order, of the transpose if `turned`."""
-        pieces, shape = self._entries(), self.shape
-        if turned:
-            pieces, shape = (piece.turned() for piece in pieces), (shape[1], shape[0])
+    def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
+        """Read blocks of rows in order, of the transpose if asked."""
+        pieces, shape = self._pieces(), self.shape
+        if transpose:
+            pieces, shape = (piece.transpose() for piece in pieces), shape[::-1]
         try:
-            yield from in_row_order(pieces, shape, room)
-        except RepeatedError as found:
-            place = (found.column, found.row) if turned else (found.row, found.column)
-            raise self._repetition(*islice(self._at(*place), 2)) from None
+            yield from sort_by_rows(pieces, shape, workspace)
+        except DuplicateError as found:
+            place = (found.column, found.row) if transpose else (found.row, found.column)
+            raise self._duplicate(*islice(self._positions(*place), 2)) from None
 
-    def remarks(self) -> tuple[str, ...]:
-        """Whether the text stopped within a line."""
-        if not self._unfinished:
-            return ()
-        return (
-            f"The last line of {self.head.path.name} does not end: if the file was cut there, "
-            "digits of its last count are missing.",
-        )
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        value = np.int64 if self.whole else np.float64
+        return np.dtype([(name, value if name == "value" else np.int32) for name in self.fields])
+
+    def _values(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of parsed lines; an entry that has none is a 1."""
+        return part["value"] if "value" in self.fields else np.ones(len(part), np.int64)
+
+    def _mirror(self, entries: Entries) -> Entries:
+        """Add the mirror image, if only one half of the matrix is written."""
+        if not self.symmetric:
+            return entries
+        other = entries.transpose().take(entries.rows != entries.columns)
+        return Entries(*map(np.append, entries, other))
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         """Read the checked fields of all lines, block after block."""
-        head, found = self.head, 0
-        with Lines(head.path) as lines:
-            for _ in range(head.line):
+        found = 0
+        with Lines(self.path) as lines:
+            for _ in range(self.line):
                 lines.one()
             while block := lines.block():
-                part = _parsed(block, lines.number - len(block) + 1, head)
+                part = self._parse(block, lines.number - len(block) + 1)
                 found += len(part)
-                if found > head.entries:
+                if found > self.entries:
                     raise ReadError(
-                        f"{head.path}, line {head.line}, promises {head.entries} counts and has "
-                        f"more, from line {_line_of(head, head.entries)} on: the head is wrong, or "
-                        "two files were joined."
+                        f"{self.path}, line {self.line}, promises {self.entries} counts and has "
+                        f"more, from line {self._line_number(self.entries)} on: the head is wrong, "
+                        "or two files were joined."
                     )
                 yield part
-            self._unfinished = lines.unfinished
-            if found != head.entries:
+            if lines.unfinished:
+                self.remarks = (
+                    f"The last line of {self.path.name} does not end: if the file was cut there, "
+                    "digits of its last count are missing.",
+                )
+            if found != self.entries:
                 raise ReadError(
-                    f"{head.path}, line {head.line}, promises {head.entries} counts and has "
+                    f"{self.path}, line {self.line}, promises {self.entries} counts and has "
                     f"{found} up to its end at line {lines.number}: the file is torn, or the head "
                     "is wrong."
                 )
-        if "row" in head.fields:
-            plausible(f"{head.path}, line {head.line},", head.shape, found)
+        if "row" in self.fields:
+            check_shape(f"{self.path}, line {self.line},", self.shape, found)
 
-    def _entries(self) -> Iterator[Entries]:
-        """All entries of the matrix, counted from 0, block after block."""
-        head, done = self.head, 0
+    def _parse(self, block: list[bytes], first: int) -> NDArray[Any]:
+        """Return the numbers of a block whose first line has the given number."""
+        if not any(line.strip() for line in block):
+            return np.empty(0, self._dtype)
+        limits = {"row": (1, self.shape[0]), "column": (1, self.shape[1])}
+        limits["value"] = (0, np.finfo(float).max)  # type: ignore[assignment]
+        try:
+            part = np.loadtxt(block, self._dtype, comments=None, ndmin=1, encoding="latin-1")
+            bounds = ((part[name].min(), part[name].max(), limits[name]) for name in self.fields)
+            if all(low <= least and most <= high for least, most, (low, high) in bounds):
+                return part
+        except ValueError:
+            pass  # the search below says which line it is
+        for number, line in enumerate(block, first):
+            problem = self._line_problem(line.decode("latin-1").split())
+            if problem:
+                raise ReadError(
+                    f"{self.path}, line {number}: {problem}; this is no {self.kind}, or it is "
+                    "damaged."
+                )
+        last = first + len(block) - 1
+        raise ReadError(f"{self.path}, lines {first} to {last}, hold a number that is too large.")
+
+    def _line_problem(self, texts: list[str]) -> str | None:
+        """Return what is wrong with the fields of a line, if anything is."""
+        if not texts:
+            return None
+        if len(texts) != len(self.fields):
+            fields = ", ".join(self.fields)
+            return f"{len(texts)} numbers in a line, expected {len(self.fields)} ({fields})"
+        cells = dict(zip(self.fields, texts, strict=True))
+        for name, size in zip(("row", "column"), self.shape, strict=True):
+            text = cells.get(name, "1")
+            if not _INTEGER.fullmatch(text):
+                return f"the {name} {shown(text)!r} is no whole number"
+            if not 1 <= int(text) <= size:
+                return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
+        value = cells.get("value", "1")
+        if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
+            return f"{shown(value)!r} is no whole number of at most 18 digits"
+        return count_problem(value)
+
+    def _pieces(self) -> Iterator[Entries]:
+        """Read all entries of the matrix, counted from 0, block after block."""
+        done = 0
         for part in self._parts():
-            values = head.values(part)
-            if "row" in head.fields:
-                yield _mirrored(head, Entries(part["row"] - 1, part["column"] - 1, values))
+            values = self._values(part)
+            if "row" in self.fields:
+                yield self._mirror(Entries(part["row"] - 1, part["column"] - 1, values))
             else:  # all counts, column after column
                 (at,) = np.nonzero(values)
-                columns, rows = np.divmod(at + done, head.shape[0])
+                columns, rows = np.divmod(at + done, self.shape[0])
                 yield Entries(rows.astype(np.int32), columns.astype(np.int32), values[at])
             done += len(part)
 
-    def _at(self, row: int, column: int) -> Iterator[int]:
-        """Numbers of the entries at a place, which a symmetric matrix has on both sides."""
+    # ---- where -----------------------------------------------------------------------------------
+
+    def _positions(self, row: int, column: int) -> Iterator[int]:
+        """Find the entries at a place, which a symmetric matrix has on both sides."""
         done = 0
         for part in self._parts():
             rows, columns = part["row"] - 1, part["column"] - 1
             there = (rows == row) & (columns == column)
-            if self.head.symmetric:
+            if self.symmetric:
                 there |= (rows == column) & (columns == row)
             yield from (np.flatnonzero(there) + done).tolist()
             done += len(part)
 
-    def _repetition(self, first: int, second: int) -> ReadError:
-        earlier, later = _line_of(self.head, first), _line_of(self.head, second)
+    def _duplicate(self, first: int, second: int) -> ReadError:
+        earlier, later = self._line_number(first), self._line_number(second)
         return ReadError(
-            f"{self.head.path}, line {later}, has the same row and column as line {earlier}: add "
-            "up the two counts, or drop one."
+            f"{self.path}, line {later}, has the same row and column as line {earlier}: add up "
+            "the two counts, or drop one."
         )
 
-
-def open_coordinates(path: Path) -> Coordinates:
-    """Open a Matrix Market file as it is written; names are the business of what lies beside it."""
-    with Lines(path) as lines:
-        return Coordinates(market_head(lines))
-
-
-def open_docword(path: Path) -> Stream:
-    """Open a bag of words: lines D, W and NNZ, then `document word count`, counted from 1.
-
-    Beside ``docword.name.txt`` the lines of ``vocab.name.txt`` are the words.
-    """
-    with Lines(path) as lines:
-        source = Coordinates(bag_head(lines))
-    name = path.name.removesuffix(".gz")
-    vocabulary = path.with_name(name.replace("docword", "vocab", 1))
-    if vocabulary.name == name or not vocabulary.is_file():
-        return Stream(source)
-    names = lines_of(vocabulary)
-    words = source.shape[1]
-    if len(names) != words:
-        raise ReadError(f"{vocabulary} has {len(names)} words, but {path} has {words} columns.")
-    return Stream(source, features=tuple(names))
+    def _line_number(self, entry: int) -> int:
+        """Read the file again for the number of the line that holds an entry."""
+        with Lines(self.path) as lines:
+            while block := lines.block():
+                for number, line in enumerate(block, lines.number - len(block) + 1):
+                    if number > self.line and line.strip():
+                        if entry == 0:
+                            return number
+                        entry -= 1
+        raise AssertionError(entry)
 
 
-def read_docword(path: Path) -> Table:
-    """Read a bag of words whole."""
-    return open_docword(path).table()
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in 32 bits if all of them fit."""
+    if values.dtype.kind != "i" or (values.size and values.max() > np.iinfo(np.int32).max):
+        return values
+    return values.astype(np.int32)
 
 
-def is_docword(path: Path) -> bool:
-    """Whether a text is named or begins as a bag of words does: with three lines of one number."""
-    if path.name.startswith("docword"):
-        return True
-    with Lines(path) as lines:
-        first = [lines.one() for _ in range(3)]
-    return all(line is not None and line.strip().isdigit() for line in first)
-
-
-# ---- lines ---------------------------------------------------------------------------------------
-
-
-def _mirrored(head: Head, entries: Entries) -> Entries:
-    """Add the mirror image, if only one half of the matrix is written."""
-    if not head.symmetric:
-        return entries
-    off = entries.rows != entries.columns
-    pairs = zip(entries, entries.turned(), strict=True)
-    return Entries(*(np.append(part, other[off]) for part, other in pairs))
-
-
-def _parsed(block: list[bytes], first: int, head: Head) -> NDArray[Any]:
-    """Numbers of a block whose first line has the given number."""
-    if not any(line.strip() for line in block):
-        return np.empty(0, head.dtype)
-    try:
-        part = np.loadtxt(block, head.dtype, comments=None, ndmin=1, encoding="latin-1")
-        if _in_range(part, head):
-            return part
-    except ValueError:
-        pass  # the search below says which line it is
-    for number, line in enumerate(block, first):
-        problem = head.complaint(line.decode("latin-1")) if line.strip() else None
-        if problem:
-            raise ReadError(
-                f"{head.path}, line {number}: {problem}; this is no {head.kind}, or it is damaged."
-            )
-    last = first + len(block) - 1
-    raise ReadError(f"{head.path}, lines {first} to {last}, hold a number that is too large.")
-
-
-def _in_range(part: NDArray[Any], head: Head) -> bool:
-    least = {"row": 1, "column": 1, "value": 0}
-    most = {"row": head.shape[0], "column": head.shape[1], "value": np.finfo(float).max}
-    return all(
-        least[name] <= part[name].min() and part[name].max() <= most[name] for name in head.fields
-    )
-
-
-# ---- where ---------------------------------------------------------------------------------------
-
-
-def _line_of(head: Head, entry: int) -> int:
-    """Read the file again for the number of the line that holds an entry."""
-    return next(islice(_filled(head), entry, None))
-
-
-def _filled(head: Head) -> Iterator[int]:
-    """Yield the numbers of the lines below the head that are not empty."""
-    with Lines(head.path) as lines:
-        while block := lines.block():
-            for number, line in enumerate(block, lines.number - len(block) + 1):
-                if number > head.line and line.strip():
-                    yield number
+def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) -> list[int]:
+    """Read the line of so many whole numbers that says how large the matrix is."""
+    line = lines.one()
+    while comments and line is not None and (line.startswith(b"%") or not line.strip()):
+        line = lines.one()
+    texts = (line or b"").split()
+    if len(texts) != count or not all(text.isdigit() and len(text) < 19 for text in texts):
+        said = "the end of the file" if line is None else repr(shown(line.decode("latin-1")))
+        raise ReadError(
+            f"{lines.path}, line {max(lines.number, 1)}, is {said}, expected {count} whole "
+            f"number{'s' if count > 1 else ''} for the size: this is no {kind}."
+        )
+    return [int(text) for text in texts]

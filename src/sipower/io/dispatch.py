@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One door to all formats: the ending of a file decides, then its content."""
+"""`read`: chooses the reader of a file by its ending, then by its content."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from sipower.io.arrays import read_npy, read_npz
-from sipower.io.coordinates import is_docword, open_docword
-from sipower.io.frames import read_csv, read_parquet
+from sipower.io.base import ReadError, Table, orientation_remark
+from sipower.io.docword import is_docword, open_docword
 from sipower.io.hdf5 import open_hdf5
-from sipower.io.orientation import orientation_remark
-from sipower.io.streams import Held, Stream
-from sipower.io.table import ReadError, Table
+from sipower.io.numpy_files import open_npy, open_npz
+from sipower.io.sources import Stream
+from sipower.io.tables import open_csv, open_parquet
 from sipower.io.tenx import open_folder, open_matrix_market
 
-__all__ = ["FORMATS", "opened", "read"]
+__all__ = ["FORMATS", "open_counts", "read"]
 
 _TABLE = "a table: samples by features, or lines of sample, feature and count"
 FORMATS: dict[str, str] = {
@@ -37,25 +35,7 @@ FORMATS: dict[str, str] = {
     ".txt": "a bag of words of UCI (docword), documents x words; any other text as .tsv",
     ".txt.gz": "the same, compressed",
 }
-_HDF5 = (".h5", ".h5ad")
-Opener = Callable[[Path], AbstractContextManager[Stream]]
-
-
-def _plain(open_stream: Callable[[Path], Stream]) -> Opener:
-    return lambda file: nullcontext(open_stream(file))
-
-
-def _held(read_whole: Callable[[Path], Table]) -> Opener:
-    """Open a format that can only be read whole."""
-
-    def open_stream(file: Path) -> Stream:
-        table = read_whole(file)
-        return Stream(Held(table), table.samples, table.features)
-
-    return _plain(open_stream)
-
-
-_OPENERS = {".mtx": _plain(open_matrix_market), ".npz": _held(read_npz), ".npy": _held(read_npy)}
+_OPENERS = {".mtx": open_matrix_market, ".npz": open_npz, ".npy": open_npy, ".txt": open_docword}
 
 
 def read(
@@ -103,15 +83,15 @@ def read(
     >>> table.samples, table.features, table.counts.tolist()
     (('Monday', 'Tuesday'), ('apples', 'pears'), [[3, 0], [1, 4]])
     """
-    with opened(Path(path), layout, layer) as stream, _readable(Path(path)):
-        table = (stream.transposed() if transpose else stream).table()
-        return replace(
-            table, remarks=table.remarks + orientation_remark(table.samples, table.features)
-        )
+    file = Path(path)
+    with open_counts(file, layout, layer) as stream, _report_system_errors(file):
+        table = (stream.transpose() if transpose else stream).read(file)
+        remark = orientation_remark(table.samples, table.features)
+        return replace(table, remarks=table.remarks + remark)
 
 
 @contextmanager
-def opened(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream]:
+def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream]:
     """Open counts of samples by features, to be read whole or in blocks."""
     if layout not in (None, "wide", "long"):
         raise ReadError(f"the layout {layout!r} is unknown: choose wide or long.")
@@ -120,8 +100,8 @@ def opened(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream
     if file.is_file() and file.stat().st_size == 0:
         raise ReadError(f"{file} is empty.")
     with ExitStack() as stack:
-        with _readable(file):
-            stream = stack.enter_context(_opener(file, layout, layer)(file))
+        with _report_system_errors(file):
+            stream = stack.enter_context(_open_stream(file, layout, layer))
         rows, columns = stream.shape
         if rows == 0 or columns == 0:
             raise ReadError(f"{file} holds no counts: it has {rows} rows and {columns} columns.")
@@ -129,7 +109,7 @@ def opened(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def _report_system_errors(file: Path) -> Iterator[None]:
     """Say in one sentence what the system says."""
     try:
         yield
@@ -139,33 +119,26 @@ def _readable(file: Path) -> Iterator[None]:
         raise ReadError(f"{file} needs more memory than there is.") from None
 
 
-def _opener(file: Path, layout: str | None, layer: str | None) -> Opener:
+def _open_stream(
+    file: Path, layout: str | None, layer: str | None
+) -> AbstractContextManager[Stream]:
     if (file / "store.json").exists():
         raise ReadError(
             f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
         )
-    if file.is_dir():
-        _refuse(file, layer, layout)
-        return _plain(open_folder)
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
-    kind = ending.lower().removesuffix(".gz")
-    if ending.lower() not in FORMATS:
+    kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")
+    if kind != "folder" and ending.lower() not in FORMATS:
         raise ReadError(
             f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
         )
-    if kind in _HDF5:
-        _refuse(file, None, layout)
-        return partial(open_hdf5, layer=layer)
-    _refuse(file, layer, None)
-    if kind in _OPENERS or (kind == ".txt" and is_docword(file)):
-        _refuse(file, None, layout)
-        return _OPENERS.get(kind, _plain(open_docword))
-    return _held(partial(read_parquet if kind == ".parquet" else read_csv, layout=layout))
-
-
-def _refuse(file: Path, layer: str | None, layout: str | None) -> None:
-    """Say that an option means nothing for a file, rather than pass over it."""
-    if layer is not None:
+    if layer is not None and kind not in (".h5", ".h5ad"):
         raise ReadError(f"{file} has no layers: only AnnData files have.")
+    if kind in (".csv", ".tsv", ".parquet") or (kind == ".txt" and not is_docword(file)):
+        open_table = open_parquet if kind == ".parquet" else open_csv
+        return nullcontext(open_table(file, layout))
     if layout is not None:
         raise ReadError(f"{file} is no table: leave the layout out.")
+    if kind in (".h5", ".h5ad"):
+        return open_hdf5(file, layer)
+    return nullcontext(_OPENERS.get(kind, open_folder)(file))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HDF5 files of single cells: the matrices of 10x Genomics (.h5) and AnnData (.h5ad)."""
+"""HDF5 files of single cells: AnnData (.h5ad) and the matrices of 10x Genomics (.h5)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.counts import Compressed, Dense, affordable
-from sipower.io.streams import Source, Stream
-from sipower.io.table import ReadError, library, shown
-from sipower.io.tenx import kinds_remark, told_apart
-from sipower.io.texts import own, texts_of
+from sipower.io.base import ReadError, check_size, import_library, shown
+from sipower.io.sources import Compressed, Dense, Source, Stream
+from sipower.io.tenx import feature_type_remark, unique_names
 
 __all__ = ["open_hdf5"]
-
-_COMPRESSED = ("data", "indices", "indptr")
 
 
 @contextmanager
 def open_hdf5(path: Path, layer: str | None = None) -> Iterator[Stream]:
-    """Open an AnnData file, its X or a layer, or a matrix of 10x; what it is its content says.
+    """Open an AnnData file, its X or a layer, or a matrix of 10x; the content says which it is.
 
     In AnnData files samples are obs and features var. In those of 10x, of the layout before or
     since Cell Ranger 3, samples are barcodes and features are named by gene.
     """
-    h5py = library("h5py", path)
+    h5py = import_library("h5py", path)
     with ExitStack() as stack:
-        with _sound(path):
+        with _report_damage(path):
             file = stack.enter_context(h5py.File(path, "r"))
-            stream = _stream(path, file, layer)
+            if "obs" in file and "var" in file:
+                stream = _open_anndata(path, file, layer)
+            elif layer is not None:
+                raise ReadError(f"{path} is no AnnData file and has no layer {layer!r}.")
+            else:
+                stream = _open_tenx(path, file)
         yield stream
 
 
 @contextmanager
-def _sound(path: Path) -> Iterator[None]:
+def _report_damage(path: Path) -> Iterator[None]:
     """Say in one sentence that a file is damaged."""
     try:
         with warnings.catch_warnings():
@@ -52,99 +53,128 @@ def _sound(path: Path) -> Iterator[None]:
         raise ReadError(f"{path} is damaged or no HDF5 file: {shown(problem)}.") from None
 
 
-def _stream(path: Path, file: Any, layer: str | None) -> Stream:
-    if "obs" in file and "var" in file:
-        return _anndata(path, file, layer)
-    if layer is not None:
-        raise ReadError(f"{path} is no AnnData file and has no layer {layer!r}.")
-    return _tenx(path, file)
-
-
 # ---- AnnData -------------------------------------------------------------------------------------
 
 
-def _anndata(path: Path, file: Any, layer: str | None) -> Stream:
+def _open_anndata(path: Path, file: Any, layer: str | None) -> Stream:
     place = "X" if layer is None else f"layers/{layer}"
     if place not in file:
         layers = ", ".join(file.get("layers", ())) or "none"
         raise ReadError(f"{path} has no {place}: its layers are {shown(layers)}.")
-    texts = texts_of(path, place, "obs", "var")
-    source = _matrix(path, file[place], texts[""])
-    for axis, size in zip(("obs", "var"), source.shape, strict=True):
-        if len(texts[axis]) != size:
-            raise ReadError(f"{path} is damaged: {axis} names {len(texts[axis])} of {size}.")
-    return Stream(source, tuple(texts["obs"]), tuple(texts["var"]))
+    source = _open_matrix(path, file[place])
+    samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", "var"))
+    if (len(samples), len(features)) != source.shape:
+        raise ReadError(
+            f"{path} is damaged: obs and var name {len(samples)} x {len(features)} of "
+            f"{source.shape[0]} x {source.shape[1]}."
+        )
+    return Stream(source, samples, features)
 
 
-def _matrix(path: Path, element: Any, encoding: str) -> Source:
+def _open_matrix(path: Path, element: Any) -> Source:
     if hasattr(element, "shape"):
-        return Dense(path, _Numbers(path, element))
-    # Files of anndata before 0.7 have the older attribute.
+        return Dense(path, _Dataset(path, element))
+    # Files of anndata before 0.7 have the older attributes.
+    kind = str(element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", "")))[:3]
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape"))
-    kind = encoding[:3]
     if kind not in ("csr", "csc") or shape is None:
         raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
-    return _compressed(path, element, shape, by_columns=kind == "csc")
+    return _open_compressed(path, element, shape, by_columns=kind == "csc")
+
+
+def _read_index(path: Path, element: Any) -> list[str]:
+    """Read the names of obs or var."""
+    _check_same_file(path, element)
+    if getattr(getattr(element, "dtype", None), "names", None):  # a table of anndata before 0.7
+        return list(map(str, import_library("anndata.io", path).read_elem(element).index))
+    return _read_texts(path, element[element.attrs["_index"]])
 
 
 # ---- 10x -----------------------------------------------------------------------------------------
 
 
-def _tenx(path: Path, file: Any) -> Stream:
+def _open_tenx(path: Path, file: Any) -> Stream:
     groups = [group for group in file.values() if hasattr(group, "keys") and "barcodes" in group]
     if len(groups) != 1:
         raise ReadError(
             f"{path} has {len(groups)} matrices of 10x, expected one: {shown(', '.join(file))}."
         )
     group = groups[0]
-    rows, columns = _shape(path, _Numbers(path, group["shape"])[()])
+    rows, columns = _read_shape(path, _Dataset(path, group["shape"])[()])
     # 10x stores features x barcodes column after column: that is barcodes x features by rows.
-    source = _compressed(path, group, (columns, rows))
+    source = _open_compressed(path, group, (columns, rows))
     genes = "features/name" if "features" in group else "gene_names"
-    kinds = "features/feature_type" if "features/feature_type" in group else genes
     ids = next((name for name in ("features/id", "genes") if name in group), genes)
-    places = [f"{group.name}/{name}" for name in ("barcodes", genes, kinds, ids)]
-    texts = texts_of(path, group.name, *places)
-    barcodes, names = (tuple(texts[place]) for place in places[:2])
-    if (len(barcodes), len(names)) != source.shape or len(texts[places[3]]) != len(names):
+    barcodes, names, keys = (_read_texts(path, group[name]) for name in ("barcodes", genes, ids))
+    if (len(barcodes), len(names)) != source.shape or len(keys) != len(names):
         raise ReadError(
             f"{path} is damaged: {len(barcodes)} barcodes and {len(names)} features name a matrix "
             f"of {columns} x {rows}."
         )
-    remarks = () if kinds == genes else kinds_remark(set(texts[places[2]]))
-    return Stream(source, barcodes, told_apart(names, texts[places[3]]), remarks)
+    types = set()
+    if "features/feature_type" in group:
+        types = set(_read_texts(path, group["features/feature_type"]))
+    return Stream(source, tuple(barcodes), unique_names(names, keys), feature_type_remark(types))
 
 
 # ---- both ----------------------------------------------------------------------------------------
 
 
-class _Numbers:
+class _Dataset:
     """Numbers in a file, read when they are asked for; damage becomes one sentence."""
 
     def __init__(self, path: Path, dataset: Any) -> None:
-        own(str(path), dataset)
+        _check_same_file(path, dataset)
         promised = int(dataset.size or 0) * dataset.dtype.itemsize
-        affordable(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
-        self.path, self.dataset = path, dataset
+        check_size(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
+        self.path, self.dataset, self.dtype = path, dataset, dataset.dtype
         self.shape: tuple[int, ...] = dataset.shape or ()  # nothing at all has the shape None
-        self.dtype = dataset.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, part: Any) -> NDArray[Any]:
-        with _sound(self.path):
+        with _report_damage(self.path):
             return np.asarray(self.dataset[part])
 
 
-def _compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
-    data, indices, starts = (_Numbers(path, group[name]) for name in _COMPRESSED)
-    if any(len(part.shape) != 1 for part in (data, indices, starts)):
+def _check_same_file(path: Path, *elements: Any) -> None:
+    """Refuse what lies in other files: who made this one may not choose which of them are read."""
+    for element in elements:
+        elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
+        if elsewhere or element.file.filename != str(path):
+            raise ValueError(f"another file holds {element.name}")  # a long name is cut
+
+
+def _read_texts(path: Path, element: Any) -> list[str]:
+    """Read texts part by part: anndata would follow links that lead out of any of them."""
+    _check_same_file(path, element)
+    if hasattr(element, "shape"):
+        check_size(f"{path}, {element.name},", 8 * int(element.size or 0), path.stat().st_size)
+        content = element.asstr()[()] if element.dtype.kind in "OS" else element[()]
+        return list(map(str, content.ravel().tolist()))
+    _check_same_file(path, *element.values())
+    encoding = str(element.attrs.get("encoding-type"))
+    if encoding.startswith("nullable"):
+        names, missing = _read_texts(path, element["values"]), element["mask"][()]
+        return ["<NA>" if no else name for name, no in zip(names, missing, strict=True)]
+    if encoding != "categorical":
+        raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
+    names, codes = _read_texts(path, element["categories"]), element["codes"][()].tolist()
+    if any(code < -1 for code in codes):
+        raise ValueError(f"{element.name} has codes below -1")
+    return ["nan" if code == -1 else names[code] for code in codes]
+
+
+def _open_compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
+    parts = [_Dataset(path, group[name]) for name in ("data", "indices", "indptr")]
+    if any(len(part.shape) != 1 for part in parts):
         raise ReadError(f"{path} is damaged: a part of its matrix is no list of numbers.")
-    return Compressed(path, data, indices, starts[()], _shape(path, shape), by_columns)
+    data, indices, starts = parts
+    return Compressed(path, data, indices, starts[()], _read_shape(path, shape), by_columns)
 
 
-def _shape(path: Path, shape: Any) -> tuple[int, int]:
+def _read_shape(path: Path, shape: Any) -> tuple[int, int]:
     sizes = np.asarray(shape).ravel()
     if len(sizes) != 2 or sizes.dtype.kind not in "iu":
         raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(repr(shape))}.")

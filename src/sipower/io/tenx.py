@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix Market files with the names beside them, and the folders of 10x Genomics."""
+"""Names of 10x Genomics beside a Matrix Market file, and folders of these files."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.archive import shown
-from sipower.io.coordinates import open_coordinates
-from sipower.io.streams import Stream
-from sipower.io.table import ReadError
-from sipower.io.text import lines_of
+from sipower.io.base import ReadError, shown
+from sipower.io.matrix_market import open_matrix
+from sipower.io.sources import Stream
+from sipower.io.text import read_lines
 
-__all__ = ["kinds_remark", "open_folder", "open_matrix_market", "told_apart"]
+__all__ = ["feature_type_remark", "open_folder", "open_matrix_market", "unique_names"]
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")
-_KINDS = 10  # of features, in a remark
+_MAX_TYPES = 10  # in a remark
 
 
 def open_folder(folder: Path) -> Stream:
     """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
-    matrix = _found(folder, (_MATRIX,))
-    if matrix is None or _beside(matrix) is None:
+    matrix = _find_file(folder, (_MATRIX,))
+    if matrix is None or _name_files(matrix) is None:
         raise ReadError(
             f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
             "genes.tsv (each may end in .gz) do not all lie in it."
@@ -37,20 +36,20 @@ def open_matrix_market(path: Path) -> Stream:
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
-    source, beside = open_coordinates(path), _beside(path)
+    source, beside = open_matrix(path), _name_files(path)
     if beside is None:
         return Stream(source)
-    barcodes, features = (lines_of(file) for file in beside)
+    barcodes, features = (read_lines(file) for file in beside)
     fields = [line.split("\t") for line in features]
     named = Stream(
         source,
         samples=tuple(line.split("\t")[0] for line in barcodes),
-        features=told_apart([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
-        notes=kinds_remark({field[2] for field in fields if len(field) > 2}),
+        features=unique_names([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
+        notes=feature_type_remark({field[2] for field in fields if len(field) > 2}),
     )
     size, rows, columns = (len(barcodes), len(features)), *source.shape
     if size == (columns, rows):  # genes x cells, as 10x writes it
-        return replace(named, turned=True)
+        return replace(named, transposed=True)
     if size == (rows, columns):
         remark = f"{path.name} is written as cells x genes, as the names beside it show."
         return replace(named, notes=(*named.notes, remark))
@@ -60,31 +59,31 @@ def open_matrix_market(path: Path) -> Stream:
     )
 
 
-def told_apart(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Names of genes; where several share one, each has its id added: TBCE (ENSG00000284770)."""
-    often = Counter(names)
+def unique_names(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """Return names of genes; those that several share have their ids: TBCE (ENSG00000284770)."""
+    uses = Counter(names)
     pairs = zip(names, ids, strict=True)
-    return tuple(f"{name} ({key})" if often[name] > 1 else name for name, key in pairs)
+    return tuple(f"{name} ({key})" if uses[name] > 1 else name for name, key in pairs)
 
 
-def kinds_remark(kinds: set[str]) -> tuple[str, ...]:
-    """Tell the user if features of several kinds are mixed."""
+def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
+    """Return a remark if features of several kinds are mixed."""
     if len(kinds) < 2:
         return ()
-    named, more = ", ".join(map(shown, sorted(kinds)[:_KINDS])), len(kinds) - _KINDS
+    named, more = ", ".join(map(shown, sorted(kinds)[:_MAX_TYPES])), len(kinds) - _MAX_TYPES
     named += f" and {more} more" if more > 0 else ""
     return (f"The features are of several kinds, all of them kept: {named}.",)
 
 
-def _beside(matrix: Path) -> tuple[Path, Path] | None:
-    """Files of the barcodes and of the features that lie beside a matrix."""
+def _name_files(matrix: Path) -> tuple[Path, Path] | None:
+    """Return the files of the barcodes and of the features that lie beside a matrix."""
     prefix, known, _ = matrix.name.rpartition(_MATRIX)
     prefix = prefix if known else ""
-    barcodes = _found(matrix.parent, (f"{prefix}barcodes.tsv",))
-    features = _found(matrix.parent, tuple(prefix + name for name in _FEATURES))
+    barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))
+    features = _find_file(matrix.parent, tuple(prefix + name for name in _FEATURES))
     return None if barcodes is None or features is None else (barcodes, features)
 
 
-def _found(folder: Path, names: tuple[str, ...]) -> Path | None:
+def _find_file(folder: Path, names: tuple[str, ...]) -> Path | None:
     files = (folder / (name + ending) for name in names for ending in ("", ".gz"))
     return next((file for file in files if file.is_file()), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text, plain or compressed by gzip, in blocks of whole lines that know their numbers."""
+"""Texts, plain or compressed by gzip, read in blocks of lines with their numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from sipower.io.table import ReadError, shown
+from sipower.io.base import ReadError, shown
 
-__all__ = ["Lines", "complaint", "lines_of", "opened"]
+__all__ = ["Lines", "count_problem", "open_text", "read_lines"]
 
-_BLOCK = 1 << 24  # no line is longer
+_MAX_LINE = 1 << 24
 _READ = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def opened(path: Path) -> BinaryIO:
+def open_text(path: Path) -> BinaryIO:
     """Open a file for its bytes; whether they are compressed is seen from its first two."""
     with path.open("rb") as file:
         zipped = file.read(2) == _GZIP
@@ -28,7 +28,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 class Lines:
-    """Hand out the lines of a text, one at a time or as all that the next block holds.
+    """The lines of a text, read one at a time or in blocks.
 
     A line ends as on Unix or Windows, and a UTF-8 byte order mark is skipped. `number` is that of
     the last line handed out; `unfinished` says that the text stopped within a line.
@@ -36,7 +36,7 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path, self.number, self.unfinished = path, 0, False
-        self._stream = opened(path)
+        self._stream = open_text(path)
         self._lines: list[bytes] = []
         self._next, self._rest = 0, b""
         self._fill()
@@ -80,15 +80,15 @@ class Lines:
                 self._lines, self._rest = (self._rest + whole + end).splitlines(), rest
             else:
                 self._rest += rest
-            if len(self._rest) > _BLOCK:
+            if len(self._rest) > _MAX_LINE:
                 raise ReadError(
-                    f"{self.path}, line {self.number + 1}, is longer than {_BLOCK} bytes: this is "
-                    "no text of the expected kind."
+                    f"{self.path}, line {self.number + 1}, is longer than {_MAX_LINE} bytes: this "
+                    "is no text of the expected kind."
                 )
 
     def _read(self) -> bytes:
         try:
-            return self._stream.read(min(_READ, _BLOCK))
+            return self._stream.read(min(_READ, _MAX_LINE))
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
                 f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
@@ -99,14 +99,14 @@ class Lines:
 def _readable_lines(path: Path) -> int:
     """Count the lines before compressed data break off, the broken one included."""
     count = 1
-    with opened(path) as stream, suppress(EOFError, OSError, zlib.error):
-        while content := stream.read1(_BLOCK):  # type: ignore[attr-defined]
+    with open_text(path) as stream, suppress(EOFError, OSError, zlib.error):
+        while content := stream.read1(_MAX_LINE):  # type: ignore[attr-defined]
             count += content.count(b"\n")
     return count
 
 
-def lines_of(path: Path) -> list[str]:
-    """All lines of a text in UTF-8, without empty ones at its end."""
+def read_lines(path: Path) -> list[str]:
+    """Read all lines of a text in UTF-8, without empty ones at its end."""
     found: list[str] = []
     with Lines(path) as lines:
         while block := lines.block():
@@ -122,8 +122,8 @@ def lines_of(path: Path) -> list[str]:
     return found
 
 
-def complaint(text: str) -> str | None:
-    """What keeps a text from being a count, if anything does."""
+def count_problem(text: str) -> str | None:
+    """Return what keeps a text from being a count, if anything does."""
     try:
         # Python reads more as a number than pandas and NumPy do.
         value = float(text) if text.isascii() and "_" not in text else math.nan

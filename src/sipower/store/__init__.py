@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stores: data on disk as CSR arrays of both orientations, for what memory cannot hold."""
+"""The on-disk format: CSR arrays of both orientations, for data that memory cannot hold."""
 
 from sipower.store.layout import Layout, read_layout
 from sipower.store.sizes import byte_size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What lies in a store on disk, checked before anything relies on it.
+"""The files of a store and what its store.json says, checked before anything relies on them.
 
 ==================  ============================================================================
 store.json          shape, nonzeros, total, working type, fingerprint; written last
@@ -15,6 +15,7 @@ columns/            the same of the transpose, or mass.npy alone
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -27,26 +28,21 @@ from sipower.archive import read_head, shown
 
 __all__ = [
     "CONTENT",
-    "FORMAT",
     "PARTS",
     "SIDES",
     "VALUE_TYPES",
     "Layout",
-    "Names",
     "Part",
     "read_layout",
     "read_names",
     "write_layout",
-    "write_names",
 ]
 
 FORMAT = 1
 SIDES = ("rows", "columns")
 CONTENT = ("store.json", "names.json", *SIDES)
 # Each of these types holds every number of those before it.
-VALUE_TYPES: tuple[np.dtype[Any], ...] = tuple(
-    np.dtype(kind) for kind in ("u1", "<u2", "<f4", "<f8")
-)
+VALUE_TYPES = tuple(np.dtype(kind) for kind in ("u1", "<u2", "<f4", "<f8"))
 PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "indptr": (np.dtype("<i8"),),
     "indices": (np.dtype("<i4"),),
@@ -58,7 +54,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A list of numbers in a .npy file, which begins at a byte of it."""
+    """A one-dimensional array in a .npy file, whose numbers begin at the byte `offset`."""
 
     file: Path
     dtype: np.dtype[Any]
@@ -99,14 +95,20 @@ class Layout:
     orientations: tuple[str, ...]
 
     def part(self, side: str, name: str) -> Part:
-        """One of the files: `side` is "rows" or "columns", `name` one of `PARTS`."""
+        """Return one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
         file = self.path / side / f"{name}.npy"
         items = self.shape[SIDES.index(side)]
         length = {"indptr": items + 1, "mass": items}.get(name, self.nonzeros)
-        part = _part(file, self.path)
-        fits = part.length == length and part.dtype in PARTS[name]
-        if not fits or file.stat().st_size != part.offset + length * part.dtype.itemsize:
-            raise _damaged(self.path, f"{side}/{name}.npy does not hold {length} numbers")
+        try:
+            with file.open("rb") as stream:
+                head = read_head(stream)
+                part = Part(file, head.dtype, length, stream.tell())
+        except (OSError, ValueError):
+            raise _damage(self.path, f"{side}/{name}.npy cannot be read") from None
+        size = part.offset + length * part.dtype.itemsize
+        fits = head.shape == (length,) and part.dtype in PARTS[name]
+        if not fits or file.stat().st_size != size:
+            raise _damage(self.path, f"{side}/{name}.npy does not hold {length} numbers")
         return part
 
 
@@ -117,15 +119,31 @@ def read_layout(path: str | PathLike[str]) -> Layout:
         raise ValueError(
             f"{folder} is no store of sipower: it has no store.json; make one with sipower convert."
         )
-    layout = _checked(folder, _json(folder, "store.json"))
+    facts = _read_json(folder, "store.json")
+    if facts.get("format") != FORMAT:
+        raise ValueError(
+            f"The store {folder} is of format {shown(repr(facts.get('format')))}, this version "
+            f"reads {FORMAT}: convert the data again."
+        )
+    for key, is_valid in _CHECKS.items():
+        if key not in facts or not is_valid(facts[key]):
+            said = f"is {facts[key]!r:.60}" if key in facts else "is missing"
+            raise _damage(folder, f"{key} of store.json {said}")
+    known: dict[str, Any] = {key: facts[key] for key in _CHECKS}
+    known |= {key: tuple(known[key]) for key in ("shape", "orientations")}
+    layout = Layout(folder, **known)
     for side in SIDES:
         for name in PARTS if side in layout.orientations else ("mass",):
             layout.part(side, name)
     return layout
 
 
-def write_layout(layout: Layout) -> None:
-    """Write store.json."""
+def write_layout(layout: Layout, names: Mapping[str, Sequence[str] | None]) -> None:
+    """Write names.json, with the names of the samples and features, and store.json."""
+    texts = {
+        side: None if given is None else list(map(str, given)) for side, given in names.items()
+    }
+    (layout.path / "names.json").write_text(json.dumps(texts), encoding="utf-8")
     facts = {"format": FORMAT, **asdict(layout)}
     del facts["path"]
     text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
@@ -133,90 +151,54 @@ def write_layout(layout: Layout) -> None:
 
 
 def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
-    """Names of the samples and of the features, where the store has them."""
-    found = _json(layout.path, "names.json")
-    samples, features = (
-        _names(layout.path, found.get(side), side, size)
-        for side, size in zip(("samples", "features"), layout.shape, strict=True)
-    )
-    return samples, features
-
-
-def write_names(folder: Path, samples: Names | None, features: Names | None) -> None:
-    """Write names.json."""
-    text = json.dumps({"samples": samples, "features": features})
-    (folder / "names.json").write_text(text, encoding="utf-8")
+    """Read the names of the samples and of the features; None where the store has none."""
+    texts = _read_json(layout.path, "names.json")
+    names: list[Names | None] = []
+    for side, size in zip(("samples", "features"), layout.shape, strict=True):
+        found = texts.get(side)
+        if found is not None and not (isinstance(found, list) and len(found) == size):
+            raise _damage(layout.path, f"names.json does not name {size} {side}")
+        names.append(None if found is None else tuple(map(str, found)))
+    return names[0], names[1]
 
 
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def _damaged(folder: Path, what: str) -> ValueError:
+def _damage(folder: Path, what: str) -> ValueError:
     return ValueError(f"The store {folder} is damaged: {what}; convert the data again.")
 
 
-def _json(folder: Path, name: str) -> dict[str, Any]:
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
         found = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise _damaged(folder, f"{name} cannot be read") from None
+        raise _damage(folder, f"{name} cannot be read") from None
     if not isinstance(found, dict):
-        raise _damaged(folder, f"{name} holds no facts")
+        raise _damage(folder, f"{name} holds no facts")
     return found
 
 
-def _checked(folder: Path, facts: dict[str, Any]) -> Layout:
-    if facts.get("format") != FORMAT:
-        raise ValueError(
-            f"The store {folder} is of format {shown(repr(facts.get('format')))}, this version "
-            f"reads {FORMAT}: convert the data again."
-        )
-    right = {
-        "shape": _sizes(facts.get("shape")),
-        "nonzeros": _whole(facts.get("nonzeros")),
-        "total": _number(facts.get("total")),
-        "dtype": facts.get("dtype") in ("float32", "float64"),
-        "sha256": isinstance(facts.get("sha256"), str) and len(facts["sha256"]) == 64,
-        "smallest": _number(facts.get("smallest")),
-        "largest": _number(facts.get("largest")),
-        "orientations": facts.get("orientations") in (list(SIDES), ["rows"]),
-    }
-    for key, good in right.items():
-        if not good:
-            said = f"is {facts[key]!r:.60}" if key in facts else "is missing"
-            raise _damaged(folder, f"{key} of store.json {said}")
-    known: dict[str, Any] = {
-        key: tuple(x) if isinstance(x := facts[key], list) else x for key in right
-    }
-    return Layout(folder, **known)
-
-
-def _whole(x: Any) -> bool:
+def _is_count(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and x >= 0
 
 
-def _sizes(x: Any) -> bool:
-    return isinstance(x, list) and len(x) == 2 and all(_whole(n) and 1 <= n < 2**31 for n in x)
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, list) and len(x) == 2 and all(_is_count(n) and 1 <= n < 2**31 for n in x)
 
 
-def _number(x: Any) -> bool:
+def _is_number(x: Any) -> bool:
     # A whole number of 400 digits is no float.
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= float_info.max
 
 
-def _part(file: Path, folder: Path) -> Part:
-    try:
-        with file.open("rb") as stream:
-            head = read_head(stream)
-            (length,) = head.shape
-            return Part(file, head.dtype, length, stream.tell())
-    except (OSError, ValueError):
-        raise _damaged(folder, f"{file.parent.name}/{file.name} cannot be read") from None
-
-
-def _names(folder: Path, found: Any, side: str, size: int) -> Names | None:
-    if found is None:
-        return None
-    if not isinstance(found, list) or len(found) != size:
-        raise _damaged(folder, f"names.json does not name {size} {side}")
-    return tuple(map(str, found))
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "shape": _is_shape,
+    "nonzeros": _is_count,
+    "total": _is_number,
+    "dtype": lambda x: x in ("float32", "float64"),
+    "sha256": lambda x: isinstance(x, str) and len(x) == 64,
+    "smallest": _is_number,
+    "largest": _is_number,
+    "orientations": lambda x: x in (list(SIDES), ["rows"]),
+}

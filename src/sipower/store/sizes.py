@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Amounts of memory as people write them."""
+"""Memory sizes as people write them, such as "512MB"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
 def byte_size(size: str | int) -> int:
-    """Bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB".
+    """Return the bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB".
 
     Examples
     --------
@@ -24,10 +24,10 @@ def byte_size(size: str | int) -> int:
     >>> byte_size("1.5GB"), byte_size("2GiB")
     (1500000000, 2147483648)
     """
-    found = _SIZE.fullmatch(str(size).strip().lower())
-    if isinstance(size, bool) or found is None or found[2] not in _UNITS:
+    parsed = _SIZE.fullmatch(str(size).strip().lower())
+    if isinstance(size, bool) or parsed is None or parsed[2] not in _UNITS:
         raise ValueError(f"The size {size!r} is unknown: write bytes, or such as 512MB or 2GiB.")
-    count = int(float(found[1]) * _UNITS[found[2]])
+    count = int(float(parsed[1]) * _UNITS[parsed[2]])
     if count < 1:
         raise ValueError(f"The size {size!r} is no memory at all: write such as 512MB.")
     return count

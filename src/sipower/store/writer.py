@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`write_store`: blocks of rows become a store on disk, whole or not at all."""
+"""`write_store`: writes blocks of rows as a store that appears only once it is complete."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.data.memory import Matrix
+from sipower import kernels
+from sipower.data.fingerprint import Fingerprint
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, by_rows
 from sipower.files import naming
-from sipower.store.buckets import Progress, Room, Scratch, ranges
-from sipower.store.layout import CONTENT, Names, write_layout, write_names
-from sipower.store.sides import Rows, write_column_mass, write_columns
+from sipower.store.append_only import AppendOnlyArray
+from sipower.store.external_sort import (
+    Entries,
+    ExternalSort,
+    Progress,
+    SpillFile,
+    Workspace,
+    ranges,
+)
+from sipower.store.layout import CONTENT, PARTS, SIDES, VALUE_TYPES, Layout, write_layout
 from sipower.store.sizes import byte_size
 
 __all__ = ["write_store"]
 
-_LEAST_MEMORY = 1_000_000
+_MIN_MEMORY = 1_000_000
 
 
 def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
@@ -68,45 +77,36 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     >>> read_layout(path).shape, read_layout(path).total
     ((6, 3), 12.0)
     """
-    room = Room(Path(path), _memory(memory_limit), on_block)
-    with naming(path), _made(room, force) as scratch:
-        rows = Rows(scratch, rows_only)
-        for block in _cut(blocks, room.most):
-            rows.append(block)
-            room.tell("rows", rows.side.items, rows.side.nonzeros)
+    memory = byte_size(memory_limit)
+    if memory < _MIN_MEMORY:
+        raise ValueError(f"The memory limit is {memory_limit!r}: at least 1MB is needed.")
+    workspace = Workspace(Path(path), memory, on_block)
+    with naming(path), _new_folder(workspace, force) as folder, ExitStack() as files:
+        rows = _RowWriter(folder, files, rows_only)
+        for matrix in _validated_blocks(blocks, workspace.max_entries):
+            rows.append(matrix)
+            workspace.report("rows", rows.side.items, rows.side.nonzeros)
         layout = rows.layout()
-        rows_named = _names(samples, layout.shape[0], "samples")
-        columns_named = _names(features, layout.shape[1], "features")
+        names = {"samples": samples, "features": features}
+        for size, (side, given) in zip(layout.shape, names.items(), strict=True):
+            if given is not None and len(given) != size:
+                raise ValueError(f"There are {len(given)} names of {side}, but {size} {side}.")
         if rows_only:
-            write_column_mass(scratch, rows.columns)
+            rows.write_column_mass()
         else:
-            write_columns(rows, room)
-        rows.side.close()
-        write_names(scratch.folder, rows_named, columns_named)
-        write_layout(layout)
-
-
-def _memory(limit: str | int) -> int:
-    memory = byte_size(limit)
-    if memory < _LEAST_MEMORY:
-        raise ValueError(f"The memory limit is {limit!r}: at least 1MB is needed.")
-    return memory
-
-
-def _names(given: Sequence[str] | None, size: int, side: str) -> Names | None:
-    if given is not None and len(given) != size:
-        raise ValueError(f"There are {len(given)} names of {side}, but {size} {side}.")
-    return None if given is None else tuple(map(str, given))
+            rows.write_columns(workspace)
+        rows.side.finish()
+        write_layout(layout, names)
 
 
 # ---- blocks --------------------------------------------------------------------------------------
 
 
-def _cut(blocks: Any, most: int) -> Iterator[Matrix]:
-    """Validate the blocks one after another, in parts of at most so many entries."""
+def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
+    """Validate the blocks one after another, cut into parts of at most so many entries."""
     row, first = 0, None
     for number, block in enumerate([blocks] if hasattr(blocks, "shape") else blocks, 1):
-        for part in _parts(block, most):
+        for part in _cut_by_rows(block, max_entries):
             try:
                 matrix = as_matrix(part, n_jobs=1).sparse()
             except EntryError as problem:
@@ -114,11 +114,11 @@ def _cut(blocks: Any, most: int) -> Iterator[Matrix]:
             except (TypeError, ValueError) as problem:
                 place = f"Block {number}, rows from {row} on: "
                 raise type(problem)(f"{place}{problem}") from None
-            found = matrix.shape[1], matrix.dtype
-            first = first or found
-            if found != first:
+            kind = matrix.shape[1], matrix.dtype
+            first = first or kind
+            if kind != first:
                 raise ValueError(
-                    f"Block {number} has {found[0]} columns for {found[1]}, the first {first[0]} "
+                    f"Block {number} has {kind[0]} columns for {kind[1]}, the first {first[0]} "
                     f"for {first[1]}: give all blocks alike."
                 )
             row += matrix.shape[0]
@@ -127,44 +127,152 @@ def _cut(blocks: Any, most: int) -> Iterator[Matrix]:
         raise ValueError("There are no blocks: a store has at least one row.")
 
 
-def _parts(block: Any, most: int) -> Iterator[Any]:
+def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
     """Cut what can be cut by rows into parts of at most so many entries."""
     if getattr(block, "ndim", 0) == 2 and sparse.issparse(block):
         block = by_rows(block)
     if hasattr(block, "indptr"):
         starts = block.indptr
-    elif isinstance(block, np.ndarray | Matrix) and len(block.shape) == 2:
+    elif isinstance(block, np.ndarray | RowBlocks) and len(block.shape) == 2:
         starts = np.arange(block.shape[0] + 1) * block.shape[1]
     else:  # for `as_matrix` to judge
         yield block
         return
-    for begin, end in ranges(starts, most):
-        yield block.rows(begin, end) if isinstance(block, Matrix) else block[begin:end]
+    for begin, end in ranges(starts, max_entries):
+        yield block.rows(begin, end) if isinstance(block, RowBlocks) else block[begin:end]
+
+
+# ---- the arrays ----------------------------------------------------------------------------------
+
+
+class _SideWriter:
+    """The four arrays of one orientation."""
+
+    def __init__(self, folder: Path, files: ExitStack, dtypes: Sequence[np.dtype[Any]]) -> None:
+        folder.mkdir()
+        self.arrays = {}
+        for part, allowed in {**PARTS, "values": tuple(dtypes)}.items():
+            array = AppendOnlyArray(folder / f"{part}.npy", allowed)
+            files.callback(array.close)
+            self.arrays[part] = array
+        self.arrays["indptr"].append(np.zeros(1, np.int64))
+
+    @property
+    def items(self) -> int:
+        """The number of rows so far."""
+        return self.arrays["mass"].length
+
+    @property
+    def nonzeros(self) -> int:
+        """The number of entries so far."""
+        return self.arrays["indices"].length
+
+    def append(self, block: Any, mass: NDArray[np.float64]) -> None:
+        """Write rows behind the last one."""
+        self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
+        self.arrays["indices"].append(block.indices)
+        self.arrays["values"].append(block.data)
+        self.arrays["mass"].append(mass)
+
+    def entries(self, max_entries: int) -> Iterator[Entries]:
+        """Read all entries, row after row."""
+        starts = self.arrays["indptr"].read()
+        for begin, end in ranges(starts, max_entries):
+            first, last = int(starts[begin]), int(starts[end])
+            counts = np.diff(starts[begin : end + 1])
+            numbers = np.repeat(np.arange(begin, end, dtype=np.int32), counts)
+            indices, values = (self.arrays[n].read(first, last) for n in ("indices", "values"))
+            yield Entries(numbers, indices, values)
+
+    def finish(self) -> None:
+        """Write the headers and close the files."""
+        for array in self.arrays.values():
+            array.finish()
+
+
+class _RowWriter:
+    """The rows on their way to disk, with the statistics of store.json."""
+
+    def __init__(self, folder: Path, files: ExitStack, rows_only: bool) -> None:
+        self.folder, self.files, self.rows_only = folder, files, rows_only
+        self.side = _SideWriter(folder / "rows", files, VALUE_TYPES)
+        self.smallest, self.largest = np.inf, 0.0
+        self.fingerprint = Fingerprint()
+
+    def append(self, matrix: RowBlocks) -> None:
+        """Write a block of rows."""
+        block, width = matrix.array, matrix.shape[1]
+        if self.side.items == 0:
+            self.dtype = matrix.dtype
+            # The sums of the columns if only rows are written, else their numbers of entries.
+            self.columns = np.zeros(width)
+        self.side.append(block, matrix.mass)
+        weights = block.data if self.rows_only else None
+        self.columns += np.bincount(block.indices, weights, minlength=width)
+        if matrix.nnz:
+            self.smallest = min(self.smallest, float(block.data.min()))
+            self.largest = max(self.largest, float(block.data.max()))
+        self.fingerprint.add(block)
+
+    def layout(self) -> Layout:
+        """Return what store.json says, once all rows are written."""
+        shape = self.side.items, len(self.columns)
+        total = float(self.side.arrays["mass"].read().sum())
+        if not total <= float(np.finfo(self.dtype).max):
+            raise ValueError(f"The sum of the data is too large for {self.dtype}: rescale them.")
+        return Layout(
+            self.folder,
+            shape,
+            self.side.nonzeros,
+            total,
+            str(self.dtype),
+            self.fingerprint.hexdigest(shape),
+            smallest=self.smallest if self.side.nonzeros else 0.0,
+            largest=self.largest,
+            orientations=SIDES[:1] if self.rows_only else SIDES,
+        )
+
+    def write_columns(self, workspace: Workspace) -> None:
+        """Write the transpose: the entries of the rows, sorted by column."""
+        height, dtype = self.side.items, self.side.arrays["values"].dtype
+        starts = np.append(0, np.cumsum(self.columns.astype(np.int64)))
+        side = _SideWriter(self.folder / "columns", self.files, (dtype,))
+        with workspace.temporary_folder() as folder, SpillFile(folder / "sorted") as file:
+            sort = ExternalSort(file, starts, workspace.max_entries)
+            for entries in self.side.entries(workspace.cached_entries):
+                sort.add(entries.transpose())
+            for block in sort.blocks(height):
+                values = block.data.astype(self.dtype, copy=False)
+                data = kernels.Csr(block.indptr.astype(np.int64), block.indices, values, height)
+                side.append(block, data.row_sums())
+                workspace.report("columns", side.items, side.nonzeros)
+        side.finish()
+
+    def write_column_mass(self) -> None:
+        """Write the sums of the columns alone."""
+        (self.folder / "columns").mkdir()
+        array = AppendOnlyArray(self.folder / "columns" / "mass.npy", PARTS["mass"])
+        self.files.callback(array.close)
+        array.append(self.columns)
+        array.finish()
 
 
 # ---- the folder ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _made(room: Room, force: bool) -> Iterator[Scratch]:
-    """Make a folder beside the target that takes its place in the end."""
-    target = room.beside
+def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
+    """Make a folder beside the target that takes its place when the block ends."""
+    target = workspace.target
     if target.exists() or target.is_symlink():
-        if not (target / "store.json").is_file():
-            raise ValueError(f"{target} is there already and no store: choose another name.")
-        if not force:
-            raise ValueError(f"{target} is a store already: choose another name, or force.")
-        foreign = next((file.name for file in target.iterdir() if file.name not in CONTENT), None)
-        if foreign is not None:
-            raise ValueError(
-                f"{target} holds {foreign} beside the store: move it, or choose another name."
-            )
-    with room.scratch() as scratch:
-        new = scratch.folder / "new"
+        _check_replaceable(target, force)
+    with workspace.temporary_folder() as folder:
+        new, old = folder / "new", folder / "old"
         new.mkdir()
-        yield replace(scratch, folder=new)
-        _settle(new)
-        old = scratch.folder / "old"
+        yield new
+        for file in new.rglob("*.*"):  # all files are on the disk before they take their place
+            with file.open("r+b") as stream:
+                os.fsync(stream.fileno())
         try:
             if target.exists():
                 target.rename(old)
@@ -175,8 +283,14 @@ def _made(room: Room, force: bool) -> Iterator[Scratch]:
             raise
 
 
-def _settle(folder: Path) -> None:
-    """Wait until all files are on the disk."""
-    for file in folder.rglob("*.*"):
-        with file.open("r+b") as stream:
-            os.fsync(stream.fileno())
+def _check_replaceable(target: Path, force: bool) -> None:
+    """Raise ValueError unless the target is a store, with nothing else, that may be replaced."""
+    if not (target / "store.json").is_file():
+        raise ValueError(f"{target} is there already and no store: choose another name.")
+    if not force:
+        raise ValueError(f"{target} is a store already: choose another name, or force.")
+    foreign = [file.name for file in target.iterdir() if file.name not in CONTENT]
+    if foreign:
+        raise ValueError(
+            f"{target} holds {foreign[0]} beside the store: move it, or choose another name."
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of a store that stay open and are read in parts, and what is read is looked at."""
+"""Reading and checking of ranges of the arrays of a store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sipower.store.layout import Part
 
 __all__ = ["OpenPart", "check_terms"]
 
-AT_A_TIME = 1 << 20  # terms: what is compared takes memory too
+_CHECKED_AT_ONCE = 1 << 20  # terms: the comparisons take memory too
 
 
 class OpenPart:
-    """A file of numbers that stays open; several threads and processes may read it."""
+    """An array of a store whose file stays open; several threads and processes may read it."""
 
     def __init__(self, part: Part) -> None:
         self.part, self.lock = part, threading.Lock()
@@ -28,7 +28,7 @@ class OpenPart:
             self.file.close()
 
     def read(self, first: int, array: Array) -> None:
-        """Fill an array with the numbers from the given one on."""
+        """Fill an array with the numbers from position `first` on."""
         view, at = array.view(np.uint8).data, self.part.offset + first * self.part.dtype.itemsize
         while len(view):
             count = self._read(view, at)
@@ -45,12 +45,12 @@ class OpenPart:
 
 
 def check_terms(indptr: Array, indices: Array, values: Array) -> None:
-    """Refuse values that are no counts, and columns that do not rise within a row."""
-    for first in range(0, len(indices), AT_A_TIME):
-        part = values[first : first + AT_A_TIME]
+    """Raise ValueError unless values are positive and finite and columns rise within a row."""
+    for first in range(0, len(indices), _CHECKED_AT_ONCE):
+        part = values[first : first + _CHECKED_AT_ONCE]
         if not (part.min() > 0 and part.max() < np.inf):
             raise ValueError("a value is not positive and finite")
-        here = indices[max(first - 1, 0) : first + AT_A_TIME]
+        here = indices[max(first - 1, 0) : first + _CHECKED_AT_ONCE]
         falls = max(first, 1) + np.flatnonzero(here[1:] <= here[:-1])
         if not (indptr[np.searchsorted(indptr, falls)] == falls).all():
             raise ValueError("the columns of a row are not in order")

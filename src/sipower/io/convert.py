@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`convert`: a file of counts becomes a store on disk, without ever being in memory as a whole."""
+"""`convert`: writes the counts of a file as a store, in blocks that fit into memory."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from contextlib import closing
 from os import PathLike
 from pathlib import Path
 
-from sipower.io.dispatch import opened
-from sipower.io.orientation import orientation_remark
+import numpy as np
+
+from sipower.data.validate import EntryError
+from sipower.io.base import orientation_remark
+from sipower.io.dispatch import open_counts
+from sipower.io.sources import bad_entry
 from sipower.store import byte_size, write_store
-from sipower.store.buckets import Progress, Room
+from sipower.store.external_sort import Progress, Workspace
 
 __all__ = ["convert"]
 
@@ -64,18 +68,24 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     >>> read_layout(folder / "tiny.sipower").total
     11.0
     """
-    room = Room(Path(target), byte_size(memory_limit), on_block)
-    with opened(Path(source), layout, layer) as opened_stream:
-        stream = opened_stream.transposed() if transpose else opened_stream
-        with closing(stream.blocks(room)) as blocks:
-            write_store(
-                blocks,
-                target,
-                rows_only=rows_only,
-                memory_limit=memory_limit,
-                samples=stream.samples,
-                features=stream.features,
-                force=force,
-                on_block=on_block,
-            )
+    workspace = Workspace(Path(target), byte_size(memory_limit), on_block)
+    with open_counts(Path(source), layout, layer) as opened:
+        stream = opened.transpose() if transpose else opened
+        with closing(stream.blocks(workspace)) as blocks:
+            try:
+                write_store(
+                    blocks,
+                    target,
+                    rows_only=rows_only,
+                    memory_limit=memory_limit,
+                    samples=stream.samples,
+                    features=stream.features,
+                    force=force,
+                    on_block=on_block,
+                )
+            except EntryError as problem:
+                _, (row, column), value, _ = problem.args
+                if 0 <= value < np.inf:  # what the working type does not hold
+                    raise
+                raise bad_entry(Path(source), row, column, value) from None
         return stream.remarks() + orientation_remark(stream.samples, stream.features)

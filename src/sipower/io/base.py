@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The result and the error of all readers, and what several of them need."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sipower.archive import believable, shown
+
+__all__ = [
+    "Counts",
+    "ReadError",
+    "Table",
+    "check_size",
+    "import_library",
+    "orientation_remark",
+    "shown",
+]
+
+# Quoted: an older SciPy cannot index its arrays' types.
+Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
+Names = tuple[str, ...]
+_BARCODE = re.compile(r"[ACGT]{8,}(-\d+)?")
+_FEATURES = {
+    "genes": re.compile(r"ENS[A-Z]*[GT]\d{6,}(\.\d+)?"),
+    "kinds of mutation": re.compile(r"[ACGT]\[[CT]>[ACGT]\][ACGT]"),
+}
+_NAMES_LOOKED_AT = 200
+
+
+class ReadError(ValueError):
+    """A file that cannot be read: one sentence that says what is wrong, where, and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Counts of samples (rows) by features (columns).
+
+    Parameters
+    ----------
+    counts
+        Finite and not negative, in the file's type of number: an array, or a CSR array with sorted
+        indices, no zeros and no duplicates.
+    samples, features
+        Names of the rows and of the columns, where the file has them; they may repeat.
+    remarks
+        Sentences for the user: what was assumed, and what looks odd.
+    """
+
+    counts: Counts
+    samples: Names | None = None
+    features: Names | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def import_library(name: str, path: Path) -> Any:
+    """Import an optional library that a file needs."""
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise ReadError(
+            f"{path} needs the package {package}: install it, for example with pip install "
+            f"{package}."
+        ) from None
+
+
+def check_size(place: Path | str, promised: int, stored: int) -> None:
+    """Refuse content that claims to be far larger than its stored bytes can be."""
+    if not believable(promised, stored):
+        raise ReadError(
+            f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."
+        )
+
+
+def orientation_remark(samples: Names | None, features: Names | None) -> tuple[str, ...]:
+    """Return a remark if the features have names of cells, or the samples names of features."""
+    looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, features) else []
+    looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, samples)]
+    return tuple(
+        f"The {side} look like {kind}: if samples and features are swapped, ask for transpose."
+        for side, kind in looks[:1]
+    )
+
+
+def _mostly(pattern: re.Pattern[str], names: Names | None) -> bool:
+    first = list(islice(names or (), _NAMES_LOOKED_AT))
+    return sum(bool(pattern.fullmatch(name)) for name in first) > len(first) / 2

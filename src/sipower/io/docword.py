@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bags of words of UCI: lines D, W and NNZ, then lines of document, word and count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sipower.io.base import ReadError
+from sipower.io.coordinates import FIELDS, Coordinates, read_size
+from sipower.io.sources import Stream
+from sipower.io.text import Lines, read_lines
+
+__all__ = ["is_docword", "open_docword"]
+
+_KIND = "bag of words of UCI's format"
+
+
+def open_docword(path: Path) -> Stream:
+    """Open a bag of words, whose documents and words are counted from 1.
+
+    Beside ``docword.name.txt`` the lines of ``vocab.name.txt`` are the words.
+    """
+    with Lines(path) as lines:
+        documents, words, entries = (read_size(lines, 1, _KIND)[0] for _ in range(3))
+    source = Coordinates(path, _KIND, FIELDS, (documents, words), entries, line=3)
+    name = path.name.removesuffix(".gz")
+    vocabulary = path.with_name(name.replace("docword", "vocab", 1))
+    if vocabulary.name == name or not vocabulary.is_file():
+        return Stream(source)
+    names = read_lines(vocabulary)
+    if len(names) != words:
+        raise ReadError(f"{vocabulary} has {len(names)} words, but {path} has {words} columns.")
+    return Stream(source, features=tuple(names))
+
+
+def is_docword(path: Path) -> bool:
+    """Return whether a text is named as a bag of words or begins with three lines of a number."""
+    if path.name.startswith("docword"):
+        return True
+    with Lines(path) as lines:
+        first = [lines.one() for _ in range(3)]
+    return all(line is not None and line.strip().isdigit() for line in first)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts in files that can be read whole or in blocks of rows: what every reader opens."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sipower.io.base import Counts, ReadError, Table
+from sipower.store.external_sort import (
+    Csr,
+    Entries,
+    Workspace,
+    csr_from_entries,
+    first_duplicate,
+    ranges,
+    sort_by_rows,
+)
+
+__all__ = [
+    "Blocks",
+    "Compressed",
+    "Dense",
+    "Source",
+    "Stream",
+    "bad_entry",
+    "check_shape",
+    "duplicate_entry",
+    "sparse_source",
+]
+
+# A matrix may have this many rows or columns even if nearly all of them are empty.
+_MAX_EMPTY = 20_000_000
+Blocks = Generator[Counts, None, None]
+
+
+class Source(Protocol):
+    """Counts as a file holds them."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    def counts(self) -> Counts:
+        """Read all counts."""
+
+    def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
+        """Read blocks of rows in order, of the transpose if asked, within a limit of memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Counts of samples by features that are still in their file.
+
+    Parameters
+    ----------
+    source
+        The counts as the file holds them.
+    samples, features
+        Names, where there are any.
+    notes
+        Sentences for the user.
+    transposed
+        Whether the source holds features by samples.
+    """
+
+    source: Source
+    samples: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    transposed: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        rows, columns = self.source.shape
+        return (columns, rows) if self.transposed else (rows, columns)
+
+    def transpose(self) -> Stream:
+        """Exchange samples and features."""
+        turned = not self.transposed
+        return replace(self, samples=self.features, features=self.samples, transposed=turned)
+
+    def read(self, path: Path) -> Table:
+        """Read all counts, and check that they are finite and not negative."""
+        counts = self.source.counts()
+        if self.transposed:
+            counts = counts.T if isinstance(counts, np.ndarray) else sparse.csr_array(counts.T)
+        values = counts if isinstance(counts, np.ndarray) else counts.data
+        if values.size and not (values.min() >= 0 and values.max() < np.inf):
+            at = int(np.argmax(~((values >= 0) & (values < np.inf))))
+            if isinstance(counts, np.ndarray):
+                row, column = np.unravel_index(at, counts.shape)
+            else:
+                row = np.searchsorted(counts.indptr, at, side="right") - 1
+                column = counts.indices[at]
+            raise bad_entry(path, int(row), int(column), values.flat[at])
+        return Table(counts, self.samples, self.features, self.remarks())
+
+    def blocks(self, workspace: Workspace) -> Blocks:
+        """Read blocks of samples in order."""
+        return self.source.blocks(workspace, transpose=self.transposed)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return sentences for the user, once the counts are read."""
+        return getattr(self.source, "remarks", ()) + self.notes
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A sparse matrix as files hold it: row after row, or column after column if `by_columns`.
+
+    `data` and `indices` are arrays, or still in their file and read in parts.
+    """
+
+    path: Path
+    data: Any
+    indices: Any
+    indptr: NDArray[Any]
+    shape: tuple[int, int]
+    by_columns: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would make compiled code read outside the arrays."""
+        entries, starts, path = len(self.data), self.indptr, self.path
+        check_shape(path, self.shape, entries)
+        for part in (self.indices, self.indptr):
+            if part.dtype.kind not in "iu":
+                raise ReadError(f"{path} has indices of type {part.dtype}, expected integers.")
+        if len(starts) != self._sizes[0] + 1 or len(self.indices) != entries:
+            raise ReadError(
+                f"{path} is damaged: a sparse matrix of {self.shape[0]} x {self.shape[1]} cannot "
+                f"have {entries} values, {len(self.indices)} indices and {len(starts)} starts."
+            )
+        if starts[0] != 0 or starts[-1] != entries or (starts[1:] < starts[:-1]).any():
+            raise ReadError(f"{path} is damaged: the starts of its rows are out of order.")
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """The number of lists of entries, and how long they can be."""
+        return self.shape[::-1] if self.by_columns else self.shape
+
+    def counts(self) -> Counts:
+        """Read all counts."""
+        matrix = self.part(0, self._sizes[0])
+        return sparse.csr_array(matrix.T) if self.by_columns else matrix
+
+    def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
+        """Read blocks of rows, of the transpose if asked: unsorted where the order fits."""
+        cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
+        if transpose == self.by_columns:
+            return (self.part(begin, end) for begin, end in cuts)
+        pieces = (_transposed_entries(self.part(begin, end), begin) for begin, end in cuts)
+        return sort_by_rows(pieces, self._sizes[::-1], workspace)
+
+    def part(self, begin: int, end: int) -> Csr:
+        """Read and sort the entries of a range of rows, or of columns if `by_columns`."""
+        starts = self.indptr[begin : end + 1].astype(np.int64)
+        indices = np.asarray(self.indices[starts[0] : starts[-1]])
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self._sizes[1]:
+            raise ReadError(
+                f"{self.path} is damaged: an index lies outside {self.shape[0]} x {self.shape[1]}."
+            )
+        data = _numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
+        starts -= starts[0]
+        parts = data, indices.astype(np.int32), starts
+        matrix = sparse.csr_array(parts, shape=(end - begin, self._sizes[1]))
+        matrix.sort_indices()
+        if not matrix.has_canonical_format:
+            rows = np.repeat(np.arange(begin, end), np.diff(starts))
+            at = first_duplicate(rows, matrix.indices)[1]
+            raise duplicate_entry(self.path, rows[at], matrix.indices[at], self.by_columns)
+        matrix.eliminate_zeros()
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """A two-dimensional array, or one that is still in its file and read in parts."""
+
+    path: Path
+    array: Any
+
+    def __post_init__(self) -> None:
+        """Refuse what is no table."""
+        if len(self.array.shape) != 2:
+            raise ReadError(
+                f"{self.path} has {len(self.array.shape)} dimensions, expected rows and columns."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.array.shape
+        return rows, columns
+
+    def counts(self) -> Counts:
+        """Read all counts."""
+        return _numbers(self.path, np.asarray(self.array[()]))
+
+    def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
+        """Read blocks of rows, of the transpose if asked."""
+        rows, columns = self.shape
+        cuts = ranges(np.arange(rows + 1) * columns, workspace.max_entries)
+        parts = ((_numbers(self.path, self.array[begin:end]), begin) for begin, end in cuts)
+        if not transpose:
+            return (part for part, _ in parts)
+        pieces = (_transposed_entries(part, begin) for part, begin in parts)
+        return sort_by_rows(pieces, (columns, rows), workspace)
+
+
+def sparse_source(path: Path, entries: Entries, shape: tuple[int, int]) -> Compressed | None:
+    """Return entries in any order as a source, or None if two of them have the same place."""
+    matrix = csr_from_entries(entries._replace(values=_numbers(path, entries.values)), shape)
+    if matrix is None:
+        return None
+    return Compressed(path, matrix.data, matrix.indices, matrix.indptr, shape)
+
+
+def _transposed_entries(block: Counts, first: int) -> Entries:
+    """Return the entries of a block of rows, whose first has the given number, as columns."""
+    found = sparse.coo_array(block)
+    rows, columns = (part.astype(np.int32, copy=False) for part in found.coords)
+    return Entries(columns, rows + np.int32(first), found.data)
+
+
+def _numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+    """Return real numbers in types that SciPy knows; a truth value counts as 0 or 1."""
+    if array.dtype.kind not in "biuf":
+        raise ReadError(f"{path} has values of type {array.dtype}, expected numbers.")
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    kind = np.uint8 if array.dtype.kind == "b" else array.dtype.newbyteorder("=")
+    return array.astype(kind, copy=False)
+
+
+def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None:
+    """Refuse sizes that would cost memory for which there is no content."""
+    if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
+        raise ReadError(
+            f"{place} promises {shape[0]} x {shape[1]} with {entries} counts, more rows or columns "
+            "than sipower holds: the size is damaged, or leave out empty ones."
+        )
+
+
+def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:
+    """Return the error about a value that is negative or not finite."""
+    return ReadError(
+        f"{path}, row {row + 1}, column {column + 1}, holds {value}: a count is finite and not "
+        "negative."
+    )
+
+
+def duplicate_entry(path: Path, major: Any, minor: Any, by_columns: bool = False) -> ReadError:
+    """Return the error about a place that has two values."""
+    row, column = (minor, major) if by_columns else (major, minor)
+    return ReadError(
+        f"{path} holds two counts for row {row + 1}, column {column + 1}: add them up before "
+        "saving."
+    )

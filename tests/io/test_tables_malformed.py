@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables that hold no counts are refused with the line or row."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reading import LONG, WIDE, refused
+from sipower.io import read
+
+
+@pytest.mark.parametrize(
+    ("text", "bad", "said"),
+    [
+        (WIDE, WIDE.replace("5", "five"), r"line 3, column 'b': 'five' is no finite number"),
+        (WIDE, WIDE.replace("5", "nan"), r"line 3, column 'b': 'nan' is no finite number"),
+        (WIDE, WIDE.replace("5", "NA"), r"line 3, column 'b': 'NA' is no finite number"),
+        (WIDE, WIDE.replace("5", "-inf"), r"line 3, column 'b': '-inf' is no finite number"),
+        (WIDE, WIDE.replace("5", ""), r"line 3, column 'b': a count is missing"),
+        (WIDE, WIDE.replace("5", "True"), r"line 3, column 'b': 'True' is no finite number"),
+        (WIDE, WIDE.replace("5", "-5"), r"line 3, column 'b': the count -5 is negative"),
+        (WIDE, WIDE.replace("4,5", "4"), r"line 3, has 3 cells, expected 4"),
+        (WIDE, WIDE.replace("4,5", "4,5,5"), r"line 3, has 5 cells, expected 4"),
+        (WIDE, WIDE.replace(",a,b", ""), r"line 2, has 4 cells, expected 2"),
+        (WIDE, "name,a\n", r"has headings and no rows"),
+        (WIDE, "\n\n", r"line 1, is empty, expected headings"),
+        (WIDE, "name\ns1\ns2\n", r"has names of samples and no counts"),
+        (LONG, LONG.replace("2\n", "x\n"), r"line 3, column 'count': 'x' is no finite number"),
+        (LONG, LONG.replace("s2", "s1"), r"line 4, has the same sample and feature as line 2"),
+        (LONG, LONG.replace("b,", "b,,"), r"line 3, has 4 cells, expected 3"),
+    ],
+)
+def test_tables(tmp_path, text, bad, said) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text(text)
+    read(file)
+    file.write_text(bad)
+    refused(file, said)
+
+
+def test_a_negative_count_in_a_first_column_makes_it_no_names(tmp_path) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text("a,b\n1,2\n-3,4\n5,6\n")
+    refused(file, r"line 3, column 'a': the count -3 is negative")
+
+
+def test_a_count_of_400_digits_is_none(tmp_path) -> None:
+    """pandas 3.1 makes a Python number of it, which is no float."""
+    file = tmp_path / "v.csv"
+    file.write_text(f",a\ns,2\nt,1{'0' * 400}\n")
+    refused(file, r"line 3, column 'a': '10+…' is no finite number")
+
+
+def test_lists_in_parquet_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "b": [[1], [2, 3]]}).to_parquet(file)
+    refused(file, "column 'b': lists and structures are no counts")
+
+
+def test_fixed_texts_in_parquet_may_not_unpack_to_more_than_memory(tmp_path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "v.parquet"
+    names = arrow.array([b"x" * 1_000_000] * 20, arrow.binary(1_000_000))
+    table = arrow.table({"s": names, "n": [1] * 20})
+    with parquet.ParquetWriter(file, table.schema, compression="zstd") as writer:
+        for _ in range(20):
+            writer.write_table(table)
+    refused(file, r"promises 400006400 bytes and stores")
+
+
+@pytest.mark.parametrize("kind", [np.nan, np.inf, -1.0])
+def test_parquet_says_the_row(tmp_path, kind) -> None:
+    file = tmp_path / "v.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, kind]}).to_parquet(file)
+    refused(file, rf"row 2, column 'b': .*{re.escape(str(kind))}")
+    pd.DataFrame({"s": ["x", None], "f": ["u", "v"], "n": [1, 2]}).to_parquet(file)
+    refused(file, "row 2, has no name of a sample or feature")
+
+
+def test_wrong_encoding_says_the_line(tmp_path) -> None:
+    file = tmp_path / "v.csv"
+    file.write_bytes(WIDE.replace("s2", "sé").encode("latin-1"))
+    refused(file, "line 3, is no UTF-8 text: save the file as UTF-8")
+    file.write_bytes(WIDE.encode("utf-16"))
+    refused(file, "line 1, is no UTF-8 text")
+
+
+def test_a_heading_may_go_on_in_the_next_line(tmp_path) -> None:
+    """It was cut there, and all names moved by one."""
+    file = tmp_path / "v.csv"
+    file.write_text('name,"g\n1",g2\ns1,1,2\ns2,3,4\n')
+    table = read(file, layout="wide")
+    assert table.features == ("g\n1", "g2")
+    assert table.samples == ("s1", "s2")
+
+
+def test_a_long_table_without_headings_loses_nothing(tmp_path) -> None:
+    file = tmp_path / "v.tsv"
+    file.write_text("s1\tg1\t3\ns1\tg2\t4\ns2\tg1\t5\n")
+    refused(file, "line 1, holds a count where headings are expected")
+
+
+def test_times_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.parquet"
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    pd.DataFrame({"day": days, "a": [1, 2], "b": [3, 4]}).to_parquet(file)
+    assert read(file, layout="wide").features == ("a", "b")
+    pd.DataFrame({"a": [1, 2], "day": days}).to_parquet(file)
+    refused(file, "column 'day'")
+
+
+def test_digits_of_other_scripts_are_no_counts(tmp_path) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text(LONG.replace(",3", ",٣"), encoding="utf-8")
+    refused(file, "line 4, column 'count': '٣' is no finite number", layout="long")
