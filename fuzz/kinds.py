@@ -33,10 +33,10 @@ from sipower.io import ReadError, convert, hdf5, open_h5ad, read, texts
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
-from sipower.results.run import Run, load_run, save_run
+from sipower.results import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
 from sipower.selection.outcome import save_outcome
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 from sipower.store import write_store
 
 __all__ = ["NAMES", "Kind", "kinds"]
@@ -229,7 +229,7 @@ def read_consensus(path: Path) -> None:
 
 def read_piece(path: Path) -> None:
     """Read a finished piece of a task; a damaged one is not there."""
-    store = Store(path, {"model": {"random_state": 0}})
+    store = SavedFits(path, {"model": {"random_state": 0}})
     piece = store.load("fit-0", W=(-1, -1))
     assert piece is None or isinstance(piece["W"], np.ndarray)
 
@@ -268,7 +268,7 @@ def _consensus(folder: Path) -> None:
 
 
 def _piece(folder: Path) -> None:
-    Store(folder, {"model": {"random_state": 0}}).save("fit-0", {"W": np.ones((3, 2))})
+    SavedFits(folder, {"model": {"random_state": 0}}).save("fit-0", {"W": np.ones((3, 2))})
 
 
 def _results(folder: Path) -> None:

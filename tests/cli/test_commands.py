@@ -21,12 +21,13 @@ from typer.testing import CliRunner
 
 from sipower import KLNMF, as_matrix
 from sipower.cli import app
-from sipower.cli.common import printable, ranks
+from sipower.cli.console import printable
 from sipower.cli.progress import duration
+from sipower.cli.rank import parse_ranks
 from sipower.data.fingerprint import fingerprint
 from sipower.datasets import poisson, poisson_topics
+from sipower.results import load_run
 from sipower.results.describe import describe
-from sipower.results.run import load_run
 
 V = poisson_topics(60, 40, 3, length=80, seed=0).toarray()  # a csv file is dense
 
@@ -105,7 +106,7 @@ def test_not_converged_has_its_own_code_unless_asked_for(counts, monkeypatch):
     rounds = ("fit", "counts.csv", "-k", 3, "--tol", 1e-12, "--no-report", "--force")
     call(*rounds, "--max-iter", 2)
     call(*rounds, "--max-time", 0.01)
-    monkeypatch.setattr("sipower.cli.running.MOST_ROUNDS", 2)
+    monkeypatch.setattr("sipower.cli.options.DEFAULT_MAX_ITER", 2)
     call(*rounds, code=4)
     assert load_run("counts-k3").facts["status"] == "max_rounds"
 
@@ -187,13 +188,13 @@ def test_consensus_is_a_run(counts):
     [("7", [7]), ("5,10,5", [5, 10]), ("3:6", [3, 4, 5, 6]), ("5:20:5", [5, 10, 15, 20])],
 )
 def test_ranks_are_read(text, expected):
-    assert ranks(text) == expected
+    assert parse_ranks(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0:3", "a", "3:1", "1:2:3:4", "5:10:0", "-2"])
 def test_nonsense_ranks_are_refused(text):
     with pytest.raises(ValueError, match="expected numbers of components as"):
-        ranks(text)
+        parse_ranks(text)
 
 
 # ---- the others --------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ def test_debug_shows_where(counts):
 
 
 def test_a_fault_of_ours_is_called_so(counts, monkeypatch):
-    monkeypatch.setattr("sipower.cli.files.load_run", lambda folder: 1 / 0)
+    monkeypatch.setattr("sipower.cli.report.load_run", lambda folder: 1 / 0)
     done = call("report", "run", code=1)
     assert "ZeroDivisionError" in done.stderr
     assert "--debug" in done.stderr
@@ -313,7 +314,7 @@ def test_json_is_json_even_where_something_is_unknown(counts):
 
 
 def test_consensus_that_did_not_converge_has_its_code(counts, monkeypatch):
-    monkeypatch.setattr("sipower.cli.running.MOST_ROUNDS", 2)
+    monkeypatch.setattr("sipower.cli.options.DEFAULT_MAX_ITER", 2)
     words = ("consensus", "counts.csv", "-k", 3, "--replicates", 2, "--tol", 1e-12)
     done = call(*words, "-o", "run", code=4)
     assert "Warning" not in done.stderr
@@ -334,10 +335,10 @@ def test_what_must_fail_fails_before_the_fit(counts):
 
 
 def test_names_of_folders_follow_the_file(counts):
-    from sipower.cli.running import named_after  # noqa: PLC0415
+    from sipower.cli.run_folder import default_folder  # noqa: PLC0415
 
     names = [
-        named_after(counts / name, "k2").name for name in ("docword.kos.txt", "a.csv.gz", ".x")
+        default_folder(counts / name, "k2").name for name in ("docword.kos.txt", "a.csv.gz", ".x")
     ]
     assert names == ["docword.kos-k2", "a-k2", "x-k2"]
 

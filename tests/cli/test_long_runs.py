@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import oracles
 from sipower import KLNMF
+from sipower._files import file_lock
 from sipower.cli import app
-from sipower.files import locked
-from sipower.results.run import load_run
+from sipower.results import load_run
 
 V = sp.csr_array(oracles.counts(300, 200, density=0.5))
 
@@ -197,7 +197,7 @@ def test_what_an_interruption_left_out_is_written_by_resume(counts, monkeypatch)
 
     words = (*(w for w in FIT if w != "--no-report"), "--also", "csv")
     with monkeypatch.context() as patch:
-        patch.setattr("sipower.cli.running.write_report", interrupted)
+        patch.setattr("sipower.cli.run_folder.write_report", interrupted)
         said = call(*words, code=3).stderr
     assert "the run is in run, and --resume writes what is missing" in said
     factors, table = (counts / "run" / name for name in ("factors.npz", "W.csv"))
@@ -274,7 +274,7 @@ def test_a_folder_belongs_to_one_session_at_a_time(counts, command):
     words = () if command == "demo" else ("counts.npz", "-k", 2)
     more = ("--force",) if command != "rank" else ()
     (counts / "run").mkdir()
-    with locked(counts / "run" / "run"):
+    with file_lock(counts / "run" / "run"):
         said = call(command, *words, "-o", "run", *more, code=2).stderr
     assert "Another session is at work on run" in said
     assert not list((counts / "run").iterdir())

@@ -12,12 +12,12 @@ import pytest
 from scipy import sparse
 
 from sipower import as_matrix
+from sipower._files import atomic_write, file_lock
 from sipower.data.fingerprint import ROWS_AT_A_TIME, fingerprint
-from sipower.files import locked, replacing
 from sipower.loop.solve import Record
+from sipower.results import Run, load_run, save_run
 from sipower.results.describe import describe
 from sipower.results.export import export, write_rows
-from sipower.results.run import Run, load_run, save_run
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
 
@@ -149,10 +149,10 @@ def test_fingerprint_is_of_the_counts_alone():
 def test_a_file_is_replaced_as_a_whole(tmp_path):
     target = tmp_path / "file"
     target.write_text("old")
-    with pytest.raises(TypeError), replacing(target) as file:
+    with pytest.raises(TypeError), atomic_write(target) as file:
         file.writelines([b"half", "no bytes"])
     assert target.read_text() == "old"
-    with replacing(target) as file:
+    with atomic_write(target) as file:
         file.write(b"new")
     assert target.read_text() == "new"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
@@ -161,7 +161,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
 def test_files_are_for_others_too(tmp_path):
     mask = os.umask(0o022)
     try:
-        with replacing(tmp_path / "file") as file:
+        with atomic_write(tmp_path / "file") as file:
             file.write(b"x")
     finally:
         os.umask(mask)
@@ -193,7 +193,7 @@ def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch, number)
     def flock(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("sipower.files.fcntl.flock", flock)
-    with locked(tmp_path / "run"):
+    monkeypatch.setattr("sipower._files.lock.fcntl.flock", flock)
+    with file_lock(tmp_path / "run"):
         pass
     assert not list(tmp_path.iterdir())

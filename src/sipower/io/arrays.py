@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.archive import Archive, DamagedError, read_array
+from sipower._files import Archive, DamagedError, read_array
 from sipower.io.counts import Compressed, dense, numbers, plausible
 from sipower.io.table import Counts, ReadError, Table, shown
 from sipower.store.buckets import Entries, from_coordinates, repeated

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.archive import believable
+from sipower._files import is_plausible_size as believable
 from sipower.io.streams import Blocks, entries_of
 from sipower.io.table import Counts, ReadError
 from sipower.store.buckets import Csr, Room, in_row_order, ranges, repeated

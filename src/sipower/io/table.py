@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.archive import shown
+from sipower._files import shorten as shown
 
 __all__ = ["Counts", "ReadError", "Table", "library", "shown"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.archive import shown
+from sipower._files import shorten as shown
 from sipower.io.coordinates import open_coordinates
 from sipower.io.streams import Stream
 from sipower.io.table import ReadError

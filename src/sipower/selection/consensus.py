@@ -17,7 +17,7 @@ from sipower.estimators.arguments import seed_of
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 
 __all__ = ["consensus"]
 
@@ -68,17 +68,17 @@ def consensus(
     data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), seed_of(model.random_state)
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = fingerprint(data) if folder else ""
-    store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})
+    saved = SavedFits(folder, {"task": "consensus", "data": hashed, "model": settings})
     replicas = Replicates(model, on_fit, replicates, client)
     placed = replicas.placed(data)
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
         n, m = data.shape
-        piece = store.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
+        piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
         if piece is None:
             piece = replicas.answer(_piece, replicas.made(random_state=seed + r), placed)
-            store.save(name, piece)
+            saved.save(name, piece)
         replicas.finished(1)
         return piece
 

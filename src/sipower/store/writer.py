@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sipower._files import name_in_errors as naming
 from sipower.data.memory import Matrix
 from sipower.data.validate import EntryError, as_matrix, by_rows
-from sipower.files import naming
 from sipower.store.buckets import Progress, Room, Scratch, ranges
 from sipower.store.layout import CONTENT, Names, write_layout, write_names
 from sipower.store.sides import Rows, write_column_mass, write_columns

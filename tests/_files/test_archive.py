@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from sipower.archive import Archive, DamagedError, read_array, read_head
+from sipower._files import Archive, DamagedError, read_array, read_header
 
 ARRAYS = [
     np.arange(12.0).reshape(3, 4),
@@ -39,7 +39,7 @@ def head(text: str) -> io.BytesIO:
 
 
 def test_other_writers_order_and_space_a_head_otherwise() -> None:
-    found = read_head(head("{'shape':(3L,4L),'fortran_order':False,\n'descr': '<f4'}"))
+    found = read_header(head("{'shape':(3L,4L),'fortran_order':False,\n'descr': '<f4'}"))
     assert found == ((3, 4), False, np.float32)
 
 
@@ -64,7 +64,7 @@ def test_other_writers_order_and_space_a_head_otherwise() -> None:
 )
 def test_any_other_head_is_damage(text) -> None:
     with pytest.raises(DamagedError, match="is damaged or no NumPy array: "):
-        read_head(head(text))
+        read_header(head(text))
 
 
 def test_an_array_of_terabytes_in_a_small_archive_takes_no_memory(tmp_path) -> None:

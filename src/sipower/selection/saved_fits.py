@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is finished of a long task, one file a piece, so that an interrupted one goes on."""
+"""Finished fits of a long task, one file each, so that an interrupted task can be resumed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from sipower.archive import Archive, DamagedError
-from sipower.files import replacing
+from sipower._files import Archive, DamagedError, atomic_write
 
-__all__ = ["Store", "forget_pieces"]
+__all__ = ["SavedFits", "remove_saved_fits"]
 
 
-class Store:
-    """Pieces of one task in a folder; without a folder nothing is kept.
+class SavedFits:
+    """The finished fits of one task in a folder; without a folder nothing is saved.
 
     Parameters
     ----------
     folder
-        Where the pieces lie, or None.
+        Where the files are, or None.
     task
         Data and parameters. A folder of another task is refused.
     """
@@ -39,7 +38,7 @@ class Store:
         note = self.folder / "task.json"
         text = json.dumps(task, sort_keys=True, default=str).encode()
         if not note.exists():
-            with replacing(note) as file:
+            with atomic_write(note) as file:
                 file.write(text)
         elif note.read_bytes() != text:
             raise ValueError(
@@ -48,32 +47,32 @@ class Store:
             )
 
     def load(self, name: str, **shapes: tuple[int, ...]) -> dict[str, Any] | None:
-        """The arrays of a piece, or None if it is not there; a damaged one is not.
+        """Return the arrays of a fit, or None if its file is missing or damaged.
 
-        Those that are named must have their shapes, where -1 is any number.
+        Arrays that are named in `shapes` must have that shape, where -1 is any number.
         """
         if self.folder is None:
             return None
         try:
-            with Archive(self.folder / f"{name}.npz") as piece:
-                arrays = dict(piece)
+            with Archive(self.folder / f"{name}.npz") as archive:
+                arrays = dict(archive)
         except (OSError, DamagedError):
             return None
-        whole = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())
-        return arrays if whole else None
+        complete = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())
+        return arrays if complete else None
 
     def save(self, name: str, arrays: dict[str, Any]) -> None:
-        """Write a piece as a whole."""
+        """Write the arrays of a fit."""
         if self.folder is not None:
-            with replacing(self.folder / f"{name}.npz") as file:
+            with atomic_write(self.folder / f"{name}.npz") as file:
                 np.savez(file, allow_pickle=False, **arrays)
 
 
-def forget_pieces(folder: Path) -> None:
-    """Remove the pieces of a task from its folder, and nothing else."""
+def remove_saved_fits(folder: Path) -> None:
+    """Remove the saved fits of a task from its folder, and nothing else."""
     if (folder / "task.json").exists():
-        for piece in (*folder.glob("replicate-*.npz"), folder / "task.json"):
-            piece.unlink()
+        for file in (*folder.glob("replicate-*.npz"), folder / "task.json"):
+            file.unlink()
 
 
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
