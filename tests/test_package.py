@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package as a whole: its public names, its import, its effect on the process."""
 
+import ast
+import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,20 +82,76 @@ def test_version_is_the_installed_one():
     assert np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
 
-def test_modules_are_attributes_and_loaded_when_first_used():
+def test_the_public_surface():
+    """About 35 names; `dir` shows them and nothing else, before and after they are used."""
+    assert 30 <= len(sipower.__all__) <= 40
+    code = "import sipower; print(*dir(sipower))"
+    fresh = python(code).stdout.split()
+    assert fresh == dir(sipower) == sorted(sipower.__all__)
+    doors = {"dask", "datasets", "io", "pl", "report", "results", "tl"}
+    assert doors <= set(sipower.__all__)
+    for name in sipower.__all__:
+        assert getattr(sipower, name) is getattr(sipower, name)
+    assert {"open_store", "write_store"} <= set(sipower.io.__all__)
+    assert {"Run", "load_run", "save_run"} == set(sipower.results.__all__)
+
+
+def test_type_checkers_see_what_is_imported_on_first_use():
+    tree = ast.parse(Path(sipower.__file__).read_text())
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname or alias.name for node in checked.body for alias in node.names}
+    assert seen == set(sipower.__all__)
+
+
+def test_importing_loads_nothing_until_it_is_used():
     code = (
         "import sys, sipower\n"
-        "late = {'sipower.pl', 'sipower.report', 'sipower.tl', 'sipower.dask'}\n"
-        "assert not late & sys.modules.keys()\n"
-        "print(sipower.pl.palette.__name__, sipower.report.write_report.__name__)"
+        "print(*sorted(m for m in sys.modules if m.startswith(('sipower.', 'numpy', 'scipy'))))\n"
+        "print(sipower.pl.palette.__name__, sipower.report.write_report.__name__)\n"
+        "print(sipower.KLNMF.__name__, 'sipower.dask' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["palette", "write_report"]
+    loaded, modules, names = python(code).stdout.splitlines()
+    assert loaded.split() == [f"sipower.{name}" for name in OLD_MODULES]
+    assert modules.split() == ["palette", "write_report"]
+    assert names.split() == ["KLNMF", "False"]
 
 
-def test_the_old_name_of_the_plots_still_works_and_says_so():
-    with pytest.warns(DeprecationWarning, match=r"sipower\.plot is now called sipower\.pl"):
-        plots = sipower.plot
-    assert plots is sipower.pl
+OLD_MODULES = {
+    "describe": ("results.describe", "describe"),
+    "plot": ("pl", "palette"),
+    "run_folder": ("results", "load_run"),
+    "stored": ("io", "open_store"),
+}
+
+
+@pytest.mark.parametrize("old", OLD_MODULES)
+def test_old_names_of_modules_still_work_and_say_so(old):
+    new, name = OLD_MODULES[old]
+    message = rf"sipower\.{old} is now called sipower\.{new}"
+    with pytest.warns(DeprecationWarning, match=message):
+        module = getattr(sipower, old)
+    assert module is importlib.import_module(f"sipower.{new}")
+    with pytest.warns(DeprecationWarning, match=message):
+        exec(f"from sipower.{old} import {name} as found", found := {})
+    assert found["found"] is getattr(module, name)
+
+
+def test_other_names_do_not_exist():
     with pytest.raises(AttributeError, match="no attribute 'plots'"):
         sipower.plots  # noqa: B018
+
+
+def test_the_top_of_the_package_is_small():
+    top = Path(sipower.__file__).parent
+    assert len(list(top.glob("*.py"))) <= 6
+
+
+def test_version_takes_no_time():
+    """It imports neither NumPy nor the libraries of the command."""
+    code = (
+        "import sys; sys.argv = ['sipower', '--version']\n"
+        "from sipower.__main__ import main; main()\n"
+        "assert not {'numpy', 'typer', 'rich'} & sys.modules.keys()"
+    )
+    done = python(code)
+    assert (done.stdout, done.stderr) == (f"sipower {sipower.__version__}\n", "")
