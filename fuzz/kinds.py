@@ -35,10 +35,10 @@ from scipy.sparse import coo_array, csr_array, save_npz
 
 from good_files import CELLS, GENES, WRITERS, V
 from sipower.loop.solve import Record
-from sipower.results.run import Run, save_run
+from sipower.results import Run, save_run
 from sipower.selection import Consensus, RankSelection
 from sipower.selection.outcome import save_outcome
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 from sipower.store import write_store
 
 __all__ = ["NAMES", "Kind", "kinds"]
@@ -90,7 +90,7 @@ def _consensus(folder: Path) -> None:
 
 
 def _piece(folder: Path) -> None:
-    Store(folder, {"model": {"random_state": 0}}).save("fit-0", {"W": np.ones((3, 2))})
+    SavedFits(folder, {"model": {"random_state": 0}}).save("fit-0", {"W": np.ones((3, 2))})
 
 
 def _results(folder: Path) -> None:

@@ -22,9 +22,9 @@ from sipower.io import ReadError, convert, open_h5ad, open_store, read
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
-from sipower.results.run import load_run
+from sipower.results import load_run
 from sipower.selection import Consensus, RankSelection, load_outcome
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 
 # ---- counts --------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ def read_consensus(path: Path) -> None:
 
 def read_piece(path: Path) -> None:
     """Read a finished piece of a task; a damaged one is not there."""
-    store = Store(path, {"model": {"random_state": 0}})
+    store = SavedFits(path, {"model": {"random_state": 0}})
     piece = store.load("fit-0", W=(-1, -1))
     assert piece is None or isinstance(piece["W"], np.ndarray)
 

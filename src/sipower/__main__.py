@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The door to the command: says what is missing where its libraries are not installed."""
+"""Command-line entry point. Reports missing optional dependencies."""
 
 import sys
+
+from sipower import __version__
 
 
 def main() -> None:
     """Run `sipower`."""
     try:
+        if sys.argv[1:] == ["--version"]:  # without the second that importing the commands takes
+            print(f"sipower {__version__}", flush=True)  # noqa: T201
+            return
         from sipower.cli import main as run  # noqa: PLC0415 - optional
-    except ModuleNotFoundError as missing:
-        print(f"sipower: {missing}: install it by pip install 'sipower[all]'", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        sys.exit(_report(f"{error}: install it by pip install 'sipower[all]'"))
+    except OSError as error:  # such as a full disk behind the output
+        sys.exit(_report(str(error)))
     run()
+
+
+def _report(text: str) -> int:
+    print(f"sipower: {text}", file=sys.stderr)  # noqa: T201
+    return 2
 
 
 if __name__ == "__main__":

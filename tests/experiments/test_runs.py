@@ -16,6 +16,7 @@ from PIL import Image
 
 import oracles
 from result_rows import row
+from sipower._files import file_lock
 from sipower.experiments import (
     BUDGETS,
     EXPERIMENTS,
@@ -33,7 +34,6 @@ from sipower.experiments.budgets import HORIZONS
 from sipower.experiments.figures import figures
 from sipower.experiments.run import _half, _matrix, _start
 from sipower.experiments.table import append, key_of
-from sipower.files import locked
 from sipower.kernels import Draw, batch_size
 
 TINY = Budget(
@@ -201,12 +201,12 @@ def test_a_packed_table_that_breaks_off_is_named(tmp_path):
 def test_a_table_is_one_sessions_at_a_time(tmp_path):
     table = tmp_path / "runs.jsonl"
     with (
-        locked(table),
+        file_lock(table),
         pytest.raises(ValueError, match="Another session is at work"),
-        locked(table),
+        file_lock(table),
     ):
         pass
-    with locked(table):
+    with file_lock(table):
         pass
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from faults.full_disks import FAULTS, content, full_disk, read_only
 from sipower import KLNMF, consensus, nmf, rank_selection, save_state
+from sipower._files import atomic_write
 from sipower.experiments.table import append, read
-from sipower.files import replacing
 from sipower.io import convert
 from sipower.loop.solve import Record
 from sipower.report import write_report
+from sipower.results import Run, save_run
 from sipower.results.export import export, write_rows
-from sipower.results.run import Run, save_run
 from sipower.selection import RankSelection
 from sipower.selection.outcome import save_outcome
 from sipower.store import write_store
@@ -120,7 +120,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(folder, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"whole")
     number = path.stat().st_ino
     assert calls == [("fsync", number, 5), ("replace", number, 5)]
@@ -202,7 +202,7 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path):
     for name in ("pipe", "folder"):
         with (
             pytest.raises(ValueError, match="is there already and no file"),
-            replacing(tmp_path / name),
+            atomic_write(tmp_path / name),
         ):
             pytest.fail("it was opened")
     assert (tmp_path / "pipe").is_fifo()

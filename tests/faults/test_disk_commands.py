@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from faults.full_disks import FAULTS, content
 from sipower.cli import app
-from sipower.results.run import load_run
+from sipower.results import load_run
 
 V = np.random.default_rng(0).poisson(1.0, (90, 60))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sipower.loop.solve import Record
-from sipower.results.run import Run
+from sipower.results import Run
 from sipower.selection import Consensus, RankSelection
 
 HOSTILE = (

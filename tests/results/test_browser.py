@@ -11,8 +11,8 @@ import pytest
 
 from chromium import needs_browser, open_browser, wait
 from sipower.report import write_report
+from sipower.results import Run
 from sipower.results.describe import describe, largest, readable
-from sipower.results.run import Run
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 pytest.importorskip("plotly", reason="plotly is not installed")

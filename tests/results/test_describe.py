@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sipower.loop.solve import Record
+from sipower.results import Run
 from sipower.results.describe import (
     choose_evenly,
     convergence,
@@ -15,7 +16,6 @@ from sipower.results.describe import (
     order_by_similarity,
     readable,
 )
-from sipower.results.run import Run
 
 RNG = np.random.default_rng(7)
 W = RNG.gamma(0.5, size=(30, 5))

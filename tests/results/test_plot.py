@@ -11,9 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sipower.loop.solve import Record
-from sipower.results import plot
+from sipower.results import Run, plot
 from sipower.results.describe import describe
-from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -14,11 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 from sipower import KLNMF
+from sipower.results import Run
 from sipower.results.describe import describe, readable
 from sipower.results.report import page, write_report
-from sipower.results.report.origin import repeat
-from sipower.results.report.text import number
-from sipower.results.run import Run
+from sipower.results.report.content import number, repeat_call
 
 VOID = {"meta", "link", "img", "input", "br"}
 
@@ -185,12 +184,12 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(hostile_run: Run, tmp_p
 
 
 def test_the_call_to_repeat_a_run_is_valid() -> None:
-    call = repeat({"n_components": 4, "dtype": "float32", "max_time": None, "elsewhere": 1})
+    call = repeat_call({"n_components": 4, "dtype": "float32", "max_time": None, "elsewhere": 1})
     names: dict[str, Any] = {"V": np.random.default_rng(0).poisson(2.0, (9, 8))}
     exec(call, names)
     assert isinstance(names["model"], KLNMF)
     assert names["W"].shape == (9, 4)
-    assert repeat({}) == ""
+    assert repeat_call({}) == ""
 
 
 @pytest.mark.parametrize(

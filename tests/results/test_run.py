@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run folders, exports, fingerprints and files that are there whole or not at all."""
+"""Runs, their folders and exports, and runs of fitted models."""
 
-import errno
+import io
 import json
 import math
-import os
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
-from sipower import as_matrix
-from sipower.data.fingerprint import ROWS_AT_A_TIME, fingerprint
-from sipower.files import locked, replacing
+from sipower import KLNMF, as_matrix, pl
+from sipower.data.fingerprint import ROWS_AT_A_TIME
+from sipower.datasets import poisson_topics
 from sipower.loop.solve import Record
+from sipower.report import write_report
+from sipower.results import Run, load_run, save_run
 from sipower.results.describe import describe
 from sipower.results.export import export, write_rows
-from sipower.results.run import Run, load_run, save_run
+from sipower.results.run import as_run
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
 
@@ -139,33 +141,11 @@ def test_fingerprint_is_of_the_counts_alone():
     V = np.random.default_rng(0).poisson(0.5, (ROWS_AT_A_TIME + 5, 3))
     same = [as_matrix(V), as_matrix(V.astype(np.uint8)), as_matrix(sparse.coo_array(V)),
             as_matrix(sparse.csc_array(V).astype(np.float32))]  # fmt: skip
-    assert len({fingerprint(one) for one in same}) == 1
+    assert len({one.sha256 for one in same}) == 1
     changed = V.copy()
     changed[-1, 0] += 1
     others = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
-    assert len({fingerprint(one) for one in (same[0], *others)}) == 4
-
-
-def test_a_file_is_replaced_as_a_whole(tmp_path):
-    target = tmp_path / "file"
-    target.write_text("old")
-    with pytest.raises(TypeError), replacing(target) as file:
-        file.writelines([b"half", "no bytes"])
-    assert target.read_text() == "old"
-    with replacing(target) as file:
-        file.write(b"new")
-    assert target.read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_files_are_for_others_too(tmp_path):
-    mask = os.umask(0o022)
-    try:
-        with replacing(tmp_path / "file") as file:
-            file.write(b"x")
-    finally:
-        os.umask(mask)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+    assert len({one.sha256 for one in (same[0], *others)}) == 4
 
 
 def test_parts_that_do_not_fit_are_no_run():
@@ -188,12 +168,71 @@ def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
         save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch, number):
-    def flock(*_):
-        raise OSError(number, os.strerror(number))
+# ---- fitted models -----------------------------------------------------------------------------
 
-    monkeypatch.setattr("sipower.files.fcntl.flock", flock)
-    with locked(tmp_path / "run"):
-        pass
-    assert not list(tmp_path.iterdir())
+
+@pytest.fixture(scope="module")
+def fitted_model():
+    frame = pd.DataFrame(poisson_topics(40, 30, 3, length=80, seed=0).toarray())
+    frame.columns = [f"word{j}" for j in range(30)]
+    model = KLNMF(3, random_state=5, dtype=np.float32)
+    return model, model.fit_transform(frame)
+
+
+def test_a_run_is_made_of_a_fitted_model(fitted_model, tmp_path):
+    model, W = fitted_model
+    run = Run.from_model(model, W, samples=[f"document {i}" for i in range(40)])
+    np.testing.assert_array_equal(run.W, W)
+    np.testing.assert_array_equal(run.H, model.components_)
+    assert run.features[:2] == ("word0", "word1")
+    assert run.samples[-1] == "document 39"
+    assert list(run.trace) == list(model.trace_)
+    facts = run.facts
+    assert (facts["status"], facts["rounds"]) == (model.status_, model.n_iter_)
+    assert (facts["divergence"], facts["certified_gap"]) == (
+        model.kl_divergence_, model.kkt_residual_,
+    )  # fmt: skip
+    assert facts["parameters"]["random_state"] == 5
+    assert facts["parameters"]["dtype"] == "float32"
+    assert load_run(save_run(run, tmp_path)).facts == {"format": 1, **facts}
+
+
+def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
+    V = poisson_topics(40, 30, 3, length=80, seed=0)
+    model = KLNMF(3, random_state=np.random.RandomState(0)).partial_fit(V)
+    run = load_run(save_run(Run.from_model(model, model.transform(V)), tmp_path))
+    assert not run.trace
+    assert "status" not in run.facts
+    assert run.facts["parameters"]["random_state"].startswith("RandomState")
+
+
+def test_what_is_no_run_and_no_fitted_model_is_refused(fitted_model, run):
+    model, W = fitted_model
+    assert as_run(run) is run
+    with pytest.raises(ValueError, match="give `W`, which is what fit_transform returned"):
+        as_run(model)
+    with pytest.raises(ValueError, match="a Run has its own"):
+        as_run(run, W)
+    with pytest.raises(TypeError, match="Expected a Run or a fitted KLNMF, got ndarray"):
+        as_run(W)
+    with pytest.raises(NotFittedError):
+        as_run(KLNMF(3), W)
+
+
+def test_plots_and_the_report_of_a_model_are_those_of_its_run(fitted_model, tmp_path):
+    figures = pytest.importorskip("matplotlib.figure")
+    model, W = fitted_model
+    run = Run.from_model(model, W)
+
+    def pixels(draw, *arguments, **more):
+        figure = figures.Figure()
+        draw(*arguments, ax=figure.add_subplot(), **more)
+        file = io.BytesIO()
+        figure.savefig(file, format="raw")
+        return file.getvalue()
+
+    for draw, more in ((pl.convergence, ()), (pl.structure, ()), (pl.top_features, (2,))):
+        assert pixels(draw, model, *more, W=W) == pixels(draw, run, *more)
+    of_model = write_report(model, tmp_path / "model.html", W=W).read_bytes()
+    assert of_model == write_report(run, tmp_path / "run.html").read_bytes()
+    assert b"word7" in of_model

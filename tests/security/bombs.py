@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from sipower.io import ReadError, read
-from sipower.results.run import Run, load_run, save_run
+from sipower.results import Run, load_run, save_run
 
 MEMORY = 3 << 24  # of the process, beside its libraries
 

@@ -16,9 +16,9 @@ from sipower.datasets import load
 from sipower.experiments.table import read as read_table
 from sipower.io import FORMATS, ReadError, convert, open_store, read
 from sipower.report import write_report
-from sipower.results.run import Run, load_run, save_run
+from sipower.results import Run, load_run, save_run
 from sipower.selection import Consensus, RankSelection, load_outcome
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 from sipower.store import write_store
 
 V = counts(9, 7)
@@ -133,7 +133,7 @@ def test_outcomes_and_their_pieces(make, tmp_path, marker):
     refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
     refused(lambda: load_outcome(Consensus, tmp_path / "rank.json"), marker)
     (tmp_path / "piece.npz").write_bytes(make(marker))
-    assert Store(tmp_path, {"model": {"random_state": 0}}).load("piece", W=(-1, -1)) is None
+    assert SavedFits(tmp_path, {"model": {"random_state": 0}}).load("piece", W=(-1, -1)) is None
     (tmp_path / "runs.jsonl").write_bytes(make(marker))
     assert read_table(tmp_path / "runs.jsonl") == []
     assert not marker.exists()

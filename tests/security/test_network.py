@@ -16,7 +16,7 @@ from chromium import needs_browser as with_browser
 from results.test_browser import driver  # noqa: F401 - a fixture
 from security.hostile import NAMES
 from sipower.report import write_report
-from sipower.results.run import Run
+from sipower.results import Run
 
 
 def test_no_part_of_the_library_reaches_out(tmp_path):

@@ -11,12 +11,11 @@ from scipy import sparse
 
 from oracles import counts
 from sipower import KLNMF
-from sipower.archive import Archive, DamagedError
-from sipower.files import locked, replacing
+from sipower._files import Archive, DamagedError, atomic_write, file_lock
 from sipower.io import ReadError, open_h5ad, open_store, read
 from sipower.report import write_report
+from sipower.results import Run, save_run
 from sipower.results.export import export, write_rows
-from sipower.results.run import Run, save_run
 from sipower.store import write_store
 
 V = counts(9, 7)
@@ -225,7 +224,7 @@ def test_a_lock_does_not_follow_a_link(tmp_path):
     """In a folder of many, a link of the lock's name would have it make files for its maker."""
     victim = tmp_path / "victim"
     (tmp_path / ".fit.npz.sipower-lock").symlink_to(victim)
-    with pytest.raises(OSError, match="symbolic link"), locked(tmp_path / "fit.npz"):
+    with pytest.raises(OSError, match="symbolic link"), file_lock(tmp_path / "fit.npz"):
         pass
     assert not victim.exists()
 
@@ -233,7 +232,7 @@ def test_a_lock_does_not_follow_a_link(tmp_path):
 def test_temporary_files_have_names_that_nobody_can_guess(tmp_path):
     names = set()
     for _ in range(3):
-        with replacing(tmp_path / "run.json") as file:
+        with atomic_write(tmp_path / "run.json") as file:
             (name,) = (path.name for path in tmp_path.iterdir() if path.name != "run.json")
             names.add(name)
             assert os.fstat(file.fileno()).st_uid == os.getuid()
@@ -271,7 +270,7 @@ def test_reading_the_mask_exposes_no_file_of_another_thread(tmp_path, monkeypatc
         return real(mask)
 
     monkeypatch.setattr(os, "umask", watched)
-    with replacing(tmp_path / "file"):
+    with atomic_write(tmp_path / "file"):
         pass
     assert masks[0] == 0o077
 
@@ -280,6 +279,6 @@ def test_an_older_file_is_not_written_through(tmp_path):
     """A hard link to it keeps the older content: a file is replaced, never changed in place."""
     (tmp_path / "run.json").write_text("old")
     os.link(tmp_path / "run.json", tmp_path / "other")
-    with replacing(tmp_path / "run.json") as file:
+    with atomic_write(tmp_path / "run.json") as file:
         file.write(b"new")
     assert (tmp_path / "other").read_text() == "old"

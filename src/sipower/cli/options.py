@@ -1,40 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands share, with their help."""
+"""Options that several commands share, with their help, as dataclasses for `command`."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from sipower.cli.application import require
+from sipower.estimators import KLNMF
 from sipower.io import FORMATS
 from sipower.nmf import SOLVERS
 from sipower.nmf.init import INITS
 
-__all__ = [
-    "Also",
-    "CheckpointEvery",
-    "CheckpointFile",
-    "Dtype",
-    "Init",
-    "Input",
-    "Json",
-    "Layer",
-    "Layout",
-    "MaxIter",
-    "MaxTime",
-    "MemoryLimit",
-    "Resume",
-    "Seed",
-    "Solver",
-    "Threads",
-    "Tol",
-    "Transpose",
-]
-
-_endings = ", ".join(FORMATS)
-_LIMITS, _DATA = "Solver and limits", "How the file is read"
+DEFAULT_MAX_ITER = 500
+# Formats of the factors, and the libraries that write them.
+OUTPUT_FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",)}
 
 if TYPE_CHECKING:
     SolverName: TypeAlias = str
@@ -42,70 +27,147 @@ if TYPE_CHECKING:
 else:  # the choices follow from the registries
     SolverName, InitName = Literal[tuple(SOLVERS)], Literal[tuple(INITS)]
 
-Input = Annotated[
-    Path, typer.Argument(help=f"Counts, samples x features: {_endings}, or a folder of 10x.")
-]
-Transpose = Annotated[
-    bool,
-    typer.Option("--transpose", help="Exchange samples and features.", rich_help_panel=_DATA),
-]
-Layout = Annotated[
-    Literal["wide", "long"] | None,
-    typer.Option(help="Of a table; guessed if not given.", rich_help_panel=_DATA),
-]
-Layer = Annotated[
-    str | None, typer.Option(help="Layer of an .h5ad file instead of X.", rich_help_panel=_DATA)
-]
-Solver = Annotated[SolverName, typer.Option(rich_help_panel=_LIMITS, help="Update rule.")]
-Init = Annotated[InitName, typer.Option(rich_help_panel=_LIMITS, help="Start.")]
-Tol = Annotated[
-    float,
-    typer.Option(
-        min=0,
-        help="Stop when the certified gap, relative to all counts, is at most this.",
-        rich_help_panel=_LIMITS,
-    ),
-]
-MaxTime = Annotated[
-    float | None, typer.Option(min=0, help="Most seconds of a fit.", rich_help_panel=_LIMITS)
-]
-MaxIter = Annotated[
-    int | None,
-    typer.Option(min=1, help="Most rounds of a fit; 500 if not given.", rich_help_panel=_LIMITS),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same bits.", rich_help_panel=_LIMITS)]
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="All cores if not given.", rich_help_panel=_LIMITS)
-]
-Dtype = Annotated[
-    Literal["float32", "float64"] | None,
-    typer.Option(help="float32 takes less memory and time.", rich_help_panel=_LIMITS),
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        help="Leave a store or an .h5ad file on disk and take so much memory for it: 512MB.",
-        rich_help_panel=_DATA,
-    ),
-]
-_KEPT = "Long runs"
-CheckpointFile = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Keep the state here.", rich_help_panel=_KEPT)
-]
-CheckpointEvery = Annotated[
-    float,
-    typer.Option(min=0, help="Seconds that may be lost.", rich_help_panel=_KEPT),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Go on from the checkpoint if there is one, by default OUT/checkpoint.npz.",
-        rich_help_panel=_KEPT,
-    ),
-]
-Also = Annotated[
-    str | None,
-    typer.Option(help="More formats of the factors, with commas between: csv, parquet, h5ad."),
-]
+
+_limit = partial(typer.Option, rich_help_panel="Solver and limits")
+_read = partial(typer.Option, rich_help_panel="How the file is read")
+_long_run = partial(typer.Option, rich_help_panel="Long runs")
+_INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a folder of 10x."
+_TOL = "Stop when the certified gap, relative to all counts, is at most this."
+_MEMORY = "Leave a store or an .h5ad file on disk and take so much memory for it: 512MB."
+_RESUME = "Go on from the checkpoint if there is one, by default OUT/checkpoint.npz."
+_ALSO = "More formats of the factors, with commas between: csv, parquet, h5ad."
+_OUT = "Run folder; by default named after the file."
+_PIXELS = "Height x width, where features are pixels: 19x19."
+
+Rank = Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")]
+Replicates = Annotated[int, typer.Option(min=1, help="Fits from different starts or splits.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
+ImageShape = Annotated[str | None, typer.Option(help=_PIXELS)]
+Force = Annotated[bool, typer.Option("--force", help="Begin anew and replace an older run.")]
 Json = Annotated[bool, typer.Option("--json", help="Speak JSON, one event a line.")]
+Tol = Annotated[float, _limit(help=_TOL, min=0)]
+Seed = Annotated[int, _limit(help="Same seed, same bits.", min=0)]
+Threads = Annotated[int | None, _limit(help="All cores if not given.", min=1)]
+Float = Literal["float32", "float64"]
+Dtype = Annotated[Float | None, _limit(help="float32 takes less memory and time.")]
+TableLayout = Literal["wide", "long"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a file of counts is read."""
+
+    transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
+    layout: Annotated[TableLayout | None, _read(help="Of a table; guessed if not given.")] = None
+    layer: Annotated[str | None, _read(help="Layer of an .h5ad file instead of X.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(ReadOptions):
+    """A file of counts and how it is read."""
+
+    source: Annotated[Path, typer.Argument(help=_INPUT)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverOptions:
+    """The model that is fitted, except its rank."""
+
+    solver: Annotated[SolverName, _limit(help="Update rule.")] = "auto"
+    tol: Tol = 1e-3
+    max_time: Annotated[float | None, _limit(help="Most seconds of a fit.", min=0)] = None
+    max_iter: Annotated[int | None, _limit(help="Most rounds; 500 if not given.", min=1)] = None
+    seed: Seed = 0
+    threads: Threads = None
+    dtype: Dtype = None
+
+    def model(self, **parameters: Any) -> KLNMF:
+        """Return the model, with more parameters of `KLNMF`."""
+        return KLNMF(
+            solver=self.solver, tol=self.tol, max_time=self.max_time, random_state=self.seed,
+            max_iter=self.max_iter or DEFAULT_MAX_ITER, n_jobs=self.threads, dtype=self.dtype,
+            **parameters,
+        )  # fmt: skip
+
+    def check_seeds(self, replicates: int) -> None:
+        """Refuse a seed that leaves no room for those of the replicates."""
+        if self.seed + replicates > 2**32:
+            raise ValueError(
+                f"--seed {self.seed} leaves no room for {replicates} replicates below 2^32."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSolverOptions(SolverOptions):
+    """The same with the defaults of `rank`, whose many fits need not be exact."""
+
+    tol: Tol = 1e-2
+    dtype: Dtype = "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSolverOptions(SolverOptions):
+    """The same with the start of a single fit."""
+
+    init: Annotated[InitName, _limit(help="Start.")] = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongRunOptions:
+    """The memory for data on disk, and checkpoints."""
+
+    memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
+    checkpoint: Annotated[Path | None, _long_run(help="Keep the state here.")] = None
+    checkpoint_every: Annotated[float, _long_run(help="Seconds that may be lost.", min=0)] = 60.0
+    resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False
+
+    def checkpoint_path(self, folder: Path) -> Path | None:
+        """Return where the state of a fit is kept; an existing file needs --resume."""
+        given = self.checkpoint
+        if given is not None and not given.parent.is_dir():
+            raise ValueError(f"--checkpoint {given}: the folder {given.parent} does not exist.")
+        path = given or (folder / "checkpoint.npz" if self.resume else None)
+        if path is not None and path.exists() and not self.resume:
+            raise ValueError(f"{path} exists already: go on from it with --resume, or remove it.")
+        return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What a run folder gets beside the run, and how the command reports."""
+
+    also: Annotated[str | None, typer.Option(help=_ALSO)] = None
+    force: Force = False
+    as_json: Json = False
+
+    def formats(self) -> list[str]:
+        """Return the formats of --also, whose libraries must be installed."""
+        parts = [] if self.also is None else self.also.split(",")
+        names = [part.strip().removeprefix(".") for part in parts]
+        for name in names:
+            if name not in OUTPUT_FORMATS:
+                raise ValueError(f"--also {name}: choose of {', '.join(OUTPUT_FORMATS)}.")
+        require(*{module for name in names for module in OUTPUT_FORMATS[name]})
+        return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOutputOptions(OutputOptions):
+    """The same for a single fit."""
+
+    image_shape: ImageShape = None
+    report: Annotated[bool, typer.Option(help="Write report.html.")] = True
+
+
+def parse_image_shape(text: str | None, features: int) -> tuple[int, int] | None:
+    """Return height and width, whose product must be the number of features."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)[x×](\d+)", text)
+    if found is None:
+        raise ValueError(f"--image-shape {text}: expected height x width, such as 19x19.")
+    height, width = int(found[1]), int(found[2])
+    if height * width != features:
+        raise ValueError(f"--image-shape {height}x{width} does not make {features} features.")
+    return height, width

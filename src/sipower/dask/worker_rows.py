@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-import dask
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
 from distributed import get_worker
 from numpy.typing import DTypeLike, NDArray
 
+import dask
 from sipower.dask.balance import spread
 from sipower.dask.chunks import Chunk, as_chunks
 from sipower.dask.loaded_chunk import ChunkInfo, LoadedChunk, find_other_feature, load_chunk

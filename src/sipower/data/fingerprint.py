@@ -40,7 +40,3 @@ class Fingerprint:
         for digest, _ in self._parts:
             whole.update(digest.digest())
         return whole.hexdigest()
-
-
-def fingerprint(V: Any) -> str:
-    return V.sha256

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.archive import Archive, DamagedError
+from sipower._files import Archive, DamagedError
 from sipower.datasets.docstrings import docstrings
 from sipower.datasets.originals import read_docword, read_images
 from sipower.datasets.synthetic import poisson

@@ -7,8 +7,8 @@ from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+from sipower._files import atomic_write
 from sipower.experiments.figures import Curve, Figure, Panel, label_heights
-from sipower.files import replacing
 
 __all__ = ["draw_html", "draw_png"]
 
@@ -33,7 +33,7 @@ def draw_png(figure: Figure, file: Path) -> None:
             axes = canvas.add_subplot(len(figure.rows), columns, i * columns + j + 1)
             (_draw_boxes if boxes else _draw_curves)(axes, panel)
             axes.set_ylabel(ERROR if j == 0 else "")
-    with replacing(file) as to:
+    with atomic_write(file) as to:
         canvas.savefig(to, format="png", dpi=100)
 
 
@@ -158,9 +158,9 @@ def draw_html(figure: Figure, file: Path) -> None:
     )
     library = file.with_name("plotly.min.js")
     if not library.exists():
-        with replacing(library) as to:
+        with atomic_write(library) as to:
             to.write(get_plotlyjs().encode())
-    with replacing(file) as to:
+    with atomic_write(file) as to:
         to.write(canvas.to_html(include_plotlyjs="directory", full_html=True).encode())
 
 

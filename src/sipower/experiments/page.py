@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
+from sipower._files import atomic_write
 from sipower.datasets import CATALOGUE
 from sipower.experiments import rules
 from sipower.experiments.budgets import RIVALS, TITLES, Budget
@@ -23,7 +24,6 @@ from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Case
 from sipower.experiments.rules import Claim, Finding
 from sipower.experiments.table import Row
-from sipower.files import replacing
 
 __all__ = ["page", "table1", "write"]
 
@@ -41,7 +41,7 @@ def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
             written.append(out / f"{figure.name}.{ending}")
             draw(figure, written[-1])
     written.append(out / "index.md")
-    with replacing(written[-1]) as file:
+    with atomic_write(written[-1]) as file:
         file.write(page(curves, drawn).encode())
     return written
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sipower._files import file_lock
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.datasets import load
@@ -23,14 +24,13 @@ from sipower.experiments.budgets import EXPERIMENTS, Budget
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Protocol
 from sipower.experiments.table import Row, Run, append, key_of, read
-from sipower.files import locked
 from sipower.kernels import count_threads
 from sipower.loop.solve import Stop, solve
 from sipower.loop.trace import Clock
 from sipower.nmf import MU, Alternating, Factorization, Factors, Half, OnBlock, SSciPiRule
 from sipower.problems.base import Point
 from sipower.problems.kl import KLBlock
-from sipower.provenance import provenance
+from sipower.results.provenance import provenance
 from sipower.solvers.s_sci_pi import SSciPi
 
 __all__ = ["execute", "reproduce"]
@@ -70,7 +70,7 @@ def reproduce(
     experiments = list(experiments)
     jobs = jobs or count_threads(None)
     table.parent.mkdir(parents=True, exist_ok=True)
-    with locked(table):
+    with file_lock(table):
         while todo := _missing_runs(experiments, budget, table):
             cost = {run.key: _expected_seconds(run) for run in todo}
             for row in _executed(todo, table, jobs):

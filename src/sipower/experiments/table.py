@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sipower.archive import shown
-from sipower.files import naming
+from sipower._files import name_in_errors, shorten
 
 __all__ = ["Row", "Run", "append", "key_of", "read"]
 
@@ -65,7 +64,7 @@ def key_of(row: Row) -> str:
 def append(file: Path, row: Row) -> None:
     """Add one line by one write, safe beside other writers, and on the disk when this returns."""
     line = json.dumps(row, sort_keys=True).encode() + b"\n"
-    with naming(file), file.open("ab+", buffering=0) as end:
+    with name_in_errors(file), file.open("ab+", buffering=0) as end:
         if end.tell():
             end.seek(-1, os.SEEK_END)
             if end.read(1) != b"\n":
@@ -83,7 +82,7 @@ def read(file: Path) -> list[Row]:
         with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
             return list(_finished(lines).values())
     except (EOFError, OSError, zlib.error) as problem:
-        raise ValueError(f"{file} cannot be read: {shown(problem)}.") from None
+        raise ValueError(f"{file} cannot be read: {shorten(problem)}.") from None
 
 
 def _finished(lines: Iterable[bytes]) -> dict[str, Row]:

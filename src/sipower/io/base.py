@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.archive import believable, shown
+from sipower._files import is_plausible_size
+from sipower._files import shorten as shown
 
 __all__ = [
     "Counts",
@@ -75,7 +76,7 @@ def import_library(name: str, path: Path) -> Any:
 
 def check_size(place: Path | str, promised: int, stored: int) -> None:
     """Refuse content that claims to be far larger than its stored bytes can be."""
-    if not believable(promised, stored):
+    if not is_plausible_size(promised, stored):
         raise ReadError(
             f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."
         )

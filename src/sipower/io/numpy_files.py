@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sipower.archive import Archive, DamagedError, read_array
+from sipower._files import Archive, DamagedError, read_array
 from sipower.io.base import ReadError, shown
 from sipower.io.sources import (
     Compressed,

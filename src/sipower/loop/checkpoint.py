@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower.archive import Archive, shown
-from sipower.files import locked, remove_unfinished, replacing
+from sipower._files import Archive, atomic_write, file_lock, remove_unfinished, shorten
 from sipower.kernels import Array
 from sipower.loop.protocols import S, State
 from sipower.loop.trace import Trace
@@ -68,7 +67,7 @@ class Checkpoint:
             "scalars": {name: v for name, v in fields.items() if name not in arrays},
         }
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-        with replacing(self.path) as file:
+        with atomic_write(self.path) as file:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
@@ -111,7 +110,7 @@ class Checkpoint:
         """Keep other sessions away, and remove what a killed one was writing."""
         if not Path(self.path).name or Path(self.path).is_dir():
             raise ValueError(f"The checkpoint {str(self.path)!r} is a folder, expected a file.")
-        with locked(Path(self.path)):
+        with file_lock(Path(self.path)):
             remove_unfinished(self.path)
             yield
 
@@ -135,7 +134,7 @@ class Checkpoint:
             raise self._damaged()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._other(name, f" ({shown(run.get(name))}, not {shown(value)})")
+                raise self._other(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
         return header, arrays
 
     def _damaged(self) -> ValueError:

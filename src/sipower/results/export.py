@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Factors in the formats of others: tables of pandas, AnnData."""
+"""Factors and selections in the formats of others: tables, images, AnnData."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from sipower.files import replacing
+from sipower._files import atomic_write
 from sipower.kernels import Array
+from sipower.results import plot
 from sipower.results.describe import describe
 from sipower.results.run import Run
+from sipower.selection import RankSelection, save_outcome
 
-__all__ = ["export", "files_of", "write_rows"]
+__all__ = ["export", "export_paths", "export_selection", "write_rows"]
 
 
 def export(run: Run, folder: Path, ending: str) -> list[Path]:
@@ -25,7 +27,7 @@ def export(run: Run, folder: Path, ending: str) -> list[Path]:
 
     Component k is that of the report: the k-th in order of size.
     """
-    files, order = files_of(folder, ending), describe(run.W, run.H).order
+    files, order = export_paths(folder, ending), describe(run.W, run.H).order
     run = replace(run, W=run.W[:, order], H=run.H[order])
     if ending == "h5ad":
         _write_anndata(run, files[0])
@@ -35,8 +37,8 @@ def export(run: Run, folder: Path, ending: str) -> list[Path]:
     return files
 
 
-def files_of(folder: Path, ending: str) -> list[Path]:
-    """Where `export` writes."""
+def export_paths(folder: Path, ending: str) -> list[Path]:
+    """Return the files that `export` writes."""
     names = ("run",) if ending == "h5ad" else ("W", "H")
     return [folder / f"{name}.{ending}" for name in names]
 
@@ -47,7 +49,7 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
         raise ValueError(f"{file} ends in {ending or 'nothing'}: use .npz, .csv, .tsv or .parquet.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as to:
+    with atomic_write(file) as to:
         if ending == ".npz":
             np.savez(to, allow_pickle=False, W=W, **_named(file, names))
             return
@@ -59,6 +61,25 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             # Texts in quotes: pandas gives none to a carriage return, which ends a line as well.
             how = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
             frame.to_csv(to, sep=separator, index_label="name", **how)
+
+
+def export_selection(found: RankSelection, folder: Path) -> None:
+    """Write a rank selection as rank.csv, rank.png and rank.json; all are replaced or none."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))])
+    for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
+        lines.writerow([k, np.mean(errors), stability, *errors])
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    plot.rank_selection(found, figure.add_subplot())
+    with atomic_write(folder / "rank.csv") as table, atomic_write(folder / "rank.png") as image:
+        table.write(text.getvalue().encode())
+        table.flush()
+        figure.savefig(image, dpi=120)
+        image.flush()
+        save_outcome(found, folder / "rank.json")
 
 
 def _named(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
@@ -99,5 +120,5 @@ def _write_anndata(run: Run, file: Path) -> None:
     memory = io.BytesIO()  # HDF5 that meets a full disk can bring the process down
     with h5py.File(memory, "w") as content:
         ad.io.write_elem(content, "/", made)
-    with replacing(file) as to:
+    with atomic_write(file) as to:
         to.write(memory.getbuffer())

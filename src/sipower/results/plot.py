@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots of a run by matplotlib: each function takes and returns an Axes.
+"""Plots by matplotlib of a run or a fitted model; each function takes and returns an Axes.
 
 Components are named by number from 1 in order of size: "1" is the largest.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sipower.results import describe
-from sipower.results.run import Run
+from sipower.results.run import RunOrModel, as_run
 from sipower.selection import Consensus, RankSelection
 
 if TYPE_CHECKING:
@@ -46,12 +46,13 @@ def _tinted(hue: str, tint: float) -> str:
     return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
-def convergence(run: Run, ax: Axes | None = None) -> Axes:
+def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Axes:
     """Draw certified gap and objective above its lowest value over seconds, on log scales.
 
-    Both are shares of the sum of the counts. The lowest value itself is 0 and not drawn.
+    Both are shares of the sum of the counts. The lowest value itself is 0 and not drawn. `run` and
+    `W` are as for `structure`.
     """
-    ax = _axes(ax)
+    run, ax = as_run(run, W), _axes(ax)
     if not run.trace:
         raise ValueError("The run has no trace: there is no convergence to draw.")
     curves = describe.convergence(run)
@@ -69,7 +70,12 @@ def convergence(run: Run, ax: Axes | None = None) -> Axes:
 
 
 def structure(
-    run: Run, ax: Axes | None = None, groups: Sequence[Any] | None = None, most: int = 1000
+    run: RunOrModel,
+    ax: Axes | None = None,
+    groups: Sequence[Any] | None = None,
+    most: int = 1000,
+    *,
+    W: Any = None,
 ) -> Axes:
     """Draw the memberships of the samples as stacked bars, one bar a sample.
 
@@ -78,7 +84,7 @@ def structure(
     Parameters
     ----------
     run
-        The run.
+        A run, or a fitted model.
     ax
         Where to draw; a new figure if None.
     groups
@@ -86,7 +92,10 @@ def structure(
         first occur. Within a group, or among all, similar samples are neighbours.
     most
         Draw at most so many samples, evenly chosen.
+    W
+        With a fitted model: what its `fit_transform` returned, or ``model.transform(V)``.
     """
+    run = as_run(run, W)
     if most < 1:
         raise ValueError(f"most is {most}, expected at least 1.")
     if groups is not None and len(groups) != len(run.W):
@@ -134,11 +143,15 @@ def _label_samples(ax: Axes, blocks: dict[str, list[int]], drawn: int, samples: 
     )  # fmt: skip
 
 
-def top_features(run: Run, component: int, ax: Axes | None = None, n: int = 10) -> Axes:
+def top_features(
+    run: RunOrModel, component: int, ax: Axes | None = None, n: int = 10, *, W: Any = None
+) -> Axes:
     """Draw the n most probable features of a component (1 is the largest) with their lift.
 
-    A black line marks how probable the feature is overall; the lift is the ratio of the two.
+    A black line marks how probable the feature is overall; the lift is the ratio of the two. `run`
+    and `W` are as for `structure`.
     """
+    run = as_run(run, W)
     facts = describe.describe(run.W, run.H)
     if not 1 <= component <= len(facts.sizes):
         raise ValueError(f"component is {component}, expected 1 to {len(facts.sizes)}.")

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.data.fingerprint import fingerprint
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.parameters import as_seed
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 
 __all__ = ["consensus"]
 
@@ -67,18 +66,18 @@ def consensus(
         raise ValueError(f"replicates is {replicates}, expected at least 1.")
     data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), as_seed(model.random_state)
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
-    hashed = fingerprint(data) if folder else ""
-    store = Store(folder, {"task": "consensus", "data": hashed, "model": settings})
+    hashed = data.sha256 if folder else ""
+    saved = SavedFits(folder, {"task": "consensus", "data": hashed, "model": settings})
     replicas = Replicates(model, on_fit, replicates, client)
     placed = replicas.placed(data)
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
         n, m = data.shape
-        piece = store.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
+        piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
         if piece is None:
             piece = replicas.answer(_piece, replicas.made(random_state=seed + r), placed)
-            store.save(name, piece)
+            saved.save(name, piece)
         replicas.finished(1)
         return piece
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
-from sipower.data.memory import Matrix
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.fit import exact_rows
 from sipower.kernels import Array
@@ -55,7 +55,7 @@ class Holdout(Protocol):
         """
 
 
-def are_counts(V: Matrix) -> bool:
+def are_counts(V: RowBlocks) -> bool:
     """Whether every entry is a whole number, and none so large that it may have been rounded."""
     values = V.array if V.dense else V.array.data
     if values.dtype.kind in "ui":
@@ -79,7 +79,7 @@ class Thinned:
         return prediction_errors(self.test, (odds * W, H), background)
 
 
-def thin(V: Matrix, seed: int) -> Holdout:
+def thin(V: RowBlocks, seed: int) -> Holdout:
     """Hold out a share of the units of all counts."""
     whole = V.sparse().array
     kept = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
@@ -116,7 +116,7 @@ class Halved:
         return prediction_errors(sparse.csr_array(self.test), (rows, columns.T), background)
 
 
-def halve(V: Matrix, seed: int) -> Holdout:
+def halve(V: RowBlocks, seed: int) -> Holdout:
     """Hold out a quarter of the data: half of the rows of half of the columns."""
     if min(V.shape) < 2:
         raise ValueError(f"Data of shape {V.shape} cannot be halved: choose the rank yourself.")

@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.archive import shown
-from sipower.files import replacing
+from sipower._files import atomic_write, shorten
 from sipower.kernels import Array
 
-__all__ = ["Consensus", "RankSelection", "known", "load_outcome", "save_outcome"]
+__all__ = ["Consensus", "RankSelection", "load_outcome", "nan_as_none", "save_outcome"]
 
 Numbers = NDArray[np.float64]
 
@@ -109,8 +108,8 @@ def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) 
     """Write an outcome as JSON; the factors of a consensus belong into its run folder."""
     found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in ("W", "H")}
     plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
-    with replacing(file) as to:
-        to.write(json.dumps(known(plain), allow_nan=False).encode())
+    with atomic_write(file) as to:
+        to.write(json.dumps(nan_as_none(plain), allow_nan=False).encode())
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
@@ -124,7 +123,7 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
         if not outcome.is_sound():
             raise ValueError("its parts do not belong together")
     except Exception as problem:  # whatever a damaged file leads to
-        raise ValueError(f"{file} is no {kind.__name__} of sipower: {shown(problem)}.") from None
+        raise ValueError(f"{file} is no {kind.__name__} of sipower: {shorten(problem)}.") from None
     return outcome
 
 
@@ -136,10 +135,10 @@ def _texts(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def known(value: Any) -> Any:
-    """Plain data for JSON, which has no NaN: what is unknown is null."""
+def nan_as_none(value: Any) -> Any:
+    """Return plain data for JSON, which has no NaN, with None in its place."""
     if isinstance(value, dict):
-        return {key: known(part) for key, part in value.items()}
+        return {key: nan_as_none(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [known(part) for part in value]
+        return [nan_as_none(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sipower.data.fingerprint import fingerprint
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.parameters import as_seed
@@ -32,7 +31,7 @@ from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
 from sipower.selection.matching import match
 from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates
-from sipower.selection.store import Store
+from sipower.selection.saved_fits import SavedFits
 
 __all__ = ["estimated_seconds", "rank_selection"]
 
@@ -94,9 +93,9 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     counts = are_counts(data)
     seed = as_seed(model.random_state)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
-    task = {"task": "rank selection", "data": fingerprint(data) if folder else "", "ranks": wanted}
+    task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
-    path = _Path(wanted, seed, Store(folder, task | {"model": settings}), replicas)
+    path = _Path(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
     split, placed = thin if counts else halve, replicas.placed(data)
     with _quiet():
         found = replicas.run(
@@ -153,15 +152,15 @@ class _Path:
     """From the largest rank down to the smallest on one split of the data."""
 
     def __init__(
-        self, ranks: tuple[int, ...], seed: int, store: Store, replicas: Replicates
+        self, ranks: tuple[int, ...], seed: int, saved: SavedFits, replicas: Replicates
     ) -> None:
-        self.ranks, self.seed, self.store, self.replicas = ranks, seed, store, replicas
+        self.ranks, self.seed, self.saved, self.replicas = ranks, seed, saved, replicas
 
     def go(self, split: Any, replicate: int) -> dict[str, Any]:
         """Errors of all ranks, and the components of each; the split may lie on a worker."""
         name = f"replicate-{replicate:03d}"
         shape = len(self.ranks), GROUPS
-        piece = self.store.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
+        piece = self.saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
             "errors": np.full(shape, np.nan),
         }
         done = sum(f"H{k}" in piece for k in self.ranks)
@@ -175,7 +174,7 @@ class _Path:
                 model.set_params(init="custom")
             found = self.replicas.answer(_judged, model, split, start)
             piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
-            self.store.save(name, piece)
+            self.saved.save(name, piece)
             self.replicas.finished(1)
         return piece
 

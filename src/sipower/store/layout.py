@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from sipower.archive import read_head, shown
+from sipower._files import read_header as read_head
+from sipower._files import shorten as shown
 
 __all__ = [
     "CONTENT",

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sipower import kernels
+from sipower._files import name_in_errors
 from sipower.data.fingerprint import Fingerprint
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, by_rows
-from sipower.files import naming
 from sipower.store.append_only import AppendOnlyArray
 from sipower.store.external_sort import (
     Entries,
@@ -81,7 +81,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     if memory < _MIN_MEMORY:
         raise ValueError(f"The memory limit is {memory_limit!r}: at least 1MB is needed.")
     workspace = Workspace(Path(path), memory, on_block)
-    with naming(path), _new_folder(workspace, force) as folder, ExitStack() as files:
+    with name_in_errors(path), _new_folder(workspace, force) as folder, ExitStack() as files:
         rows = _RowWriter(folder, files, rows_only)
         for matrix in _validated_blocks(blocks, workspace.max_entries):
             rows.append(matrix)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The numbers that the plots of the page draw, as JSON within the page."""
+"""The numbers that the plots of the report draw; the template inserts them as JSON."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,21 @@ from sipower.results.plot import palette
 from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
-__all__ = ["as_json", "collect"]
+__all__ = ["plot_data"]
 
 FEATURES = 25  # of a component in its plot
 NAME_LENGTH = 60
 SHARES = 10_000  # shares of a sample are whole numbers of this
 
 
-def collect(
+def plot_data(
     run: Run,
     about: Description,
     drawn: Indices,
     selection: RankSelection | None,
     consensus: Consensus | None,
 ) -> dict[str, Any]:
-    """Everything that is drawn; a plot without data is missing."""
+    """Return everything that is drawn; a plot without data is missing."""
     found: dict[str, Any] = {
         "colours": palette(len(about.sizes)),
         "sizes": _numbers(about.sizes),
@@ -96,9 +95,3 @@ def _numbers(values: Array, digits: int = 4) -> Any:
     if values.ndim > 1:
         return [_numbers(part, digits) for part in values]
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]
-
-
-def as_json(found: dict[str, Any]) -> str:
-    """JSON that cannot end or comment out the script element that it stands in."""
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

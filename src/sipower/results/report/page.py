@@ -6,26 +6,25 @@ from __future__ import annotations
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from string import Template
+from typing import Any
 
-from sipower.files import replacing
-from sipower.results.describe import choose_evenly, describe
-from sipower.results.report import sections
-from sipower.results.report.data import as_json, collect
-from sipower.results.report.origin import provenance
-from sipower.results.report.text import text
-from sipower.results.run import Run
+from sipower._files import atomic_write
+from sipower.results.describe import choose_evenly, describe, readable
+from sipower.results.report.content import HELD_OUT, content, images, number
+from sipower.results.report.data import plot_data
+from sipower.results.run import RunOrModel, as_run
 from sipower.selection import Consensus, RankSelection
 
 __all__ = ["write_report"]
 
-MOST_SAMPLES = 2000
+MAX_SAMPLES = 2000
 
 
 def write_report(
-    run: Run,
+    run: RunOrModel,
     file: str | PathLike[str],
     *,
+    W: Any = None,
     selection: RankSelection | None = None,
     consensus: Consensus | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -38,9 +37,11 @@ def write_report(
     Parameters
     ----------
     run
-        The run; what its facts lack is left out.
+        A run, of which what its facts lack is left out, or a fitted model.
     file
         Where to write. Missing folders are made, an older report is replaced.
+    W
+        With a fitted model: what its `fit_transform` returned.
     selection, consensus
         Drawn too, where given.
     image_shape
@@ -49,60 +50,66 @@ def write_report(
     Examples
     --------
     >>> import numpy as np, tempfile
-    >>> from sipower.results.report import write_report
-    >>> from sipower.results.run import Run
-    >>> run = Run(np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]))
+    >>> from sipower import KLNMF
+    >>> from sipower.report import write_report
+    >>> model = KLNMF(2, random_state=0)
+    >>> W = model.fit_transform(np.random.default_rng(0).poisson(2.0, (30, 20)))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print(write_report(run, f"{folder}/report.html").name)
+    ...     print(write_report(model, f"{folder}/report.html", W=W).name)
     report.html
     """
-    target, pixels = Path(file), run.H.shape[1]
+    run, target = as_run(run, W), Path(file)
+    pixels = run.H.shape[1]
     if target.is_dir():
         raise ValueError(f"{target} is a folder: name a file in it, such as report.html.")
     if image_shape is not None and image_shape[0] * image_shape[1] != pixels:
         height, width = image_shape
         raise ValueError(f"Images of {height} x {width} pixels do not fit {pixels} features.")
-    page = _page(run, selection, consensus, image_shape)
+    about = describe(run.W, run.H)
+    drawn = choose_evenly(len(run.W), MAX_SAMPLES)
+    source = (run.facts.get("input") or {}).get("file")
+    page = _template().render(
+        content(run, about),
+        title="sipower report" + (f": {Path(source).name}" if source else ""),
+        images=[] if image_shape is None else list(images(about, image_shape)),
+        drawn=len(drawn),
+        selection=selection,
+        held_out=HELD_OUT.get(selection.method, "") if selection is not None else "",
+        consensus=consensus,
+        style=_own_text("page.css"),
+        plotly=_plotly(),
+        data=plot_data(run, about, drawn, selection, consensus),
+        script=_own_text("page.js") + _own_text("plots.js"),
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as out:
+    with atomic_write(target) as out:
         out.write(page.encode())
     return target
 
 
-def _page(
-    run: Run,
-    selection: RankSelection | None,
-    consensus: Consensus | None,
-    image_shape: tuple[int, int] | None,
-) -> str:
-    about = describe(run.W, run.H)
-    drawn = choose_evenly(len(run.W), MOST_SAMPLES)
-    parts = [
-        sections.summary(run, about),
-        sections.convergence(run),
-        sections.components(run, about),
-        sections.images(about, image_shape) if image_shape is not None else "",
-        sections.samples(run, about, len(drawn)),
-        sections.correlations(about),
-        sections.rank_selection(selection) if selection is not None else "",
-        sections.consensus(consensus) if consensus is not None else "",
-        provenance(run.facts),
-    ]
-    source = (run.facts.get("input") or {}).get("file")
-
-    def ours(*names: str) -> str:
-        return "\n".join(
-            (files("sipower.results.report") / name).read_text("utf-8") for name in names
-        )
-
-    return Template(ours("page.html")).substitute(
-        title=text("sipower report" + (f": {Path(source).name}" if source else "")),
-        body="\n".join(parts),
-        style=ours("page.css"),
-        plotly=_plotly(),
-        data=as_json(collect(run, about, drawn, selection, consensus)),
-        script=ours("page.js", "plots.js"),
+def _template() -> Any:
+    """Return the template of the page, which escapes every value that it shows."""
+    try:
+        import jinja2  # noqa: PLC0415 - optional
+    except ImportError:
+        raise ImportError('The report needs jinja2: pip install "sipower[report]".') from None
+    environment = jinja2.Environment(
+        autoescape=True, finalize=_printable, undefined=jinja2.StrictUndefined
     )
+    environment.filters |= {"number": number, "readable": readable}
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment.from_string(_own_text("page.html"))
+
+
+def _printable(value: Any) -> Any:
+    """Return a text with signs for what cannot be printed, and anything else as it is."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of the template itself
+        return value
+    return "\n".join(readable(line, len(line)) for line in value.split("\n"))
+
+
+def _own_text(name: str) -> str:
+    return (files("sipower.results.report") / name).read_text("utf-8")
 
 
 def _plotly() -> str:

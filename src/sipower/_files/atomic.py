@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Atomic replacement of files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["atomic_write", "name_in_errors", "remove_unfinished"]
+
+TEMPORARY = ".sipower-tmp"
+
+
+@contextmanager
+def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Name `path` in the errors of the system, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and str(error.filename or TEMPORARY).endswith(TEMPORARY):
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a temporary file for writing that replaces `path` once it is on the disk."""
+    target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
+    if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
+        raise ValueError(f"{path} is there already and no file: choose another name.")
+    with name_in_errors(path), _replacement(target) as file:
+        yield file
+
+
+@contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    handle, temporary = tempfile.mkstemp(TEMPORARY, f".{target.name}.", target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with suppress(AttributeError):  # Windows has no fchmod
+                os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are private
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)  # it can be read only by setting it; this one exposes no file
+    os.umask(mask)
+    return mask
+
+
+def remove_unfinished(path: str | PathLike[str]) -> None:
+    """Remove the temporary files of killed writers of `path`; the caller must hold its lock."""
+    target = Path(path).resolve()
+    for unfinished in target.parent.glob(f".{glob.escape(target.name)}.*{TEMPORARY}"):
+        unfinished.unlink()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower consensus`: the same fit from many starts, and the components that come back."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower import selection
+from sipower.cli import options, run_folder
+from sipower.cli.application import command, require
+from sipower.cli.console import Console
+from sipower.cli.progress import FitCounter
+from sipower.results import Run, load_run, save_run
+from sipower.results.provenance import initial_facts
+from sipower.selection import save_outcome
+from sipower.selection.saved_fits import remove_saved_fits
+
+
+@command("what is finished is saved, the same command goes on")
+def consensus(
+    data: options.InputOptions,
+    components: options.Rank,
+    solver: options.SolverOptions,
+    output: options.OutputOptions,
+    out: options.RunFolder = None,
+    replicates: options.Replicates = 20,
+) -> int:
+    """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
+    require("plotly", "jinja2")
+    solver.check_seeds(replicates)
+    console, formats = Console(output.as_json), output.formats()
+    folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
+    with run_folder.claim(folder, output.force or _has_begun(folder)):
+        table, model = run_folder.load(data.source, data, console), solver.model()
+        V = run_folder.nonzero_matrix(table, model.set_params(n_components=components))
+        if output.force:
+            remove_saved_fits(folder / "fits")
+        with FitCounter(console) as counter, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code says it
+            found = selection.consensus(
+                V, model, replicates=replicates, folder=folder / "fits", on_fit=counter
+            )
+        medoid = found.medoid
+        model.set_params(random_state=solver.seed + medoid)
+        facts = initial_facts(model, V, str(data.source)) | {
+            "status": found.statuses[medoid], "certified_gap": found.gaps[medoid],
+            "divergence": found.divergences[medoid], "replicates": replicates,
+        }  # fmt: skip
+        run = Run(found.W, found.H, (), facts, table.samples, table.features)
+        save_run(run, folder)
+        run_folder.write_derived_files(run, folder, formats, {"consensus": found}, console)
+        save_outcome(found, folder / "consensus.json")
+        low, mean = found.stability.min(), found.stability.mean()
+        stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
+        console.say(f"replicate {medoid + 1} is nearest to all others; {stability}")
+        console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
+        console.event("done", medoid=medoid, stability=found.stability.tolist())
+    return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
+
+
+def _has_begun(folder: Path) -> bool:
+    """Whether a folder holds fits of a consensus, and no run of another command."""
+    if not (folder / "fits").is_dir():
+        return False
+    return not (folder / "run.json").exists() or "replicates" in load_run(folder).facts

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the commands print: sentences for people, or JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+from rich.console import Console as Terminal
+from rich.table import Table
+
+from sipower.selection.outcome import nan_as_none
+
+__all__ = ["Console", "check_output", "complain", "printable", "terminal"]
+
+terminal = Terminal()
+_failures: list[OSError] = []  # why output was lost
+
+
+class Console:
+    """Prints sentences, or with `as_json` one JSON object per line instead."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    def say(self, text: str) -> None:
+        """Print a sentence for people."""
+        if not self.as_json:
+            _print(printable(text))
+
+    def event(self, name: str, **facts: Any) -> None:
+        """Print an event for programs."""
+        if self.as_json:
+            _print(json.dumps({"event": name, **nan_as_none(facts)}, allow_nan=False))
+
+    def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+        """Print a table for people."""
+        if not self.as_json:
+            table = Table(*headings)
+            for row in rows:
+                table.add_row(*row)
+            with terminal.capture() as text:
+                terminal.print(table)
+            _print(text.get().rstrip("\n"))
+
+
+def _print(text: str) -> None:
+    """Print a line; if nobody reads it (`| head`) or the disk is full, the work goes on."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            _failures.append(error)
+
+
+def check_output() -> None:
+    """Raise an error at the end of a command whose output could not be written."""
+    if _failures:
+        raise OSError(f"the work is done, but what it said is lost: {_failures.pop()}")
+
+
+def complain(text: str) -> None:
+    """Print a line to the standard error output."""
+    typer.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, with escape codes for what a terminal would obey or hide."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower datasets`: the data sets of the paper, with its Table 1 beside the facts."""
+
+from __future__ import annotations
+
+from sipower.cli.application import command
+from sipower.cli.console import Console
+from sipower.datasets import CATALOGUE, is_present
+
+
+@command("nothing is saved")
+def datasets() -> None:
+    """List the data sets with the paper's Table 1 beside the facts."""
+    console = Console()
+    console.table(
+        ("name", "here", "rows x columns", "nonzeros", "zeros", "the paper's Table 1"),
+        (
+            (name, "yes" if is_present(name) else f"no: {entry.owner}", *entry.facts())
+            for name, entry in CATALOGUE.items()
+        ),
+    )
+    for name, entry in CATALOGUE.items():
+        if entry.remark:
+            console.say(f"{name}: {entry.remark}.")
+    console.say("Files are looked for in the folder that SIPOWER_DATA names; see `load`.")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower fit`: from a file of counts to a run folder with a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sipower.cli import options, run_folder
+from sipower.cli.application import command, require
+from sipower.cli.console import Console
+from sipower.cli.exit_codes import report_errors
+from sipower.results import Run, save_run
+
+
+@command("nothing was fitted yet, nothing is saved")
+def fit(
+    data: options.InputOptions,
+    components: options.Rank,
+    solver: options.FitSolverOptions,
+    long_run: options.LongRunOptions,
+    output: options.FitOutputOptions,
+    out: options.RunFolder = None,
+) -> int:
+    """Factorise a file of counts into a run folder with factors, trace and report."""
+    console, formats = Console(output.as_json), output.formats()
+    if output.report:
+        require("plotly", "jinja2")
+    folder = out or run_folder.default_folder(data.source, f"k{components}")
+    own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
+    model = solver.model(n_components=components, init=solver.init)
+    has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
+    with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
+        table = run_folder.load(data.source, data, console, long_run.memory_limit)
+        shape = options.parse_image_shape(output.image_shape, table.counts.shape[1])
+        resume = long_run.resume and not output.force
+        run = run_folder.finished_run(folder, model, table) if resume else None
+        was_finished, own_limit = run is not None, solver.max_iter is not None
+        if run is None:
+            model.set_params(checkpoint=checkpoint, checkpoint_every=long_run.checkpoint_every)
+            run = run_folder.fit_with_progress(model, table, console, str(data.source))
+            save_run(run, folder)
+        with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
+            report = {"image_shape": shape} if output.report else None
+            run_folder.write_derived_files(run, folder, formats, report, console, was_finished)
+        with report_errors(f"the run is in {folder}"):
+            run_folder.say_result(run, folder, console)
+            used = own_checkpoint if was_finished else checkpoint
+            replaced = own_checkpoint if output.force and not long_run.resume else None
+            _remove_checkpoints(run, used, replaced)
+    return run_folder.exit_code(run, own_limit)
+
+
+def _remove_checkpoints(run: Run, used: Path | None, replaced: Path | None) -> None:
+    """Remove the checkpoint of a converged run, and that of the run which it has replaced."""
+    if used is not None and run.facts["status"] == "converged":
+        used.unlink(missing_ok=True)
+    if replaced is not None and (used is None or used.resolve() != replaced.resolve()):
+        replaced.unlink(missing_ok=True)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower rank`: how many components the data can bear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sipower._files import file_lock
+from sipower.cli import options, run_folder
+from sipower.cli.application import command, require
+from sipower.cli.console import Console
+from sipower.cli.progress import FitCounter, duration
+from sipower.results.export import export_selection
+from sipower.selection import estimated_seconds, rank_selection
+
+_RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; goes on where it stopped."
+
+
+@command("what is finished is saved, the same command goes on")
+def rank(
+    data: options.InputOptions,
+    components: Annotated[str, typer.Option("-k", "--components", help=_RANKS)],
+    solver: options.RankSolverOptions,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None,
+    replicates: options.Replicates = 5,
+    as_json: options.Json = False,
+) -> None:
+    """Recommend a number of components: by counts that the fits have not seen, and stability."""
+    require("matplotlib")
+    solver.check_seeds(replicates)
+    console, ranks, model = Console(as_json), parse_ranks(components), solver.model()
+    folder = out or run_folder.default_folder(data.source, "ranks")
+    V = run_folder.nonzero_matrix(run_folder.load(data.source, data, console), model)
+    seconds = estimated_seconds(V, ranks, model, replicates=replicates)
+    console.say(f"{len(ranks) * replicates} fits: about {duration(seconds)}.")
+    console.event("estimate", seconds=seconds)
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(folder / "run"):
+        with FitCounter(console) as counter:
+            found = rank_selection(
+                V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter
+            )
+        export_selection(found, folder)
+    console.say(found.reason)
+    console.say(f"wrote {folder}/ (rank.json, rank.csv, rank.png)")
+    console.event("done", best=found.best, reason=found.reason, folder=str(folder))
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Read numbers of components: ``20``, ``5,10,20``, ``5:50`` or ``5:50:5``, ends included."""
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            (stride,) = step or [1]
+            ranks = list(range(first, last + 1, stride))
+        else:
+            ranks = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        ranks = []
+    if not ranks or ranks[0] < 1:
+        raise ValueError(f"-k {text}: expected numbers of components as 20, 5,10,20 or 5:50:5.")
+    return ranks

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower reproduce`: the paper's experiments, run again."""
+
+from __future__ import annotations
+
+import itertools
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sipower import experiments
+from sipower.cli.application import command, require
+from sipower.cli.console import Console
+from sipower.cli.progress import ProgressBar
+from sipower.experiments import BUDGETS, EXPERIMENTS
+
+Experiment = Enum("Experiment", {name: name for name in (*EXPERIMENTS, "all")})  # type: ignore[misc]
+
+_WHICH, _OUT = "Which of the paper's experiments.", "Folder of table, figures and page."
+
+
+@command("what is finished is saved, the same command goes on")
+def reproduce(
+    experiment: Annotated[Experiment, typer.Argument(help=_WHICH)] = Experiment["all"],
+    quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,
+    standard: Annotated[bool, typer.Option("--standard", help="At most 75 minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The paper's protocol: days.")] = False,
+    out: Annotated[Path, typer.Option(help=_OUT)] = Path("reproduction"),
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
+) -> None:
+    """Run the paper's experiments again; an interrupted session goes on where it stopped."""
+    chosen = {"quick": quick, "standard": standard, "full": full}
+    if sum(chosen.values()) > 1:
+        raise ValueError("choose one of --quick, --standard and --full")
+    budget = next((name for name, wanted in chosen.items() if wanted), "quick")
+    names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
+    folder = out / budget  # the table in it holds the runs of one budget
+    console = Console()
+    require("matplotlib", "plotly")
+    with ProgressBar(console, "planning") as bar:
+        count = itertools.count(1)
+
+        def on_row(row: dict[str, Any], left: int, seconds: float) -> None:
+            done = next(count)
+            what = f"{row['problem']} {row['dataset']} {row['method']} {row['seed']}"
+            time_left = f"about {seconds / 60:.0f} min left in this stage, {left} runs"
+            bar.show(f"{what}: {row['status']}; {time_left}", done, done + left)
+
+        rows = experiments.reproduce(
+            names, BUDGETS[budget], folder / "runs.jsonl", jobs=jobs, on_row=on_row
+        )
+    if "table1" in names:
+        for line in experiments.table1().splitlines():
+            console.say(line)
+    for file in experiments.write(rows, BUDGETS[budget], folder):
+        console.say(f"wrote {file}")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""New samples brought into the order of a run's features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.io import Table
+from sipower.results.run import Run
+
+__all__ = ["align_features"]
+
+
+def align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
+    """Return the counts in the order of the run's features, and remarks for the user.
+
+    Features are matched by name where the run and the file have names, else by position.
+    """
+    known, new = run.features, table.features
+    if known == new:
+        return _counts_of_same_size(table, run), []
+    if known is None or new is None:
+        remark = "The features have no names on one side: they are taken in the order they stand."
+        return _counts_of_same_size(table, run), [remark]
+    if len(set(known)) < len(known) or len(set(new)) < len(new):
+        raise ValueError("Features cannot be matched by name, for some names occur twice.")
+    column = {name: at for at, name in enumerate(known)}
+    unknown = [name for name in new if name not in column]
+    if unknown:
+        raise ValueError(
+            f"The run does not know feature {unknown[0]!r}, nor {len(unknown) - 1} others of the "
+            "file: remove them."
+        )
+    if isinstance(table.counts, RowBlocks):
+        raise ValueError(
+            "The features on disk stand in another order than those of the run: read the file "
+            "without --memory-limit, or convert one in the order of the run."
+        )
+    missing = len(known) - len(new)
+    remark = f"{missing:,} features of the run are not in the file: their counts are taken as 0."
+    counts = sparse.coo_array(table.counts)
+    columns = np.array([column[name] for name in new])[counts.col]
+    shape = table.counts.shape[0], len(known)
+    aligned = sparse.csr_array(sparse.coo_array((counts.data, (counts.row, columns)), shape=shape))
+    return aligned, [remark] if missing else []
+
+
+def _counts_of_same_size(table: Table, run: Run) -> Any:
+    new, known = table.counts.shape[1], run.H.shape[1]
+    if new != known:
+        raise ValueError(
+            f"The file has {new:,} features, the run {known:,}: they must be the same, in the "
+            "same order (--transpose exchanges samples and features)."
+        )
+    return table.counts

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run as one folder: factors, names, parameters and provenance, trace; no pickle anywhere.
+
+================  ==============================================================================
+factors.npz       W (samples, K) and H (K, features)
+names.json        names of the samples and features, where the data have them
+run.json          parameters, seed, input and its hash, status, certified gap, versions
+trace.csv         round, passes, seconds, objective, gap, step
+================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import astuple, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sipower._files import Archive, DamagedError, atomic_write, shorten
+from sipower.loop.solve import Record
+from sipower.results.run import Names, Run
+
+__all__ = ["FILES", "MEASUREMENTS", "load_run", "save_run"]
+
+FORMAT = 1
+_TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
+DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
+FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
+MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
+# Types that readers of run.json rely on, where the fact is there.
+_TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
+_TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
+_TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
+_MAX_INTEGER = 2**1000  # larger ones cannot become floats
+
+
+def save_run(run: Run, folder: str | PathLike[str]) -> Path:
+    """Write a run; its files replace older ones once all are on the disk, `run.json` last.
+
+    What was made of an older run (report, tables) is removed.
+    """
+    to = Path(folder)
+    to.mkdir(parents=True, exist_ok=True)
+    replaces_a_run = (to / "run.json").exists()
+    facts = {"format": FORMAT, **run.facts}
+    names = {"samples": run.samples, "features": run.features}
+    texts = {
+        "run.json": json.dumps(facts, indent=2, default=_as_python) + "\n",
+        "names.json": json.dumps(names),
+        "trace.csv": _trace_table(run.trace),
+    }
+    with ExitStack() as replacements:  # it is left in reverse order: run.json is the last
+        for name, text in texts.items():
+            file = replacements.enter_context(atomic_write(to / name))
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        file = replacements.enter_context(atomic_write(to / "factors.npz"))
+        np.savez(file, allow_pickle=False, W=run.W, H=run.H)
+    for name in DERIVED_FILES if replaces_a_run else ():
+        (to / name).unlink(missing_ok=True)
+    return to
+
+
+def _as_python(value: Any) -> Any:
+    """Return NumPy's numbers and arrays as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"run.json cannot hold {value!r}: give numbers, texts, lists and dicts.")
+
+
+def _trace_table(trace: Sequence[Record]) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(f.name for f in fields(Record))
+    writer.writerows(map(astuple, trace))
+    return table.getvalue()
+
+
+def load_run(folder: str | PathLike[str]) -> Run:
+    """Read a run that `save_run` has written."""
+    place = Path(folder)
+    if not (place / "run.json").is_file():
+        raise ValueError(f"{place} is no run of sipower: it has no run.json.")
+    try:
+        facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
+        _check_types(facts, _TYPES)
+        version = facts.get("format")
+        run = _read_run(place, facts) if version == FORMAT else None
+    except MemoryError:
+        raise
+    except DamagedError as error:
+        raise ValueError(f"{place} is damaged: factors.npz {error}; run the fit again.") from None
+    except Exception as error:  # whatever damaged files make their readers raise
+        raise ValueError(f"{place} is damaged: {shorten(error)}; run the fit again.") from None
+    if run is None:
+        raise ValueError(
+            f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."
+        )
+    return run
+
+
+def _read_run(place: Path, facts: dict[str, Any]) -> Run:
+    _check_types(facts.get("input") or {}, _TYPES_OF_INPUT)
+    names = json.loads((place / "names.json").read_text(encoding="utf-8"))
+    samples, features = (_checked_names(names[side]) for side in ("samples", "features"))
+    with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))[1:]
+    trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
+    with Archive(place / "factors.npz") as factors:
+        W, H = factors["W"], factors["H"]
+    for factor in (W, H):
+        if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
+            raise ValueError("W or H holds negative or infinite values")
+    try:
+        return Run(W, H, trace, facts, samples, features)
+    except ValueError:
+        raise ValueError("W, H and the names do not fit") from None
+
+
+def _checked_names(names: Any) -> Names | None:
+    if not isinstance(names, list | None):
+        raise TypeError("names.json holds no lists of names")
+    return None if names is None else tuple(map(str, names))
+
+
+def _check_types(facts: Any, types: dict[str, Any]) -> None:
+    if not isinstance(facts, dict):
+        raise TypeError("run.json holds no facts")
+    for key, kind in types.items():
+        value = facts.get(key)
+        too_large = isinstance(value, int) and abs(value) > _MAX_INTEGER
+        if too_large or not isinstance(value, kind | None):
+            raise TypeError(f"{key} in run.json is {shorten(repr(value))}")

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Provenance of a result: data, parameters, versions, processor, commit."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.estimators import KLNMF
+from sipower.kernels import level
+from sipower.results.run import recorded_parameters
+
+__all__ = ["initial_facts", "provenance"]
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    """Return versions, processor and commit."""
+    names = ("sipower", "numpy", "scipy")
+    return {
+        "versions": {"python": platform.python_version(), **{n: version(n) for n in names}},
+        "cpu": _processor(),
+        "commit": _commit(),
+    }
+
+
+def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any]:
+    """Return what `run.json` holds of a fit of the data in `file` before the fit begins."""
+    return {
+        "command": shlex.join(["sipower", *sys.argv[1:]]),
+        "parameters": recorded_parameters(model),
+        "input": {
+            "file": file,
+            "sha256": V.sha256,
+            "shape": list(V.shape),
+            "nonzeros": int(np.count_nonzero(V.array)) if V.dense else V.nnz,
+            "total": V.total,
+        },
+        "threads": V.threads,
+        "instruction_set": level(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **provenance(),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that this package is part of, or "unknown"."""
+    package = Path(__file__).parents[1]
+    try:
+        top = _git(package, "rev-parse", "--show-toplevel")
+        if Path(top, "src", "sipower").resolve() == package.resolve():
+            return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return "unknown"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

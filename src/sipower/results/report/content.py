@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The values that the template of the report shows as words and tables; `data` fills the plots."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sipower.estimators import KLNMF
+from sipower.results.describe import Description, largest, total
+from sipower.results.plot import palette
+from sipower.results.run import Run
+
+__all__ = ["content", "images", "number", "repeat_call"]
+
+FEATURES_IN_TABLE = 10
+
+STATUS = {
+    "converged": "The tolerance was reached.",
+    "max_rounds": "The limit of rounds came before the tolerance.",
+    "max_passes": "The limit of passes came before the tolerance.",
+    "max_seconds": "The time limit came before the tolerance.",
+    "stopped": "It was stopped as asked.",
+    "interrupted": "It was interrupted; these are the factors of the last finished round.",
+    "not_finite": "It met values that are not finite; these are the last factors that were.",
+}
+HELD_OUT = {
+    "thinning": "Each count is held out with a fixed probability (Poisson thinning).",
+    "bi-cross-validation": "Blocks of rows and columns are held out (bi-cross-validation).",
+}
+INPUT_CARDS = {"nonzeros": "nonzeros", "total": "sum of the counts"}
+RUN_CARDS = {
+    "divergence": "KL divergence",
+    "certified_gap": "certified gap",
+    "rounds": "rounds",
+    "seconds": "seconds",
+}
+
+
+def content(run: Run, about: Description) -> dict[str, Any]:
+    """Return what the template shows of a run itself."""
+    facts, data = run.facts, run.facts.get("input") or {}
+    gap = facts.get("certified_gap")
+    cards: list[tuple[str, float | None]] = [("samples", len(run.W))]
+    cards += [("features", len(about.overall)), ("components", len(about.sizes))]
+    cards += [(title, data.get(key)) for key, title in INPUT_CARDS.items()]
+    cards += [(title, facts.get(key)) for key, title in RUN_CARDS.items()]
+    numbers = [(str(k), str(k + 1)) for k in range(len(about.sizes))]
+    orders = [("similar", "similarity"), ("file", "file order")]
+    return {
+        "cards": [(title, value) for title, value in cards if value is not None],
+        "status": facts.get("status", ""),
+        "status_in_words": STATUS.get(facts.get("status", ""), ""),
+        "gap": gap if gap is not None and np.isfinite(gap) else None,
+        "total": total(run),
+        "has_trace": bool(run.trace),
+        "components": list(_components(run, about)),
+        "numbers": numbers,
+        "orders": orders + [(key, f"component {k}") for key, k in numbers],
+        "samples": len(run.W),
+        "facts": [(key, _as_text(value)) for key, value in _flatten(facts) if key != "format"],
+        "repeat": facts.get("command") or repeat_call(facts.get("parameters") or {}),
+    }
+
+
+def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
+    """Yield the row of each component in the table."""
+    names, lift, bits, led = run.feature_names(), about.lift(), about.distinctiveness(), about.led()
+    for k, colour in enumerate(palette(len(about.sizes))):
+        probable, distinctive = (
+            largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
+        )
+        yield {
+            "number": k + 1,
+            "colour": colour,
+            "size": about.sizes[k],
+            "probable": [(names[f], f"{about.profiles[k, f]:.2%}") for f in probable],
+            "distinctive": [(names[f], f"×{lift[k, f]:.3g}") for f in distinctive],
+            "led": int(led[k]),
+            "bits": bits[k].sum(),
+        }
+
+
+def images(about: Description, shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
+    """Yield the profiles as PNG images from 0 (black) to their largest value (white)."""
+    from PIL import Image  # noqa: PLC0415 - optional
+
+    for profile, size in zip(about.profiles, about.sizes, strict=True):
+        brightest = max(profile.max(), np.finfo(np.float64).tiny)
+        grey, file = np.rint(255 * profile / brightest).astype(np.uint8), io.BytesIO()
+        Image.fromarray(grey.reshape(shape)).save(file, "png")
+        png = base64.b64encode(file.getvalue()).decode()
+        yield {"height": shape[0], "width": shape[1], "size": size, "png": png}
+
+
+def number(value: float) -> str:
+    """Write a number for reading: whole with separators, in four digits, or as a power of 10."""
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) >= 1e-3 else f"{value:.2e}"
+
+
+def repeat_call(parameters: dict[str, Any]) -> str:
+    """Return the call in Python that repeats a run; V is the data with the recorded hash."""
+    defaults = KLNMF().get_params()
+    changed = ", ".join(
+        f"{key}={value!r}"
+        for key, value in parameters.items()
+        if key in defaults and value != defaults[key]
+    )
+    if not changed:
+        return ""
+    return f"from sipower import KLNMF\n\nmodel = KLNMF({changed})\nW = model.fit_transform(V)"
+
+
+def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}: ")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _as_text(value: Any) -> str:
+    return " × ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

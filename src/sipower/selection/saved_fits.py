@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finished fits of a long task, one file each, so that an interrupted task can be resumed."""
+
+from __future__ import annotations
+
+import json
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sipower._files import Archive, DamagedError, atomic_write
+
+__all__ = ["SavedFits", "remove_saved_fits"]
+
+
+class SavedFits:
+    """The finished fits of one task in a folder; without a folder nothing is saved.
+
+    Parameters
+    ----------
+    folder
+        Where the files are, or None.
+    task
+        Data and parameters. A folder of another task is refused.
+    """
+
+    def __init__(self, folder: str | PathLike[str] | None, task: dict[str, Any]) -> None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is None:
+            return
+        seed = task["model"]["random_state"]
+        if not isinstance(seed, Integral):
+            raise ValueError(f"random_state is {seed}: a task with a folder needs a whole number.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        note = self.folder / "task.json"
+        text = json.dumps(task, sort_keys=True, default=str).encode()
+        if not note.exists():
+            with atomic_write(note) as file:
+                file.write(text)
+        elif note.read_bytes() != text:
+            raise ValueError(
+                f"{self.folder} holds pieces of another task (other data or parameters): choose "
+                "another folder, or remove it."
+            )
+
+    def load(self, name: str, **shapes: tuple[int, ...]) -> dict[str, Any] | None:
+        """Return the arrays of a fit, or None if its file is missing or damaged.
+
+        Arrays that are named in `shapes` must have that shape, where -1 is any number.
+        """
+        if self.folder is None:
+            return None
+        try:
+            with Archive(self.folder / f"{name}.npz") as archive:
+                arrays = dict(archive)
+        except (OSError, DamagedError):
+            return None
+        complete = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())
+        return arrays if complete else None
+
+    def save(self, name: str, arrays: dict[str, Any]) -> None:
+        """Write the arrays of a fit."""
+        if self.folder is not None:
+            with atomic_write(self.folder / f"{name}.npz") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+
+
+def remove_saved_fits(folder: Path) -> None:
+    """Remove the saved fits of a task from its folder, and nothing else."""
+    if (folder / "task.json").exists():
+        for file in (*folder.glob("replicate-*.npz"), folder / "task.json"):
+            file.unlink()
+
+
+def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
+    found = None if array is None else array.shape
+    return (
+        found is not None
+        and len(found) == len(shape)
+        and all(wanted in (-1, size) for size, wanted in zip(found, shape, strict=True))
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands on data that stay on disk."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cli.calls import SPARSE_V as V
+from cli.calls import call
+from sipower.results import load_run
+
+FIT = ("fit", "counts.npz", "-k", 4, "-o", "run", "--no-report", "--tol", 1e-6)
+
+
+@pytest.fixture(name="counts")
+def _counts(sparse_counts):
+    return sparse_counts
+
+
+def test_a_store_is_fitted_as_the_file_is(counts):
+    call("convert", "counts.npz", "-o", "counts.sipower")
+    done = call("fit", "counts.sipower", "-k", 4, "-o", "stored", "--memory-limit", "400kB")
+    assert "300 samples x 200 features" in done.stdout
+    call("fit", "counts.npz", "-k", 4, "-o", "whole")
+    stored, whole = load_run("stored"), load_run("whole")
+    assert stored.H.tobytes() == whole.H.tobytes()
+    assert stored.W.tobytes() == whole.W.tobytes()
+    assert stored.facts["input"]["sha256"] == whole.facts["input"]["sha256"]
+    assert (counts / "stored" / "report.html").exists()
+    call("transform", "whole", "counts.sipower", "-o", "W.npz")
+    with np.load("W.npz") as found:
+        np.testing.assert_allclose(found["W"], whole.W, rtol=1e-4, atol=1e-8)
+
+
+def test_rows_of_an_h5ad_file_stay_on_disk(counts):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(sp.csr_matrix(V.astype(np.float32))).write_h5ad("cells.h5ad")
+    call("fit", "cells.h5ad", "-k", 3, "-o", "run", "--memory-limit", "1MB", "--no-report",
+         "--dtype", "float64")  # fmt: skip
+    run = load_run("run")
+    assert run.facts["status"] == "converged"
+    assert run.samples[:2] == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("counts.npz", "--memory-limit", "1MB"), "make a store of counts.npz first"),
+        (("store", "--transpose"), "give --transpose to sipower convert"),
+        (("store", "--layer", "x"), "has no layers"),
+        (("store", "--memory-limit", "much"), "The size 'much' is unknown"),
+        (("store", "--memory-limit", "1kB"), "needs at least"),
+        (("store", "--init", "nndsvd"), "lie on disk"),
+        (("counts.npz", "--checkpoint", "there.npz"), "go on from it with --resume"),
+        (("counts.npz", "--checkpoint", "there.npz", "--resume"), "is damaged"),
+    ],
+)
+def test_what_cannot_be_done_on_disk_is_one_sentence(counts, words, sentence):
+    call("convert", "counts.npz", "-o", "store")
+    (counts / "there.npz").write_bytes(b"no checkpoint")
+    assert sentence in call("fit", *words, "-k", 2, code=2).stderr
+
+
+def test_a_store_is_not_replaced_with_what_lies_beside_it(counts):
+    call("convert", "counts.npz", "-o", "store")
+    (counts / "store" / "notes.txt").write_text("mine")
+    refused = call("convert", "counts.npz", "-o", "store", "--force", code=2).stderr
+    assert "store holds notes.txt beside the store" in refused
+    assert (counts / "store" / "notes.txt").read_text() == "mine"
+
+
+def test_a_store_is_not_converted_again(counts):
+    call("convert", "counts.npz", "-o", "store")
+    assert "is a store already" in call("convert", "store", "-o", "again", code=2).stderr

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sipower transform`: the weights of the model, features found by name."""
+
+import numpy as np
+import pandas as pd
+
+from cli.calls import V, call
+from sipower import KLNMF
+from sipower.results import load_run
+from sipower.results.describe import describe
+
+
+def test_transform_is_that_of_the_model(counts):
+    call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
+    pd.DataFrame(V[:7], columns=[f"word{j}" for j in range(40)]).to_csv("new.csv", index=False)
+    call("transform", "run", "new.csv", "-o", "W.csv")
+    found = pd.read_csv("W.csv", index_col="name")
+    model = KLNMF(3, random_state=0).fit(V)
+    order = describe(load_run("run").W, model.components_).order
+    np.testing.assert_allclose(found, model.transform(V[:7])[:, order], rtol=1e-6)
+    call("transform", "run", "new.csv", "-o", "W.npz")
+    np.testing.assert_allclose(np.load("W.npz")["W"][:, order], found, rtol=1e-12)
+
+
+def test_transform_finds_features_by_name(counts):
+    call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
+    frame = pd.read_csv("counts.csv", index_col=0)
+    frame.iloc[:, ::-1].to_csv("turned.csv")
+    call("transform", "run", "turned.csv", "-o", "turned.npz")
+    call("transform", "run", "counts.csv", "-o", "same.npz")
+    np.testing.assert_array_equal(np.load("turned.npz")["W"], np.load("same.npz")["W"])
+    empty = [name for name in frame if not frame[name].any()] or ["word0"]
+    frame.drop(columns=empty[0]).to_csv("fewer.csv")
+    assert (
+        "1 features of the run are not in the file"
+        in call("transform", "run", "fewer.csv", "-o", "fewer.npz").stdout
+    )
+    frame.rename(columns={"word3": "new"}).to_csv("other.csv")
+    done = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
+    assert "does not know feature 'new'" in done.stderr
+    np.save("narrow.npy", np.ones((3, 5)))
+    done = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
+    assert "The file has 5 features, the run 40" in done.stderr

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`consensus`: the medoid, stability, saved fits."""
+
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+
+from sipower import KLNMF, consensus, rank_selection
+from sipower.datasets import poisson_topics
+from sipower.selection import (
+    Consensus,
+    RankSelection,
+    load_outcome,
+    save_outcome,
+)
+
+
+def test_consensus_of_clear_topics_is_stable_and_its_medoid_is_a_fit():
+    V = poisson_topics(200, 150, 4, seed=0)
+    found = consensus(V, KLNMF(4, random_state=0, tol=1e-4), replicates=4)
+    np.testing.assert_allclose(found.similarity, found.similarity.T, atol=1e-12)
+    assert np.diag(found.similarity).tolist() == [1.0] * 4
+    assert found.medoid == np.argmax(found.similarity.sum(axis=1))
+    one = KLNMF(4, random_state=found.medoid, tol=1e-4)
+    np.testing.assert_array_equal(one.fit_transform(V), found.W)
+    assert one.kl_divergence_ == found.divergences[found.medoid]
+    assert set(found.statuses) == {"converged"}
+
+
+def test_stability_tells_a_component_that_comes_back_from_one_that_does_not():
+    """Two clear blocks, and noise that more components split as they like."""
+    rng = np.random.default_rng(0)
+    V = rng.poisson(0.5, (80, 60))
+    V[:30, :20] += rng.poisson(20, (30, 20))
+    V[30:60, 20:40] += rng.poisson(20, (30, 20))
+    found = consensus(V, KLNMF(4, random_state=0), replicates=6)
+    ordered = np.sort(found.stability)
+    assert ordered[-2:].min() > 0.95
+    assert ordered[0] < 0.7
+
+
+def test_interrupted_consensus_gives_the_same_bits(tmp_path):
+    V, model = poisson_topics(100, 80, 3, seed=0), KLNMF(3, random_state=7, n_jobs=2)
+    whole = consensus(V, model, replicates=5)
+
+    def interrupt(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        consensus(V, model, replicates=5, folder=tmp_path, on_fit=interrupt)
+    kept = len(list(tmp_path.glob("replicate-*.npz")))
+    assert 2 <= kept < 5
+    again = consensus(V, model, replicates=5, folder=tmp_path)
+    np.testing.assert_array_equal(again.W, whole.W)
+    np.testing.assert_array_equal(again.stability, whole.stability)
+    assert again.medoid == whole.medoid
+
+
+def test_a_torn_piece_is_fitted_again(tmp_path):
+    V, model = poisson_topics(60, 50, 2, seed=0), KLNMF(2, random_state=0)
+    whole = consensus(V, model, replicates=2, folder=tmp_path)
+    piece = tmp_path / "replicate-001.npz"
+    piece.write_bytes(piece.read_bytes()[:100])
+    again = consensus(V, model, replicates=2, folder=tmp_path)
+    np.testing.assert_array_equal(again.similarity, whole.similarity)
+
+
+def test_a_piece_with_a_head_that_is_no_source_is_fitted_again(tmp_path):
+    V, model = poisson_topics(60, 50, 2, seed=0), KLNMF(2, random_state=0)
+    whole = consensus(V, model, replicates=2, folder=tmp_path)
+    piece = tmp_path / "replicate-001.npz"
+    with zipfile.ZipFile(piece) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(piece, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content.replace(b"), }", b")  (", 1))
+    again = consensus(V, model, replicates=2, folder=tmp_path)
+    np.testing.assert_array_equal(again.similarity, whole.similarity)
+
+
+def test_a_note_of_the_task_that_is_no_text_is_one_of_another_task(tmp_path):
+    (tmp_path / "task.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=f"{tmp_path} holds pieces of another task"):
+        consensus(np.ones((4, 3)), KLNMF(2, random_state=0), replicates=1, folder=tmp_path)
+
+
+def test_pieces_of_other_data_are_refused(tmp_path):
+    model = KLNMF(2, random_state=0)
+    consensus(poisson_topics(60, 50, 2, seed=0), model, replicates=1, folder=tmp_path)
+    with pytest.raises(ValueError, match="pieces of another task"):
+        consensus(poisson_topics(60, 50, 2, seed=1), model, replicates=1, folder=tmp_path)
+    with pytest.raises(ValueError, match="pieces of another task"):
+        consensus(
+            poisson_topics(60, 50, 2), KLNMF(3, random_state=0), replicates=1, folder=tmp_path
+        )
+
+
+def test_a_failing_fit_stops_the_others():
+    V = poisson_topics(60, 50, 2, seed=0)
+
+    def fail(record):
+        raise RuntimeError("listener")
+
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="listener"):
+        consensus(V, KLNMF(2, random_state=0, on_round=fail, n_jobs=2), replicates=4)
+    assert threading.active_count() == before
+
+
+def test_outcomes_survive_their_file(tmp_path):
+    one = rank_selection(poisson_topics(60, 50, 2, seed=0), [1, 2, 3], replicates=2)
+    save_outcome(one, tmp_path / "rank.json")
+    found = load_outcome(RankSelection, tmp_path / "rank.json")
+    assert (found.ranks, found.best, found.reason) == (one.ranks, one.best, one.reason)
+    np.testing.assert_array_equal(found.deviance, one.deviance)
+    two = consensus(poisson_topics(60, 50, 2, seed=0), KLNMF(2, random_state=0), replicates=2)
+    save_outcome(two, tmp_path / "consensus.json")
+    back = load_outcome(Consensus, tmp_path / "consensus.json", W=two.W, H=two.H)
+    np.testing.assert_array_equal(back.similarity, two.similarity)
+    assert back.statuses == two.statuses
+    with pytest.raises(ValueError, match="is no Consensus of sipower"):
+        load_outcome(Consensus, tmp_path / "rank.json")
+
+
+def test_a_folder_needs_a_seed(tmp_path):
+    with pytest.raises(ValueError, match="random_state is None"):
+        consensus(poisson_topics(20, 10, 2), KLNMF(2), replicates=1, folder=tmp_path)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rank_selection`: the recommended K, its reason, its resumption."""
+
+import numpy as np
+import pytest
+
+from sipower import KLNMF, consensus, rank_selection
+from sipower.datasets import poisson, poisson_topics
+from sipower.selection import (
+    estimated_seconds,
+)
+from sipower.selection.rank import _recommend
+
+
+@pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
+def test_rank_of_a_topic_model_is_found(scale):
+    V = poisson_topics(300, 200, 5, length=300, seed=2) * scale
+    found = rank_selection(V, range(2, 9), replicates=2)
+    assert found.method == ("thinning" if scale == 1 else "bi-cross-validation")
+    assert found.best == 5
+    assert found.stability[3] > 0.95
+    assert found.deviance.shape == (7, 2)
+    assert "the lowest of all" in found.reason
+
+
+def test_independent_counts_have_rank_one():
+    found = rank_selection(poisson(200, 150, 0.3, seed=5), range(1, 5), replicates=3)
+    assert found.best <= 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_independent_counts_of_any_seed_have_a_small_rank(seed):
+    """Chance in the held-out counts made K = 3 look best before it was allowed for."""
+    V = np.random.default_rng(10 + seed).poisson(1.0, (100, 60))
+    assert rank_selection(V, range(1, 6), replicates=3).best <= 2
+
+
+def test_exact_products_have_their_rank():
+    for seed in range(3):
+        u, v = np.random.default_rng(seed).random(40), np.random.default_rng(seed + 9).random(30)
+        assert rank_selection(np.outer(u, v), range(1, 5), replicates=3).best == 1
+
+
+def test_too_few_counts_are_refused():
+    with pytest.raises(ValueError, match="All data are zero"):
+        rank_selection(np.zeros((5, 4)), [1, 2])
+    one = np.zeros((5, 4))
+    one[2, 2] = 1
+    with pytest.raises(ValueError, match="too few counts"):
+        rank_selection(one, [1, 2], replicates=2)
+
+
+def test_recommendation_is_the_smallest_within_one_standard_error():
+    errors = np.array([[2.0, 2.0], [1.02, 0.99], [1.0, 1.0]])  # +0.005 ± 0.015
+    groups = np.repeat(errors[:, :, None] / 20, 20, axis=2)
+    best, reason = _recommend((2, 3, 4), groups, np.array([1.0, 0.5, 1.0]))
+    assert best == 3
+    assert "within one standard error of the lowest (1 at K = 4)" in reason
+    assert "few of them should be named" in reason
+
+
+def test_largest_rank_is_called_so():
+    groups = np.array([[2.0, 2.1], [1.0, 1.1]])[:, :, None] * np.full(20, 1 / 20)
+    _, reason = _recommend((2, 3), groups, np.ones(2))
+    assert "largest K tried" in reason
+
+
+def test_bad_ranks_are_refused():
+    V = np.ones((4, 4))
+    for ranks in ([], [0, 3]):
+        with pytest.raises(ValueError, match="ranks are"):
+            rank_selection(V, ranks)
+    with pytest.raises(ValueError, match="replicates is 0"):
+        rank_selection(V, [2], replicates=0)
+    with pytest.raises(ValueError, match="cannot be halved"):
+        rank_selection(np.full((1, 5), 0.5), [1])
+
+
+def test_cost_is_estimated():
+    V = poisson_topics(100, 80, 3, seed=0)
+    assert 0 < estimated_seconds(V, [2, 4], replicates=2) < 60
+
+
+def test_interrupted_rank_selection_goes_on(tmp_path):
+    V = poisson_topics(120, 90, 3, length=150, seed=0)
+    whole = rank_selection(V, range(1, 6), replicates=2)
+
+    def interrupt(done, total):
+        assert total == 10
+        if done == 4:
+            raise KeyboardInterrupt
+
+    model = KLNMF(tol=1e-2, random_state=0, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        rank_selection(V, range(1, 6), model, replicates=2, folder=tmp_path, on_fit=interrupt)
+    counted = []
+    again = rank_selection(
+        V, range(1, 6), replicates=2, folder=tmp_path, on_fit=lambda *n: counted.append(n)
+    )
+    assert len(counted) < 10  # what was finished is not fitted again
+    np.testing.assert_array_equal(again.deviance, whole.deviance)
+    np.testing.assert_array_equal(again.stability, whole.stability)
+
+
+def test_a_model_whose_output_is_a_frame_chooses_as_any_other(tmp_path):
+    V = poisson_topics(60, 40, 2, length=80, seed=0)
+    plain = KLNMF(2, tol=1e-2, random_state=0)
+    framed = KLNMF(2, tol=1e-2, random_state=0).set_output(transform="pandas")
+    one, other = (rank_selection(V, [1, 2], model, replicates=2) for model in (plain, framed))
+    np.testing.assert_array_equal(one.deviance, other.deviance)
+    for _ in range(2):  # made, and read again
+        found = consensus(V, framed, replicates=2, folder=tmp_path / "fits")
+        assert isinstance(found.W, np.ndarray)
