@@ -120,5 +120,5 @@ def test_images_are_read_as_pillow_writes_and_greys_them(
     with pytest.raises(ValueError, match=r"face00004\.pgm is an image of \(5, 19\)"):
         load("mitf")
     (tmp_path / "b00001.bmp").write_bytes((tmp_path / "b00001.bmp").read_bytes()[:300])
-    with pytest.raises(ValueError, match=r"b00001\.bmp: a BMP image that is torn"):
+    with pytest.raises(ValueError, match=r"b00001\.bmp is damaged or no image: .* is truncated"):
         load("wt")

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from sipower import KLNMF, as_matrix, pl
-from sipower.data.fingerprint import ROWS_AT_A_TIME
+from sipower.data.row_blocks import ROWS_HASHED_AT_ONCE
 from sipower.datasets import poisson_topics
 from sipower.loop.solve import Record
 from sipower.report import write_report
@@ -138,7 +138,7 @@ def test_weights_in_an_unknown_format_are_refused(tmp_path):
 
 
 def test_fingerprint_is_of_the_counts_alone():
-    V = np.random.default_rng(0).poisson(0.5, (ROWS_AT_A_TIME + 5, 3))
+    V = np.random.default_rng(0).poisson(0.5, (ROWS_HASHED_AT_ONCE + 5, 3))
     same = [as_matrix(V), as_matrix(V.astype(np.uint8)), as_matrix(sparse.coo_array(V)),
             as_matrix(sparse.csc_array(V).astype(np.float32))]  # fmt: skip
     assert len({one.sha256 for one in same}) == 1

@@ -18,13 +18,13 @@ from scipy.special import xlogy
 
 from sipower.kernels import Array
 
-__all__ = ["merge"]
+__all__ = ["merge_components"]
 
 Numbers = NDArray[np.float64]
 FLOOR = 1e-6  # of the mean: an entry that starts at zero stays there in some rules
 
 
-def merge(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
+def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
     """Merge pairs of components; return W (n, rank) and H (m, rank), all entries positive."""
     sides = [_Side(np.array(factor.T, np.float64)) for factor in (W, H)]
     sums = [side.masses.sum(axis=1) for side in sides]

@@ -38,7 +38,7 @@ from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.init import random_factor
-from sipower.nmf.merging import merge
+from sipower.nmf.merging import merge_components
 from sipower.problems.kl import KLBlock
 
 __all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
@@ -65,7 +65,7 @@ def sampled_start(V: RowBlocks, rank: int, seed: int) -> Array:
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
     surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, SURPLUS_ROUNDS)
-    merged = Factors(*merge(*surplus, rank))
+    merged = Factors(*merge_components(*surplus, rank))
     return _improve(sample, merged, rank, seed, ROUNDS).H
 
 

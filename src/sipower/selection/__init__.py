@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Choosing the number of components, and telling which of them can be trusted."""
 
-from sipower.nmf.merging import merge
 from sipower.selection.consensus import consensus
-from sipower.selection.matching import cosines, match
+from sipower.selection.matching import cosines, match, merge
 from sipower.selection.outcome import Consensus, RankSelection, load_outcome, save_outcome
 from sipower.selection.rank import estimated_seconds, rank_selection
 

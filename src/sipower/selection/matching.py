@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Components of two factorisations matched one to one, by the cosine of their profiles."""
+"""Matching the components of two factorisations one to one, and merging those of one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sipower.kernels import Array
+from sipower.nmf.merging import merge_components
 
-__all__ = ["cosines", "match"]
+__all__ = ["cosines", "match", "merge"]
 
 
 def cosines(A: Array, B: Array) -> NDArray[np.float64]:
@@ -28,6 +29,26 @@ def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     partners, found = np.full(len(table), -1, np.int64), np.zeros(len(table))
     partners[rows], found[rows] = columns, table[rows, columns]
     return partners, found
+
+
+def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
+    """Merge pairs of components, those that lose least first, until so many are left.
+
+    Parameters
+    ----------
+    W, H
+        Factors (n_samples, K) and (K, n_features).
+    n_components
+        Components to keep, at most K.
+
+    Returns
+    -------
+    W, H
+        Factors with `n_components` components, all entries positive. `sipower.nmf.merging` has the
+        bound on what is lost.
+    """
+    merged_W, merged_H = merge_components(W, np.asarray(H).T, n_components)
+    return merged_W, merged_H.T
 
 
 def _unit(F: NDArray[np.float64]) -> NDArray[np.float64]:

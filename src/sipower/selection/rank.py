@@ -26,9 +26,8 @@ from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.parameters import as_seed
 from sipower.kernels import count_threads
-from sipower.nmf.merging import merge
 from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
-from sipower.selection.matching import match
+from sipower.selection.matching import match, merge
 from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates
 from sipower.selection.saved_fits import SavedFits
@@ -169,8 +168,8 @@ class _Path:
             rank, start = self.ranks[at], {}
             model = self.replicas.made(n_components=rank, random_state=self.seed + replicate)
             if "W" in piece:
-                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"].T, rank)
-                start = {"W": W, "H": H.T}
+                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
+                start = {"W": W, "H": H}
                 model.set_params(init="custom")
             found = self.replicas.answer(_judged, model, split, start)
             piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
