@@ -34,7 +34,7 @@ private:
     // u: every item at its mass;  sums: its ratio sums;  q0 = v / z0.
     void full_gradient() {
         DensePass<T> pass(V_, B_);
-        Groups<T> groups(items_.begin, items_.end, B_.width);
+        DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         for (int64_t i = 0; i < count_; ++i) {
             double* u = u_.get() + i * B_.width;
             scale_to_mass(B_, items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);

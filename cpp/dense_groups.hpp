@@ -7,15 +7,15 @@ namespace sipower {
 namespace {
 
 // Items [begin, end) in padded groups: u (groups * GROUP, width) in the working type.
-template <class T> struct Groups {
+template <class T> struct DenseGroups {
     int64_t begin, end, count;
     Buffer<T> u;
-    Groups(int64_t first, int64_t last, int width)
+    DenseGroups(int64_t first, int64_t last, int width)
         : begin(first), end(last), count((last - first + GROUP - 1) / GROUP), u(count * GROUP * width) {}
 };
 
 // Visit (stretch of the basis) x (group of items), the stretch outermost: it stays in cache.
-template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const Groups<T>& groups, Visit visit) {
+template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const DenseGroups<T>& groups, Visit visit) {
     const int64_t step = stretch(B);
     for (int64_t from = 0; from < V.others; from += step)
         for (int64_t a = 0; a < groups.count; ++a) {
@@ -25,7 +25,7 @@ template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& 
         }
 }
 
-template <class T> void copy_items(Groups<T>& groups, const Basis<T>& B, const T* h) {
+template <class T> void copy_items(DenseGroups<T>& groups, const Basis<T>& B, const T* h) {
     for (int64_t j = groups.begin; j < groups.end; ++j)
         for (int i = 0; i < B.k; ++i) groups.u[(j - groups.begin) * B.width + i] = h[j * B.k + i];
 }

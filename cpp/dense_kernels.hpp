@@ -10,7 +10,7 @@ namespace {
 template <class T>
 void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
     DensePass<T> pass(V, B);
-    Groups<T> groups(begin, end, B.width);
+    DenseGroups<T> groups(begin, end, B.width);
     Buffer<double> sums(groups.count * GROUP * B.width);
     copy_items(groups, B, h);
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -24,7 +24,7 @@ void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin
 template <class T>
 void sums_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
     DensePass<T> pass(V, B);
-    Groups<T> groups(begin, end, B.width);
+    DenseGroups<T> groups(begin, end, B.width);
     copy_items(groups, B, h);
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         pass.scatter(first, count, from, groups.u.get() + a * GROUP * B.width, h + first * B.k, g);
@@ -34,7 +34,7 @@ void sums_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, in
 template <class T>
 void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* out) {
     DensePass<T> pass(V, B);
-    Groups<T> groups(begin, end, B.width);
+    DenseGroups<T> groups(begin, end, B.width);
     copy_items(groups, B, h);
     for (int64_t j = begin; j < end; ++j) {
         out[j] = 0;
@@ -49,7 +49,7 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
 template <class T, class Visit>
 void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);
-    Groups<T> groups(items.begin, items.end, B.width);
+    DenseGroups<T> groups(items.begin, items.end, B.width);
     Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
         scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
