@@ -26,8 +26,6 @@ template <class T> class DensePass {
 public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
-    int members(int64_t first, int64_t end) const { return static_cast<int>(end - first < GROUP ? end - first : GROUP); }
-
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
     // quotients_out, where asked for: q = v / z of each member over all others, (GROUP, others).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out) {
