@@ -2,7 +2,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
-SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.?pp cpp/*/*.?pp)
 
 .PHONY: demo test check stress fuzz sanitize mutants coverage dependencies audit lint types bench \
         docs wheel clean
@@ -49,6 +49,7 @@ lint: $(VENV)/.tools
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_lengths.py
 
 types: $(VENV)/.tools
 	$(BIN)/mypy

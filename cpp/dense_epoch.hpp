@@ -4,18 +4,20 @@
 #pragma once
 #include <vector>
 
-#include "dense.hpp"
-#include "epoch.hpp"
+#include "dense_groups.hpp"
+#include "draws.hpp"
+#include "epoch_item.hpp"
+#include "sparse_shuffle.hpp"
 
 namespace sipower {
 namespace {
 
 // One epoch on the items of a block.
-template <class T> class BlockEpoch {
+template <class T> class DenseEpoch {
     static constexpr int L = Simd<T>::lanes, ROWS = 4;  // rows of a batch that are met together
 
 public:
-    BlockEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
+    DenseEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
         : V_(V), B_(B), items_(items), e_(e), count_(items.end - items.begin), size_(batch_size(e.batch, B.n)),
           drawn_(static_cast<size_t>((e.length - 1) * size_)), u_(count_ * B.width), sums_((count_ + GROUP) * B.width),
           q0_((count_ + GROUP) * V.others), lanes_(6 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
@@ -32,7 +34,7 @@ private:
     // u: every item at its mass;  sums: its ratio sums;  q0 = v / z0.
     void full_gradient() {
         DensePass<T> pass(V_, B_);
-        Groups<T> groups(items_.begin, items_.end, B_.width);
+        DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         for (int64_t i = 0; i < count_; ++i) {
             double* u = u_.get() + i * B_.width;
             scale_to_mass(B_, items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);
@@ -159,7 +161,7 @@ private:
 
 template <class T>
 void epoch_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e) {
-    BlockEpoch<T>(V, B, items, e).run();
+    DenseEpoch<T>(V, B, items, e).run();
 }
 
 }  // namespace

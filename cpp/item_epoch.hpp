@@ -5,8 +5,10 @@
 #pragma once
 #include <vector>
 
-#include "epoch.hpp"
-#include "gathered.hpp"
+#include "batch_sums.hpp"
+#include "draws.hpp"
+#include "epoch_item.hpp"
+#include "gathered_item.hpp"
 
 namespace sipower {
 namespace {
@@ -25,7 +27,7 @@ public:
 
     // One epoch from the item's point, whose ratio sums are known; z and w are to be refreshed. The
     // batches depend on the number of the epoch and on how many terms there are, on nothing else.
-    void run(Item<T>& item, double c, int64_t epoch) {
+    void run(GatheredItem<T>& item, double c, int64_t epoch) {
         const int width = B_.width;
         double *GS = points_.get() + 3 * width, *GS0 = GS + width;
         EpochItem<double> point{points_.get(), points_.get() + width, points_.get() + 2 * width, whole_vectors(width)};

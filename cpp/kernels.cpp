@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compiled once per instruction-set level and working type; see CMakeLists.txt. Everything but the
 // tables below has internal linkage, so no code of one level can be linked into another.
-#include "coordinate.hpp"
 #include "dense_epoch.hpp"
+#include "dense_kernels.hpp"
+#include "item_kernels.hpp"
 #include "sparse_epoch.hpp"
+#include "sparse_kernels.hpp"
 
 namespace sipower {
 namespace SIPOWER_LEVEL {

@@ -196,8 +196,8 @@ EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
     "newton": lambda case: {"steps": case.source.randint(0, 4)},
     "solve_items": lambda case: {
         "tol": 1e-6,
-        "most": case.source.randint(0, 20),
-        "sampled": case.source.choice([0, 3, 2**40]),
+        "max_rounds": case.source.randint(0, 20),
+        "min_sampled_terms": case.source.choice([0, 3, 2**40]),
         "gap": case.yard.put(np.zeros(case.items)),
         "passes": case.yard.put(np.zeros(case.items)),
     },

@@ -6,7 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "item.hpp"
+#include "buffer.hpp"
+#include "matrices.hpp"
 
 namespace {
 

@@ -60,8 +60,8 @@ def sound(door, layout, dtype):
         "newton": {"steps": 2},
         "solve_items": {
             "tol": 1e-3,
-            "most": 3,
-            "sampled": 1,
+            "max_rounds": 3,
+            "min_sampled_terms": 1,
             "gap": np.zeros(ITEMS),
             "passes": np.zeros(ITEMS),
         },

@@ -2,39 +2,10 @@
 // The update rules on one item: formulas on K numbers, in float64. x_k = d_k h_k / c lies on the
 // simplex, y = sqrt(x) on the unit sphere (Lemma 9 of the paper).
 #pragma once
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
 #include "kernels.hpp"
-#include "simd.hpp"
 
 namespace sipower {
 namespace {
-
-// Scratch memory of one kernel call, aligned for vectors and zeroed.
-template <class T> class Buffer : Extent {
-public:
-    explicit Buffer(int64_t n) : Extent(n) {
-        const size_t bytes = (static_cast<size_t>(n > 0 ? n : 1) * sizeof(T) + 63) / 64 * 64;
-        data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
-        if (!data_) throw std::bad_alloc();
-        std::memset(static_cast<void*>(data_), 0, bytes);
-    }
-    ~Buffer() { std::free(data_); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    T* get() { return data_; }
-    const T* get() const { return data_; }
-    T& operator[](int64_t i) {
-        expect(i);
-        return data_[i];
-    }
-
-private:
-    T* data_;
-};
 
 // The padded width again, in a form that tells the compiler that no lanes of a vector are left over.
 inline int whole_vectors(int width) { return width & ~3; }

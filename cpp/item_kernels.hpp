@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules that work on one gathered item at a time: coordinate descent, Newton steps, projected
+// The kernels that work on one gathered item at a time: coordinate descent, Newton steps, projected
 // gradient, and the exact solution of an item.
 #pragma once
+#include "coordinate_descent.hpp"
 #include "item_epoch.hpp"
+#include "newton_step.hpp"
+#include "update_rules.hpp"
 
 namespace sipower {
 namespace {
@@ -18,7 +21,7 @@ inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others;
 // Visit every item that has mass, entered and at h scaled to it; z and w are to be refreshed.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
-    Item<T> item(B, longest_item(V, items.begin, items.end));
+    GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
     for (int64_t j = items.begin; j < items.end; ++j) {
         if (!(items.c[j] > 0)) continue;
         item.enter(V, j);
@@ -35,22 +38,23 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
 template <class T, class Data>
 void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
                 Key key, Place place) {
-    visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
+    CoordinateDescent<T> descent(B);
+    visit_items(V, B, items, [&](int64_t j, GatheredItem<T>& item) {
         Random random(key, {place.round, place.side, static_cast<uint64_t>(j), place.inner});
         item.refresh();
-        if (order == Order::active) item.free_active();
-        else item.free_all();
-        for (int64_t s = 0; s < sweeps; ++s) item.sweep(order, random);
+        if (order == Order::active) descent.visit_active(item);
+        else descent.visit_all();
+        for (int64_t s = 0; s < sweeps; ++s) descent.sweep(item, order, random);
     });
 }
 
 // Newton steps on every item, each on its quadratic model over h >= 0, solved roughly.
 template <class T, class Data>
 void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t steps) {
-    Model model(B.k);
-    visit_items(V, B, items, [&](int64_t, Item<T>& item) {
+    NewtonStep<T> newton_step(B, B.k);
+    visit_items(V, B, items, [&](int64_t, GatheredItem<T>& item) {
         item.refresh();
-        for (int64_t s = 0; s < steps && item.newton_step(model, ROUGH); ++s) {
+        for (int64_t s = 0; s < steps && newton_step(item, ROUGH_SOLUTION); ++s) {
         }
     });
 }
@@ -60,7 +64,7 @@ void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t ste
 template <class T, class Data>
 void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items) {
     Buffer<double> old(B.width), slope(B.width);
-    visit_items(V, B, items, [&](int64_t, Item<T>& item) {
+    visit_items(V, B, items, [&](int64_t, GatheredItem<T>& item) {
         item.refresh_with_sums();
         double steep = 0;
         for (int k = 0; k < B.k; ++k) {
@@ -94,16 +98,17 @@ template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, Reached reached) {
     constexpr int power_steps = 4, first_newton = 6;
     const bool newton = B.k <= LARGEST_MODEL;
-    Model model(newton ? B.k : 1);
+    NewtonStep<T> newton_step(B, newton ? B.k : 1);
+    CoordinateDescent<T> descent(B);
     ItemEpoch<T> sampled(B);
     Buffer<double> anchor(B.width);
-    visit_items(V, B, items, [&](int64_t j, Item<T>& item) {
+    visit_items(V, B, items, [&](int64_t j, GatheredItem<T>& item) {
         const double c = items.c[j];
         double gap, last = 0, passes = 0;  // last: the gap at the anchor of the epoch before
-        bool sampling = item.terms() >= accuracy.sampled;
+        bool sampling = item.terms() >= accuracy.min_sampled_terms;
         int64_t steps = sampling ? first_newton : 0;  // those without batches
         Random unused({0, 0}, {0, 0, 0, 0});
-        item.free_all();
+        descent.visit_all();
         for (int64_t round = 0;; ++round) {
             item.refresh_with_sums();
             gap = item.gap();
@@ -117,7 +122,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
                     ++passes;
                 }
             }
-            if (gap <= accuracy.tol || round >= accuracy.most) break;
+            if (gap <= accuracy.tol || round >= accuracy.max_rounds) break;
             if (sampling) {
                 last = gap;
                 for (int k = 0; k < B.k; ++k) anchor[k] = item.h[k];
@@ -127,8 +132,8 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
                 PowerRule{1.0}(B, c, item.g.get(), item.h.get());
             } else {
                 const bool second_order = newton && steps > first_newton;
-                item.sweep(Order::cyclic, unused);
-                if (second_order) item.newton_step(model, EXACT);
+                descent.sweep(item, Order::cyclic, unused);
+                if (second_order) newton_step(item, EXACT_SOLUTION);
                 item.fit_mass(c);
                 passes += 1.5 + (second_order ? 2 + B.k / 4.0 : 0);
             }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The quadratic model of a Newton step over non-negative coordinates, and its solution.
 #pragma once
-#include "item.hpp"
+#include <cmath>
+
+#include "buffer.hpp"
 
 namespace sipower {
 namespace {
@@ -38,12 +40,12 @@ struct ModelAccuracy {
     bool polish;
     int64_t terms;
 };
-constexpr ModelAccuracy EXACT{60, 1e-14, true, 0}, ROUGH{8, 1e-2, false, 50};
+constexpr ModelAccuracy EXACT_SOLUTION{60, 1e-14, true, 0}, ROUGH_SOLUTION{8, 1e-2, false, 50};
 
 // The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
-class Model {
+class QuadraticModel {
 public:
-    explicit Model(int k)
+    explicit QuadraticModel(int k)
         : H(static_cast<int64_t>(k) * k), blocks(8 * static_cast<int64_t>((k + 3) / 4) * ((k + 1) / 2)), r(k), h(k), p(k), index(k),
           factor_(static_cast<int64_t>(k) * k), q_(k), slope_(k), inverse_(k), free_(k) {}
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A batch of one item's nonzeros, gathered.
+#pragma once
+#include <vector>
+
+#include "matrices.hpp"
+#include "terms.hpp"
+
+namespace sipower {
+namespace {
+
+// Some nonzeros of an item: columns, values, and quotients v / z0 at the anchor, both times their factor.
+template <class T> class Batch {
+public:
+    void resize(int64_t s) {
+        index.resize(static_cast<size_t>(s));
+        v.resize(index.size());
+        q0.resize(index.size());
+    }
+    void take(int64_t i, const Csr& V, int64_t nonzero, T quotient, double factor) {
+        const size_t to = static_cast<size_t>(i);
+        T one;
+        index[to] = *V.columns(nonzero, 1);
+        v[to] = *read_values(V.values, nonzero, 1, &one) * static_cast<T>(factor);
+        q0[to] = quotient * static_cast<T>(factor);
+    }
+    std::vector<int32_t> index;
+    std::vector<T> v, q0;
+};
+
+}  // namespace
+}  // namespace sipower

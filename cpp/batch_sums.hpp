@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The gradient of a batch of one item's terms, at its point and at its anchor.
+#pragma once
+#include "buffer.hpp"
+#include "gather.hpp"
+#include "terms.hpp"
+#include "update_rules.hpp"
+
+namespace sipower {
+namespace {
+
+constexpr int SMALL_BATCH = 4;  // a smaller batch is added up nonzero by nonzero
+
+// Sums over a batch of an item's terms, at the point u that its caller has written.
+template <class T> class BatchSums {
+public:
+    explicit BatchSums(const Basis<T>& B) : B_(B), gather_(choose_gather<T>(B.width)), u_(B.width), part_(B.width) {}
+
+    T* point() { return u_.get(); }
+
+    // The terms' rows of the basis, values v and, at the anchor, quotients q0 = v / z0, both times their
+    // factor.  GS = sum v b / z / d,  GS0 = sum q0 b / d.
+    void operator()(const int32_t* rows, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
+        for (int i = 0; i < whole_vectors(B_.width); ++i) GS[i] = GS0[i] = 0;
+        if (s < SMALL_BATCH) {
+            for (int64_t t = 0; t < s; ++t) add_one(B_.row(rows[t]), v[t], static_cast<double>(q0[t]), GS, GS0);
+        } else {
+            for (int64_t from = 0; from < s; from += CHUNK) {
+                const int n = static_cast<int>(s - from < CHUNK ? s - from : CHUNK);
+                T z[CHUNK], q[CHUNK];
+                gather_.dot(B_.rows, B_.width, rows + from, n, u_.get(), z);
+                quotients(v + from, z, n, q);
+                add_to(rows + from, n, q, GS);
+                add_to(rows + from, n, q0 + from, GS0);
+            }
+        }
+        for (int i = 0; i < whole_vectors(B_.width); ++i) {
+            GS[i] *= B_.inverse[i];
+            GS0[i] *= B_.inverse[i];
+        }
+    }
+
+private:
+    // One term of a batch so small that gathering would take longer than the sums.
+    void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
+        constexpr int L = Simd<T>::lanes;
+        Vec<T> dot = load(row) * load(u_.get());
+        for (int i = L; i < B_.width; i += L) dot += load(row + i) * load(u_.get() + i);
+        T z = sum(dot), ratio;
+        quotients(&v, &z, 1, &ratio);
+        const double q = static_cast<double>(ratio);
+        for (int i = 0; i < whole_vectors(B_.width); ++i) {
+            const double b = static_cast<double>(row[i]);
+            GS[i] += q * b;
+            GS0[i] += q0 * b;
+        }
+    }
+    void add_to(const int32_t* rows, int n, const T* q, double* g) {
+        for (int i = 0; i < B_.width; ++i) part_[i] = 0;
+        gather_.add(B_.rows, B_.width, rows, n, q, part_.get());
+        for (int i = 0; i < B_.width; ++i) g[i] += static_cast<double>(part_[i]);
+    }
+
+    const Basis<T>& B_;
+    Gather<T> gather_;
+    Buffer<T> u_, part_;
+};
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The instruction-set level in use and its kernels.
+#pragma once
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace sipower {
+namespace {
+
+inline bool runs_v3() {
+#if defined(SIPOWER_HAS_X86_64_V3)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+// The best level that the processor runs, or that of SIPOWER_ISA.
+inline std::string level() {
+    static const std::string chosen = [] {
+        const char* wanted = std::getenv("SIPOWER_ISA");
+        if (!wanted || !*wanted) return std::string(runs_v3() ? "x86-64-v3" : "baseline");
+        if (std::string(wanted) == "baseline") return std::string("baseline");
+        if (std::string(wanted) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
+        throw std::runtime_error(std::string("SIPOWER_ISA=") + wanted +
+                                 " is not available here: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
+    }();
+    return chosen;
+}
+
+template <class T, class Data> const Kernels<T, Data>& kernels() {
+#if defined(SIPOWER_HAS_X86_64_V3)
+    static const bool v3 = level() == "x86-64-v3";
+    if (v3) return x86_64_v3::table<T, Data>();
+#endif
+    return baseline::table<T, Data>();
+}
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The module that Python imports. Files in this folder alone know Python.
+#include "bindings/doors.hpp"
+#include "bindings/sampling.hpp"
+
+using namespace sipower;
+
+NB_MODULE(_kernels, m) {
+    m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
+    // What a daemon thread still holds when the process ends is no leak; tests count references.
+    nb::set_leak_warnings(false);
+    m.def("level", &level, "The instruction-set level in use.");
+    bind_csr(m);
+    bind_dense(m);
+    bind_epoch_plan(m);
+    bind_sampling(m);
+    bind_basis<float>(m, "BasisFloat32");
+    bind_basis<double>(m, "BasisFloat64");
+    bind_doors<float, CsrData>(m);
+    bind_doors<float, DenseData>(m);
+    bind_doors<double, CsrData>(m);
+    bind_doors<double, DenseData>(m);
+}

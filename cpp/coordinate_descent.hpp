@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Coordinate descent on one gathered item.
+#pragma once
+#include "gathered_item.hpp"
+
+namespace sipower {
+namespace {
+
+// Sweeps over the coordinates of an item: all of them, those that are active, or K at random.
+template <class T> class CoordinateDescent {
+    static constexpr int L = Simd<T>::lanes;
+
+public:
+    explicit CoordinateDescent(const Basis<T>& B) : B_(B), visits_(B.k) {}
+
+    void visit_all() {
+        count_ = B_.k;
+        for (int k = 0; k < B_.k; ++k) visits_[k] = k;
+    }
+    // Those that are positive or pushed upwards.
+    void visit_active(GatheredItem<T>& item) {
+        item.ratio_sums();
+        count_ = 0;
+        for (int k = 0; k < B_.k; ++k)
+            if (item.h[k] > 0 || item.g[k] > B_.d[k]) visits_[count_++] = k;
+    }
+    void sweep(GatheredItem<T>& item, Order order, Random& random) {
+        if (order == Order::random) {
+            for (int k = 0; k < B_.k; ++k) step(item, static_cast<int>(random.below(B_.k)));
+        } else {
+            for (int a = 0; a < count_; ++a) step(item, visits_[a]);
+        }
+    }
+
+private:
+    // One Newton step on coordinate k. Going up the step undershoots (the derivative is concave in
+    // h_k). Going down by delta, with m = max_i b_i/z_i, the objective is at most
+    // f - delta g + hess (-log(1 - m delta) - m delta)/m^2, which delta = newton/(1 + m newton)
+    // minimises: every step descends and no z reaches 0.
+    void step(GatheredItem<T>& item, int k) {
+        if (!(B_.d[k] > 0)) return;
+        double slope = B_.d[k], curvature = 0, steepest = 0;
+        item.for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> first = {}, second = {}, most = {};
+            for (int t = 0; t < n; t += L) {
+                const Vec<T> ratio = load(tile + k * TILE + t) * item.inverses(at + t);
+                const Vec<T> q = item.values(at + t) * ratio;
+                first += q;
+                second += q * ratio;
+                most = ratio > most ? ratio : most;
+            }
+            slope -= static_cast<double>(sum(first));
+            curvature += static_cast<double>(sum(second));
+            const double m = static_cast<double>(largest(most));
+            steepest = steepest > m ? steepest : m;
+        });
+        if (slope >= 0 && !(item.h[k] > 0)) return;  // at zero and pushed outwards
+        double delta;
+        if (curvature > 0) {
+            delta = slope / curvature;
+            if (delta > 0) delta /= 1 + steepest * delta;
+        } else {
+            delta = item.h[k];  // the component meets no term: it only costs
+        }
+        const double next = item.h[k] > delta ? item.h[k] - delta : 0;
+        item.set(k, next);
+    }
+
+    const Basis<T>& B_;
+    Buffer<int> visits_;
+    int count_ = 0;
+};
+
+}  // namespace
+}  // namespace sipower

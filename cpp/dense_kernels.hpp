@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernels of one pass over dense data: gradient, sums, divergence, MU, SCI-PI, gaps.
+#pragma once
+#include "dense_groups.hpp"
+#include "update_rules.hpp"
+
+namespace sipower {
+namespace {
+
+template <class T>
+void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    DensePass<T> pass(V, B);
+    DenseGroups<T> groups(begin, end, B.width);
+    Buffer<double> sums(groups.count * GROUP * B.width);
+    copy_items(groups, B, h);
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        const int64_t at = a * GROUP * B.width;
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+    });
+    for (int64_t j = begin; j < end; ++j)
+        std::memcpy(g + j * B.k, sums.get() + (j - begin) * B.width, static_cast<size_t>(B.k) * sizeof(double));
+}
+
+template <class T>
+void sums_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    DensePass<T> pass(V, B);
+    DenseGroups<T> groups(begin, end, B.width);
+    copy_items(groups, B, h);
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        pass.scatter(first, count, from, groups.u.get() + a * GROUP * B.width, h + first * B.k, g);
+    });
+}
+
+template <class T>
+void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* out) {
+    DensePass<T> pass(V, B);
+    DenseGroups<T> groups(begin, end, B.width);
+    copy_items(groups, B, h);
+    for (int64_t j = begin; j < end; ++j) {
+        out[j] = 0;
+        for (int i = 0; i < B.k; ++i) out[j] += B.d[i] * static_cast<double>(h[j * B.k + i]);
+    }
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        pass.divergence(first, count, from, groups.u.get() + a * GROUP * B.width, out + first);
+    });
+}
+
+// Visit every item that has mass: u is h at that mass, g the ratio sums there.
+template <class T, class Visit>
+void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
+    DensePass<T> pass(V, B);
+    DenseGroups<T> groups(items.begin, items.end, B.width);
+    Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
+    }
+    for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+        const int64_t at = a * GROUP * B.width;
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+    });
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        if (!(items.c[j] > 0)) continue;
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        visit(j, sums.get() + (j - items.begin) * B.width, u.get());
+    }
+}
+
+template <class T> void mu_dense(const Dense& V, const Basis<T>& B, const Items<T>& items) {
+    visit_dense(V, B, items, Update<T, MuRule>{B, items, {}});
+}
+template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double step) {
+    visit_dense(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+template <class T> void gaps_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double* out) {
+    visit_dense(V, B, items, Certify<T>{B, items, out});
+}
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Passes over dense data: four items meet a tile of the basis as two small matrix products; Z exists
+// one tile at a time.
+#pragma once
+#include <cstring>
+
+#include "buffer.hpp"
+#include "kernels.hpp"
+#include "terms.hpp"
+#include "tile_products.hpp"
+
+namespace sipower {
+namespace {
+
+constexpr int64_t PANEL = 256 * 1024;  // bytes of the basis that stay in cache
+
+// How many others are met before going to float64 and to the next items.
+template <class T> int64_t stretch(const Basis<T>& B) {
+    const int64_t most = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
+    const int64_t tiles = PANEL / tile;
+    return TILE * (tiles < 1 ? 1 : tiles < most ? tiles : most);
+}
+
+// A group of items against a stretch of a panel (a basis or a sample of its rows).
+template <class T> class DensePass {
+public:
+    DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
+
+    // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
+    // quotients_out, where asked for: q = v / z of each member over all others, (GROUP, others).
+    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out) {
+        const int64_t upto = end_of_stretch(from);
+        clear();
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T q[GROUP * TILE] = {};
+            tile_quotients(first, count, i, n, u, q);
+            rows_add(B_.rows + i * B_.width, B_.width, n, q, part_.get());
+            if (quotients_out)
+                for (int j = 0; j < count; ++j)
+                    std::memcpy(quotients_out + j * V_.others + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
+        }
+        flush(g);
+    }
+
+    // g[i][:] += sum over members (v / z) h: the same quotients, summed for the other side.
+    void scatter(int64_t first, int count, int64_t from, const T* u, const T* h, double* g) {
+        const int64_t upto = end_of_stretch(from);
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T q[GROUP * TILE] = {};
+            tile_quotients(first, count, i, n, u, q);
+            for (int t = 0; t < n; ++t)
+                for (int j = 0; j < count; ++j) {
+                    const double weight = static_cast<double>(q[j * TILE + t]);
+                    for (int a = 0; a < B_.k; ++a)
+                        g[(i + t) * B_.k + a] += weight * static_cast<double>(h[j * B_.k + a]);
+                }
+        }
+    }
+
+    // entropy[j] += sum_i v log(v / z) - v
+    void divergence(int64_t first, int count, int64_t from, const T* u, double* entropy) {
+        const int64_t upto = end_of_stretch(from);
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T z[GROUP * TILE], buffer[TILE];
+            tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
+            for (int j = 0; j < count; ++j) {
+                const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+                double mass = 0;
+                for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
+                entropy[j] += relative_entropy<T>(v, z + j * TILE, n) - mass;
+            }
+        }
+    }
+
+private:
+    int64_t end_of_stretch(int64_t from) const {
+        const int64_t end = from + stretch(B_);
+        return end < V_.others ? end : V_.others;
+    }
+    void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
+        T z[GROUP * TILE], buffer[TILE];
+        tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
+        for (int j = 0; j < count; ++j) {
+            const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+            quotients(v, z + j * TILE, n, q + j * TILE);
+        }
+    }
+    void clear() { std::memset(part_.get(), 0, static_cast<size_t>(GROUP * B_.width) * sizeof(T)); }
+    void flush(double* g) {
+        for (int a = 0; a < GROUP * B_.width; ++a) g[a] += static_cast<double>(part_[a]);
+    }
+
+    const Dense& V_;
+    const Basis<T>& B_;
+    Buffer<T> part_;
+};
+
+}  // namespace
+}  // namespace sipower

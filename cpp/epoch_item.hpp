@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Algorithm 1 of the paper on one item of KL-NMF, where p = 0:
+//   y, y0   point and anchor on the unit sphere, y^2 = d h / c
+//   G0, g   full multiplier at the anchor and full gradient g = y0 o G0;  y0.g = 1
+//   alpha   1 / (y.y0), so that alpha g is the gradient at the projection of y on y0
+// R is a number, or a vector of the same number of several items, which then go side by side.
+#pragma once
+#include "simd.hpp"
+#include "update_rules.hpp"
+
+namespace sipower {
+namespace {
+
+// The paper excludes y.y0 <= 0. With a threshold y.y0 is positive; without one a component may
+// vanish, and y.y0 with it. A smaller product counts as this one: alpha is so large that g and the
+// batch at the anchor are all that is left, which is the limit of the step as printed.
+constexpr double LEAST_COSINE = 1e-12;
+
+template <class R> struct EpochItem {
+    R *y, *y0, *G0;  // (n)
+    int n;
+
+    R cosine() const {
+        R sum{};
+        for (int i = 0; i < n; ++i) sum += y[i] * y0[i];
+        return larger(sum, constant<R>(LEAST_COSINE));
+    }
+    // The step with a batch, whose gradient is y o G_S(y) - alpha y0 o (G_S(y0) - G0).
+    void inner_step(const R* GS, const R* GS0, const Epoch& e) {
+        const R alpha = 1 / cosine();
+        move([&](int i) { return y[i] * GS[i] - alpha * y0[i] * (GS0[i] - G0[i]); }, e);
+    }
+    // The step without one, whose gradient is alpha g; also the first of an epoch, where the batch
+    // cancels since y = y0.
+    void plain_step(const Epoch& e) {
+        const R alpha = 1 / cosine();
+        move([&](int i) { return alpha * y0[i] * G0[i]; }, e);
+    }
+    // Several of them. At eta = 1, as soon as the threshold does not bind, y = g / |g| and stays there.
+    void wait(int64_t steps, const Epoch& e) {
+        for (bool stays = false; steps > 0 && !stays; --steps) {
+            const R alpha = 1 / cosine();
+            stays = e.step == 1;
+            for (int i = 0; i < n; ++i) stays = stays && alpha * y0[i] * G0[i] >= e.threshold * y[i];
+            plain_step(e);
+        }
+    }
+
+private:
+    // y+ = (1 - eta) y + eta gradient, at least threshold y; then back to the sphere.
+    template <class Gradient> void move(Gradient gradient, const Epoch& e) {
+        const R eta = constant<R>(e.step), rest = constant<R>(1 - e.step), threshold = constant<R>(e.threshold);
+        R norm{};
+        for (int i = 0; i < n; ++i) {
+            y[i] = larger(rest * y[i] + eta * gradient(i), threshold * y[i]);
+            norm += y[i] * y[i];
+        }
+        const R scale = inverse_root(norm);
+        for (int i = 0; i < n; ++i) y[i] *= scale;
+    }
+};
+
+// y = y0 = sqrt(d u / c)
+template <class T> void start_epoch(const Basis<T>& B, const double* u, double c, EpochItem<double>& item) {
+    const double scale = 1 / c;
+    for (int i = 0; i < item.n; ++i) item.y[i] = item.y0[i] = std::sqrt(u[i] * B.d[i] * scale);
+}
+// u = c y^2 / d
+template <class T, class U> void factor(const Basis<T>& B, const EpochItem<double>& item, double c, U* u) {
+    for (int i = 0; i < item.n; ++i) u[i] = static_cast<U>(c * (item.y[i] * item.y[i] * B.inverse[i]));
+}
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One item with its basis rows at hand, gathered once into tiles (K, TILE), so that every loop runs
+// over the item's terms.
+#pragma once
+#include <vector>
+
+#include "buffer.hpp"
+#include "kernels.hpp"
+#include "simd.hpp"
+#include "terms.hpp"
+
+namespace sipower {
+namespace {
+
+// One item: its values v > 0, its tiles, the point h, its ratio sums g, and z = b.h, w = 1/z at its
+// terms. Who changes h through `set` or `step_along` finds z and w up to date, who writes to it must
+// refresh them.
+template <class T> class GatheredItem {
+    static constexpr int L = Simd<T>::lanes;
+
+public:
+    GatheredItem(const Basis<T>& B, int64_t longest)
+        : B_(B), tiles_(padded(longest) * B.k), v_(padded(longest)), z_(padded(longest)),
+          w_(padded(longest)), along_(padded(longest)), h(B.width), g(B.width) {}
+
+    void enter(const Csr& V, int64_t item) {
+        const int64_t from = V.start(item);
+        n_ = V.terms(item);
+        from_ = tiles_.get();
+        for (int64_t t = 0; t < n_; ++t) {
+            T one;
+            v_[t] = *read_values(V.values, from + t, 1, &one);
+        }
+        rows_ = V.columns(from, n_);
+        fill_tiles();
+    }
+
+    // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
+    // tiles are those of the basis.
+    void enter(const Dense& V, int64_t item) {
+        bool positive = true;
+        for (int64_t i = 0; i < V.others; i += TILE) {
+            const int n = static_cast<int>(V.others - i < TILE ? V.others - i : TILE);
+            T buffer[TILE];
+            const T* v = read_values(V.values, item * V.others + i, n, buffer);
+            for (int t = 0; t < TILE; ++t) v_[i + t] = t < n ? v[t] : T(0);
+            for (int t = 0; t < n; ++t) positive = positive && v[t] > 0;
+        }
+        n_ = V.others;
+        rows_ = nullptr;
+        from_ = positive ? B_.tiles : tiles_.get();
+        if (positive) return;
+        positive_rows_.resize(static_cast<size_t>(V.others));
+        gather_positive(V.others);
+    }
+
+    int64_t terms() const { return n_; }
+    int32_t row(int64_t t) const { return rows_ ? rows_[t] : static_cast<int32_t>(t); }
+    T value(int64_t t) const { return v_.get()[t]; }
+    T quotient(int64_t t) const { return v_.get()[t] * w_.get()[t]; }  // v / z
+
+    // visit(tile, first term, length): lengths are whole vectors, terms beyond the last are blank
+    template <class Visit> void for_tiles(Visit visit) {
+        for (int64_t at = 0; at < n_; at += TILE) {
+            const int64_t left = (n_ - at + L - 1) / L * L;
+            visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
+        }
+    }
+    // The first component of a term in its tile; the next one is TILE further.
+    const T* tile_at(int64_t t) const { return from_ + t / TILE * TILE * B_.k + t % TILE; }
+    Vec<T> values(int64_t t) const { return load(v_.get() + t); }
+    Vec<T> inverses(int64_t t) const { return load(w_.get() + t); }  // w
+    // u_i = v_i / z_i^2
+    void weights(int64_t at, int n, Vec<T>* u) const {
+        for (int t = 0; t < n; t += L) {
+            const Vec<T> w = load(w_.get() + at + t);
+            u[t / L] = load(v_.get() + at + t) * w * w;
+        }
+    }
+
+    // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
+    bool refresh() {
+        Vec<T> smallest = spread(T(1));
+        for_tiles([&](const T* tile, int64_t at, int n) { refresh_tile(tile, at, n, smallest); });
+        return positive(smallest);
+    }
+    // g_k = sum_i v_i b_ik / z_i
+    void ratio_sums() {
+        for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) { add_ratios(tile, at, n); });
+    }
+    // Both, with one look at the tiles.
+    bool refresh_with_sums() {
+        Vec<T> smallest = spread(T(1));
+        for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            refresh_tile(tile, at, n, smallest);
+            add_ratios(tile, at, n);
+        });
+        return positive(smallest);
+    }
+
+    // max_k G_k - 1 from the ratio sums; d.h = c must hold.
+    double gap() const {
+        double largest = 1;
+        for (int k = 0; k < B_.k; ++k) {
+            const double G = g.get()[k] * B_.inverse[k];
+            largest = G <= largest ? largest : G;  // NaN is not passed over
+        }
+        return largest - 1;
+    }
+
+    // Where rounding has left next to nothing of some z, a count may meet no component any more and
+    // its divergence would be infinite: then every living component keeps FLOOR of the mass, as after
+    // a power step.
+    void keep_alive(double c) {
+        if (!some_z_vanishes() || refresh()) return;
+        for (int k = 0; k < B_.k; ++k) {
+            const double least = FLOOR * c * B_.inverse[k];
+            if (h[k] < least) h[k] = least;
+        }
+    }
+
+    // h <- scaled to d.h = c; z and w are to be refreshed.
+    void fit_mass(double c) {
+        double mass = 0;
+        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
+        if (!(mass > 0)) return;
+        const double scale = c / mass;
+        for (int k = 0; k < B_.k; ++k) h[k] *= scale;
+    }
+
+    // h_k = next
+    void set(int k, double next) {
+        const Vec<T> change = spread(static_cast<T>(next - h[k]));
+        h[k] = next;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            for (int t = 0; t < n; t += L) {
+                const Vec<T> old = load(z_.get() + at + t);
+                put_z(at + t, at_least(old + change * load(tile + k * TILE + t), old));
+            }
+        });
+    }
+
+    // d.h - sum v log z, up to a constant: sum v log(v/z) + d.h
+    double objective() {
+        double sum = 0;
+        for (int64_t at = 0; at < n_; at += TILE) {
+            const int n = static_cast<int>(n_ - at < TILE ? n_ - at : TILE);
+            sum += relative_entropy<double>(v_.get() + at, z_.get() + at, n);
+        }
+        for (int k = 0; k < B_.k; ++k) sum += B_.d[k] * h[k];
+        return sum;
+    }
+
+    // sum_i v_i (b_i.p)^2 / z_i^2, the curvature along p; m = max_i -(b_i.p)/z_i beside it, and b.p is
+    // kept for a step.
+    double curvature_along(const double* p, double* m) {
+        Vec<T> most = {};
+        double total = 0;
+        for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> bp[TILE / L] = {};
+            for (int k = 0; k < B_.k; ++k) {
+                if (p[k] == 0) continue;
+                const Vec<T> x = spread(static_cast<T>(p[k]));
+                for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
+            }
+            Vec<T> bends = {};
+            for (int t = 0; t < n; t += L) {
+                store(along_.get() + at + t, bp[t / L]);
+                const Vec<T> fall = -bp[t / L] * load(w_.get() + at + t);
+                most = fall > most ? fall : most;
+                bends += load(v_.get() + at + t) * fall * fall;
+            }
+            total += static_cast<double>(sum(bends));
+        });
+        *m = static_cast<double>(largest(most));
+        return total;
+    }
+    // z and w after a step of this length along the p of `curvature_along`; h is left to its caller.
+    void step_along(double length) {
+        const Vec<T> x = spread(static_cast<T>(length));
+        for (int64_t t = 0; t < n_; t += L) {
+            const Vec<T> z = load(z_.get() + t), moved = z + x * load(along_.get() + t);
+            put_z(t, at_least(moved, z));
+        }
+    }
+
+private:
+    static int64_t padded(int64_t n) { return (n + TILE - 1) / TILE * TILE; }
+    static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
+
+    void refresh_tile(const T* tile, int64_t at, int n, Vec<T>& smallest) {
+        Vec<T> z[TILE / L] = {};
+        for (int k = 0; k < B_.k; ++k) {
+            if (h[k] == 0) continue;
+            const Vec<T> x = spread(static_cast<T>(h[k]));
+            for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
+        }
+        for (int64_t t = n_ - at; t < n; ++t) z[t / L][t % L] = T(1);
+        for (int t = 0; t < n; t += L) {
+            smallest = z[t / L] < smallest ? z[t / L] : smallest;
+            put_z(at + t, z[t / L] > spread(tiny()) ? z[t / L] : spread(tiny()));
+        }
+    }
+    static bool positive(Vec<T> smallest) {
+        for (int l = 0; l < L; ++l)
+            if (!(smallest[l] > tiny())) return false;
+        return true;
+    }
+    void add_ratios(const T* tile, int64_t at, int n) {
+        Vec<T> q[TILE / L];
+        for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
+        for (int k = 0; k < B_.k; k += L) {
+            const int count = B_.k - k < L ? B_.k - k : L;
+            const T* rows[L];
+            for (int l = 0; l < L; ++l) rows[l] = tile + (k + (l < count ? l : 0)) * TILE;
+            Vec<T> part[L] = {};
+            for (int t = 0; t < n; t += L)
+                for (int l = 0; l < L; ++l) part[l] += q[t / L] * load(rows[l] + t);
+            const Vec<T> found = sums(part);
+            for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(found[l]);
+        }
+    }
+
+    // Whether some z is next to nothing beside its count.
+    bool some_z_vanishes() const {
+        const Vec<T> share = spread(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
+        Vec<T> vanishing = {};
+        for (int64_t t = 0; t < n_; t += L) {
+            const Vec<T> missing = load(v_.get() + t) * share - load(z_.get() + t);
+            vanishing = missing > vanishing ? missing : vanishing;
+        }
+        return largest(vanishing) > 0;
+    }
+
+    void gather_positive(int64_t others) {
+        n_ = 0;
+        for (int64_t i = 0; i < others; ++i) {
+            if (!(v_[i] > 0)) continue;
+            v_[n_] = v_[i];
+            positive_rows_[static_cast<size_t>(n_++)] = static_cast<int32_t>(i);
+        }
+        rows_ = positive_rows_.data();
+        fill_tiles();
+    }
+    // The basis rows of all terms, as many at a time as a vector has lanes, transposed into tiles.
+    // Terms up to a whole vector are blank: v = 0 and zero rows.
+    void fill_tiles() {
+        static const T zeros[L] = {};
+        for (int64_t t = 0; t < n_; t += L) {
+            const T* from[L];
+            for (int l = 0; l < L; ++l)
+                from[l] = t + l < n_ ? B_.row(rows_[t + l]) : nullptr;
+            T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
+            for (int k = 0; k < B_.k; k += L) {
+                Vec<T> square[L];
+                for (int l = 0; l < L; ++l) square[l] = load(from[l] ? from[l] + k : zeros);
+                transpose(square);
+                const int last = B_.k - k < L ? B_.k - k : L;
+                for (int l = 0; l < last; ++l) store(tile + (k + l) * TILE, square[l]);
+            }
+        }
+        for (int64_t t = n_; t < (n_ + L - 1) / L * L; ++t) v_[t] = 0;
+    }
+    // What rounding may leave of a z that falls, at the least.
+    static Vec<T> at_least(Vec<T> z, Vec<T> old) {
+        const Vec<T> least = old * spread(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
+        return z > least ? z : least;
+    }
+    void put_z(int64_t t, Vec<T> z) {
+        store(z_.get() + t, z);
+        store(w_.get() + t, spread(T(1)) / z);
+    }
+
+    const Basis<T>& B_;
+    Buffer<T> tiles_, v_, z_, w_, along_;
+    std::vector<int32_t> positive_rows_;  // of a dense item
+    const T* from_ = nullptr;
+    const int32_t* rows_ = nullptr;  // of the basis, term by term; null: all of them in order
+    int64_t n_ = 0;
+
+public:
+    Buffer<double> h, g;
+};
+
+}  // namespace
+}  // namespace sipower

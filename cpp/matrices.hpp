@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The data: values in one of four types, as CSR rows or as a dense matrix.
+#pragma once
+#include <cstdint>
+
+#include "extent.hpp"
+
+namespace sipower {
+
+enum class Type { uint8, uint16, float32, float64 };
+
+struct Values {
+    const void* data;
+    Type type;
+};
+
+// The rows of a matrix, or a window of it: the terms of the items [first, last) alone are held.
+struct Csr {
+    const int64_t* indptr;  // of the whole matrix
+    const int32_t* indices;
+    Values values;
+    int64_t items, others, first, last;
+
+    // Where the terms of an item begin in what is held.
+    int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
+    int64_t terms(int64_t item) const { return indptr[item + 1] - indptr[item]; }
+    // The columns of n terms from `at` on, of those held.
+    const int32_t* columns(int64_t at, int64_t n) const {
+        for (int64_t t = at; t < at + n; ++t) {
+            Extent(start(last)).expect(t);
+            Extent(others).expect(indices[t]);
+        }
+        return indices + at;
+    }
+};
+
+struct Dense {
+    Values values;
+    int64_t items, others;
+};
+
+}  // namespace sipower

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Newton step on one gathered item.
+#pragma once
+#include "gathered_item.hpp"
+#include "quadratic_model.hpp"
+
+namespace sipower {
+namespace {
+
+// Newton steps on one item after another, each on its quadratic model over h >= 0.
+template <class T> class NewtonStep {
+    static constexpr int L = Simd<T>::lanes;
+
+public:
+    // Items have at most `coordinates` free ones.
+    NewtonStep(const Basis<T>& B, int coordinates)
+        : B_(B), model_(coordinates), weighted_(static_cast<int64_t>(TILE) * B.k), packed_(static_cast<int64_t>(TILE) * B.k),
+          p_(B.width), diagonal_(B.width) {}
+
+    // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
+    // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
+    // the bound of CoordinateDescent::step along p is least at the length s / (kappa + m s). False where the
+    // model sees nothing to gain. The Hessian of a long item is that of a sample of its terms, with
+    // the true diagonal; kappa is of all terms, so every step descends.
+    bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
+        const int64_t stride = accuracy.terms ? item.terms() / (accuracy.terms * static_cast<int64_t>(B_.k)) : 1;
+        item.ratio_sums();
+        int size = 0;
+        double mass = 0;
+        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * item.h[k];
+        for (int k = 0; k < B_.k; ++k) {
+            p_[k] = 0;
+            if (!(B_.d[k] > 0)) continue;
+            if (item.g[k] <= B_.d[k] && B_.d[k] * item.h[k] <= negligible_share() * mass) item.h[k] = 0;
+            if (!(item.h[k] > 0 || item.g[k] > B_.d[k])) continue;
+            model_.index[size] = k;
+            model_.h[size] = item.h[k];
+            model_.r[size++] = B_.d[k] - item.g[k];
+        }
+        form_hessian(item, size, stride);
+        if (stride > 1) {
+            sum_squares(item, diagonal_.get());
+            model_.fit_diagonal(size, diagonal_.get());
+        }
+        model_.solve(size, accuracy);
+        double s = 0;
+        for (int a = 0; a < size; ++a) {
+            p_[model_.index[a]] = model_.p[a];
+            s -= model_.r[a] * model_.p[a];
+        }
+        double m;
+        const double kappa = item.curvature_along(p_.get(), &m);
+        if (!(s > 0) || !(kappa >= 0)) return false;
+        const double best = s / (kappa + m * s), length = best < 1 ? best : 1;
+        for (int a = 0; a < size; ++a) {
+            const int k = model_.index[a];
+            const double next = item.h[k] + length * p_[k];
+            item.h[k] = next > 0 ? next : 0;
+        }
+        item.step_along(length);
+        return true;
+    }
+
+private:
+    // The share of an item's mass under which a component that is pushed down is zero.
+    static double negligible_share() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
+
+    // second_k = sum_i v_i b_ik^2 / z_i^2
+    void sum_squares(GatheredItem<T>& item, double* second) {
+        for (int k = 0; k < B_.k; ++k) second[k] = 0;
+        item.for_tiles([&](const T* tile, int64_t at, int n) {
+            Vec<T> u[TILE / L];
+            item.weights(at, n, u);
+            for (int k = 0; k < B_.k; k += L) {
+                const int count = B_.k - k < L ? B_.k - k : L;
+                Vec<T> part[L] = {};
+                for (int l = 0; l < count; ++l)
+                    for (int t = 0; t < n; t += L) {
+                        const Vec<T> b = load(tile + (k + l) * TILE + t);
+                        part[l] += u[t / L] * b * b;
+                    }
+                const Vec<T> found = sums(part);
+                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(found[l]);
+            }
+        });
+    }
+    // visit(tile, u, length): all tiles, or every stride-th vector of terms packed into tiles.
+    template <class Visit> void for_sampled_tiles(GatheredItem<T>& item, int64_t stride, Visit visit) {
+        Vec<T> u[TILE / L];
+        if (stride <= 1) {
+            item.for_tiles([&](const T* tile, int64_t at, int n) {
+                item.weights(at, n, u);
+                visit(tile, u, n);
+            });
+            return;
+        }
+        int filled = 0;
+        for (int64_t at = 0; at < item.terms(); at += stride * L) {
+            item.weights(at, L, u + filled / L);
+            const T* from = item.tile_at(at);
+            for (int k = 0; k < B_.k; ++k) store(packed_.get() + k * TILE + filled, load(from + k * TILE));
+            filled += L;
+            if (filled == TILE || at + stride * L >= item.terms()) {
+                visit(packed_.get(), u, filled);
+                filled = 0;
+            }
+        }
+    }
+    // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
+    // columns at a time; rows and columns beyond the last repeat it and are not kept.
+    void form_hessian(GatheredItem<T>& item, int size, int64_t stride) {
+        model_.clear_blocks(size);
+        const auto index = [&](int a) { return a < size ? a : size - 1; };
+        for_sampled_tiles(item, stride, [&](const T* tile, const Vec<T>* u, int n) {
+            for (int a = 0; a < size; ++a) {
+                const T* from = tile + model_.index[a] * TILE;
+                T* to = weighted_.get() + a * TILE;
+                for (int t = 0; t < n; t += L) store(to + t, u[t / L] * load(from + t));
+            }
+            double* block = model_.blocks.get();
+            for (int a = 0; a < size; a += 4) {
+                const T* row[4];
+                for (int i = 0; i < 4; ++i) row[i] = weighted_.get() + index(a + i) * TILE;
+                for (int b = 0; b < a + 4 && b < size; b += 2, block += 8) {
+                    const T* left = tile + model_.index[b] * TILE;
+                    const T* right = tile + model_.index[index(b + 1)] * TILE;
+                    Vec<T> part[8] = {};
+                    for (int t = 0; t < n; t += L) {
+                        const Vec<T> x = load(left + t), y = load(right + t);
+                        for (int i = 0; i < 4; ++i) {
+                            Vec<T> r = load(row[i] + t);
+                            in_register(r);
+                            part[2 * i] += r * x;
+                            part[2 * i + 1] += r * y;
+                        }
+                    }
+                    T found[8];
+                    for (int i = 0; i < 8; i += L) store(found + i, sums(part + i));
+                    for (int i = 0; i < 8; ++i) block[i] += static_cast<double>(found[i]);
+                }
+            }
+        });
+        model_.take_blocks(size);
+    }
+
+    const Basis<T>& B_;
+    QuadraticModel model_;
+    Buffer<T> weighted_, packed_;
+    Buffer<double> p_, diagonal_;
+};
+
+}  // namespace
+}  // namespace sipower

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernels of one pass over CSR data: gradient, sums, divergence, MU, SCI-PI, gaps.
+#pragma once
+#include "sparse_pass.hpp"
+#include "update_rules.hpp"
+
+namespace sipower {
+namespace {
+
+template <class T>
+void gradient_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    SparsePass<T> pass(V, B);
+    Buffer<double> sums(B.width);
+    for (int64_t j = begin; j < end; ++j) {
+        pass.ratio_sums(j, h + j * B.k, sums.get());
+        std::memcpy(g + j * B.k, sums.get(), static_cast<size_t>(B.k) * sizeof(double));
+    }
+}
+
+template <class T>
+void sums_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* g) {
+    SparsePass<T> pass(V, B);
+    for (int64_t j = begin; j < end; ++j) pass.scatter(j, h + j * B.k, g);
+}
+
+template <class T>
+void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, int64_t end, double* out) {
+    SparsePass<T> pass(V, B);
+    for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
+}
+
+// Visit every item that has mass: u is h at that mass, g the ratio sums there.
+template <class T, class Visit>
+void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
+    SparsePass<T> pass(V, B);
+    Buffer<double> u(B.width), g(B.width);
+    Buffer<T> h(B.width);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        if (!(items.c[j] > 0)) continue;
+        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
+        pass.ratio_sums(j, h.get(), g.get());
+        visit(j, g.get(), u.get());
+    }
+}
+
+template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& items) {
+    visit_csr(V, B, items, Update<T, MuRule>{B, items, {}});
+}
+template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
+    visit_csr(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double* out) {
+    visit_csr(V, B, items, Certify<T>{B, items, out});
+}
+
+}  // namespace
+}  // namespace sipower

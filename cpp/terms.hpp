@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The terms of items, sparse or dense: values read in the working type, quotients v / z, entropy.
+#pragma once
+#include "matrices.hpp"
+#include "simd.hpp"
+
+namespace sipower {
+namespace {
+
+// The values [at, at + n) in the working type: read in place where they are of it already.
+template <class T, class From> const T* convert(const From* from, int n, T* buffer) {
+    for (int t = 0; t < n; ++t) buffer[t] = static_cast<T>(from[t]);
+    return buffer;
+}
+template <class T> const T* read_values(const Values& v, int64_t at, int n, T* buffer) {
+    switch (v.type) {
+        case Type::uint8: return convert(static_cast<const uint8_t*>(v.data) + at, n, buffer);
+        case Type::uint16: return convert(static_cast<const uint16_t*>(v.data) + at, n, buffer);
+        case Type::float32:
+            if constexpr (sizeof(T) == 4) return static_cast<const float*>(v.data) + at;
+            else return convert(static_cast<const float*>(v.data) + at, n, buffer);
+        default:
+            if constexpr (sizeof(T) == 8) return static_cast<const double*>(v.data) + at;
+            else return convert(static_cast<const double*>(v.data) + at, n, buffer);
+    }
+}
+
+// q = v / z; a zero over a zero is zero, and no quotient overflows.
+template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
+    const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
+    for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
+}
+
+// sum_t v_t log(v_t / z_t), in the arithmetic of A
+template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
+    const A least = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
+    A sum = 0;
+    for (int t = 0; t < n; ++t) {
+        const A a = static_cast<A>(v[t]), b = static_cast<A>(z[t]);
+        const A ratio = a > 0 ? a / (b > least ? b : least) : A(1);
+        sum += a * log_positive(ratio);
+    }
+    return static_cast<double>(sum);
+}
+
+}  // namespace
+}  // namespace sipower
