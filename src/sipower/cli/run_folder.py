@@ -31,6 +31,7 @@ from sipower.results.folder import FILES, MEASUREMENTS
 from sipower.results.provenance import initial_facts
 from sipower.results.report import write_report
 from sipower.results.run import recorded_parameters
+from sipower.store import is_store
 
 _LIMITS = ("max_iter", "max_time", "n_jobs")  # parameters that only decide when a fit ends
 
@@ -63,7 +64,7 @@ def load(
     source: Path, options: ReadOptions, console: Console, memory_limit: str | None = None
 ) -> Table:
     """Read a file, or open data that stay on disk, and say what it holds."""
-    if (source / "store.json").exists() or memory_limit is not None:
+    if is_store(source) or memory_limit is not None:
         table = _open_on_disk(source, options, memory_limit or DEFAULT_LIMIT)
     else:
         how = {f.name: getattr(options, f.name) for f in fields(ReadOptions)}
@@ -79,7 +80,7 @@ def load(
 def _open_on_disk(source: Path, options: ReadOptions, memory_limit: Any) -> Table:
     if options.transpose or options.layout is not None:
         raise ValueError("What stays on disk is not turned: give --transpose to sipower convert.")
-    if (source / "store.json").exists():
+    if is_store(source):
         if options.layer is not None:
             raise ValueError(f"{source} is a store and has no layers: leave --layer out.")
         counts = open_store(source, memory_limit=memory_limit)

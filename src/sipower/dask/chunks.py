@@ -19,6 +19,7 @@ from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, name_array
 from sipower.io import open_store, read
+from sipower.store import is_store
 
 __all__ = ["Chunk", "Files", "Origin", "as_chunks"]
 
@@ -59,7 +60,7 @@ class Files:
 
 def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
     transpose = options.transpose
-    if (path / "store.json").is_file():
+    if is_store(path):
         store = open_store(path, dtype=dtype, n_jobs=1, memory_limit=options.memory_limit)
         return store.T if transpose else store
     table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)

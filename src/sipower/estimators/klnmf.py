@@ -36,12 +36,12 @@ from sipower.estimators.parameters import (
     check_supported,
     fit_rank,
     fit_settings,
+    initial_components,
     initial_point,
 )
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factorization
-from sipower.nmf.init import random_factor
 from sipower.problems.kl import KLBlock
 
 __all__ = ["KLNMF"]
@@ -235,12 +235,7 @@ class KLNMF(
             raise ValueError("W and H start the first partial_fit only.")
         # All before were rows without counts: the start has the size of the first that are not.
         if first or (V.total > 0 and not self.components_.any()):
-            seed = as_seed(self.random_state)
-            start = initial_point(self, V, seed, W, H)
-            if start is None:
-                first_H = random_factor(V, fit_rank(self, V, None), seed, 1).astype(V.dtype)
-            else:
-                first_H = start.H
+            first_H = initial_components(self, V, as_seed(self.random_state), W, H)
             self.transform_tol_ = self.transform_tol
             self._set_components(first_H.T)
             self._set_statistics(np.zeros(self.n_components_))

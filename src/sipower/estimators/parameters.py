@@ -19,7 +19,7 @@ from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Stop
 from sipower.nmf import SOLVERS, Factors
-from sipower.nmf.init import INITS, initial_factors
+from sipower.nmf.init import INITS, initial_factors, random_factor
 
 __all__ = [
     "CONSTRAINTS",
@@ -28,6 +28,7 @@ __all__ = [
     "check_supported",
     "fit_rank",
     "fit_settings",
+    "initial_components",
     "initial_point",
 ]
 
@@ -92,6 +93,14 @@ def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factor
     H = as_custom_factor("H", H, (model.n_components, V.shape[1]), V)
     W = as_custom_factor("W", W, (V.shape[0], H.shape[0]), V)
     return Factors(W, np.ascontiguousarray(H.T))
+
+
+def initial_components(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Array:
+    """Return the H (m, K) that `partial_fit` starts from."""
+    start = initial_point(model, V, seed, W, H)
+    if start is not None:
+        return start.H
+    return random_factor(V, fit_rank(model, V, None), seed, side=1).astype(V.dtype)
 
 
 def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlocks) -> Array:

@@ -16,6 +16,7 @@ from sipower.io.numpy_files import open_npy, open_npz
 from sipower.io.sources import Stream
 from sipower.io.tables import open_csv, open_parquet
 from sipower.io.tenx import open_folder, open_matrix_market
+from sipower.store import is_store
 
 __all__ = ["FORMATS", "open_counts", "read"]
 
@@ -122,7 +123,7 @@ def _report_system_errors(file: Path) -> Iterator[None]:
 def _open_stream(
     file: Path, layout: str | None, layer: str | None
 ) -> AbstractContextManager[Stream]:
-    if (file / "store.json").exists():
+    if is_store(file):
         raise ReadError(
             f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
         )

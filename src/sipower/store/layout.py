@@ -34,6 +34,7 @@ __all__ = [
     "VALUE_TYPES",
     "Layout",
     "Part",
+    "is_store",
     "read_layout",
     "read_names",
     "write_layout",
@@ -113,10 +114,15 @@ class Layout:
         return part
 
 
+def is_store(path: str | PathLike[str]) -> bool:
+    """Return whether a folder is a store: store.json is written last, when all else is there."""
+    return (Path(path) / "store.json").is_file()
+
+
 def read_layout(path: str | PathLike[str]) -> Layout:
     """Read store.json and check that every file it speaks of is there in its full size."""
     folder = Path(path)
-    if not (folder / "store.json").is_file():
+    if not is_store(folder):
         raise ValueError(
             f"{folder} is no store of sipower: it has no store.json; make one with sipower convert."
         )

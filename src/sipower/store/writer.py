@@ -28,7 +28,15 @@ from sipower.store.external_sort import (
     Workspace,
     ranges,
 )
-from sipower.store.layout import CONTENT, PARTS, SIDES, VALUE_TYPES, Layout, write_layout
+from sipower.store.layout import (
+    CONTENT,
+    PARTS,
+    SIDES,
+    VALUE_TYPES,
+    Layout,
+    is_store,
+    write_layout,
+)
 from sipower.store.sizes import byte_size
 
 __all__ = ["write_store"]
@@ -285,7 +293,7 @@ def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
 
 def _check_replaceable(target: Path, force: bool) -> None:
     """Raise ValueError unless the target is a store, with nothing else, that may be replaced."""
-    if not (target / "store.json").is_file():
+    if not is_store(target):
         raise ValueError(f"{target} is there already and no store: choose another name.")
     if not force:
         raise ValueError(f"{target} is a store already: choose another name, or force.")
