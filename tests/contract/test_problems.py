@@ -106,9 +106,9 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
     problem = EXAMPLES[kind]()
     found = problem.start(4)
     deflated = (
-        ICA(problem.X, found=found, whitened=True)
+        ICA(problem.X, orthogonal_to=found, whitened=True)
         if kind == "ica"
-        else LpKernelPCA.of_features(problem.A, 3.0, found=found)
+        else LpKernelPCA.from_features(problem.A, 3.0, orthogonal_to=found)
     )
     x = deflated.start(5)
     P = np.eye(x.shape[1]) - found.T @ found
@@ -118,7 +118,7 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
 
 
 BAD = {
-    "found everything": (lambda: PCA(np.ones((3, 2)), found=np.eye(2)), "nothing is left"),
+    "found everything": (lambda: PCA(np.ones((3, 2)), orthogonal_to=np.eye(2)), "nothing is left"),
     "other problem": (
         lambda: solve(GaussianMixture(RNG.random((9, 2)), 2), SciPi()),
         "`degree`",

@@ -20,7 +20,7 @@ from sipower.nmf import (
     SSciPiRule,
     Vanilla,
 )
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import PCA, KLBlock
 
 V = np.random.default_rng(0).poisson(5.0, (50, 40)).astype(float)
@@ -87,7 +87,7 @@ def test_guard_takes_over_from_an_unguarded_state():
 
 def test_exact_halves_use_the_step_in_force():
     problem = Factorization(V, 3)
-    solver = Alternating(SciPiRule(1.0), tol=1e-12, most=1)
+    solver = Alternating(SciPiRule(1.0), tol=1e-12, max_updates=1)
     state = solver.init(problem, None, 0)
     long, short = (
         solver.advance(problem, type(state)(**{**state.__dict__, "step": s})).H for s in (1.0, 0.1)
@@ -195,7 +195,7 @@ def test_seeds_of_any_integer_type():
 
 def test_items_without_mass_are_zero_in_every_form():
     data, B = np.array([[1.0, 2], [3, 4], [0, 0]]), np.array([[1.0, 0], [1, 0]])
-    turn = Turn(1.0, 0, 0, 0)
+    turn = HalfStep(1.0, 0, 0, 0)
     rows = MU().update(KLBlock(data, B), np.ones((3, 2)), turn)
     by_sums = KLBlock(as_matrix(np.ascontiguousarray(data.T), rows_only=True).columns, B)
     np.testing.assert_allclose(MU().update(by_sums, np.ones((3, 2)), turn), rows)

@@ -75,7 +75,7 @@ def test_files(client, tmp_path):
 
 
 def test_there_must_be_a_client_with_workers(client, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    monkeypatch.setattr(waiting, "WORKER_TIMEOUT", 0.2)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as lonely,

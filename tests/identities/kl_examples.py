@@ -4,9 +4,9 @@
 import numpy as np
 
 import oracles
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 
-TURN = Turn(step=1.0, seed=3, round=2, side=1)
+TURN = HalfStep(step=1.0, seed=3, round=2, side=1)
 
 
 def positive(n=9, m=14, rank=4, seed=0):

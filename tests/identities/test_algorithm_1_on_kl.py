@@ -15,7 +15,7 @@ from sipower import Stop, as_matrix, solve
 from sipower.data.sampling import draw_positions
 from sipower.kernels import Draw, batch_size
 from sipower.nmf import Half, OnBlock, SSciPiRule
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import KLBlock
 
 SEED, ROUND, SIDE = 3, 2, 1
@@ -71,7 +71,7 @@ def items_by_the_paper(V, h, scheme, rule):
 def updated(V, h, layout, rule, round_=ROUND):
     """Every item on the simplex after the rule's update."""
     block = KLBlock(layout(V), BASIS)
-    turn = Turn(rule.step, SEED, round_, SIDE)
+    turn = HalfStep(rule.step, SEED, round_, SIDE)
     found = rule.update(block, h, turn)
     return found, found * block.d / np.where(block.c > 0, block.c, 1)[:, None]
 

@@ -23,10 +23,10 @@ from sipower.nmf import (
     auto,
 )
 from sipower.nmf.pgd import projected_step
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import KLBlock
 
-TURN = Turn(step=1.0, seed=3, round=2, side=1)
+TURN = HalfStep(step=1.0, seed=3, round=2, side=1)
 LAYOUTS = [np.asarray, sp.csr_array]
 
 
@@ -186,7 +186,7 @@ def test_newton_descends_to_the_solution_of_every_item(layout):
     block = KLBlock(layout(V), B)
     h, before = np.ones((40, 6)), None
     for _ in range(25):
-        h = Newton().update(block, h, Turn(1.0, 0, 0, 0))
+        h = Newton().update(block, h, HalfStep(1.0, 0, 0, 0))
         after = oracles.divergence(V, h, B)
         assert before is None or after <= before * (1 + 1e-12)
         before = after
@@ -207,7 +207,7 @@ def test_a_newton_step_is_that_of_its_formula():
     assert (h + p > 0).all()  # the model's minimum is interior
     s, kappa, m = -r @ p, p @ H @ p, max(0.0, (-(B @ p) / z).max())
     expected = h + min(1.0, s / (kappa + m * s)) * p
-    found = Newton().update(block, h[None], Turn(1.0, 0, 0, 0))[0]
+    found = Newton().update(block, h[None], HalfStep(1.0, 0, 0, 0))[0]
     assert np.linalg.norm(found - expected) <= 0.02 * np.linalg.norm(expected - h)  # rough model
 
 
@@ -238,13 +238,13 @@ def test_the_early_phase_of_auto_is_chosen_by_the_data():
     """Full steps on sparse data, long ones on even dense data, sampled ones on others."""
     rng = np.random.default_rng(0)
     even, uneven = rng.poisson(50.0, (40, 30)) * 1.0, rng.gamma(0.3, 5.0, (40, 30))
-    assert auto.early_phase(as_matrix(sp.csr_array(even)), 3) is auto.SPARSE
-    assert auto.early_phase(as_matrix(even), 3) is auto.DENSE
-    assert auto.early_phase(as_matrix(uneven), 3) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(sp.csr_array(even)), 3) is auto.SPARSE
+    assert auto.choose_early_phase(as_matrix(even), 3) is auto.DENSE
+    assert auto.choose_early_phase(as_matrix(uneven), 3) is auto.SAMPLED
     long = np.tile(even, (50, 1))
-    assert auto.early_phase(as_matrix(long), 4) is auto.SAMPLED
-    assert auto.early_phase(as_matrix(long.T), 4) is auto.SAMPLED
-    assert auto.early_phase(as_matrix(long), 5) is auto.DENSE
+    assert auto.choose_early_phase(as_matrix(long), 4) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(long.T), 4) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(long), 5) is auto.DENSE
 
 
 @pytest.mark.parametrize("kind", ["even", "uneven"])
@@ -252,7 +252,7 @@ def test_auto_never_raises_the_divergence(kind):
     rng = np.random.default_rng(1)
     mean = rng.gamma(0.5, 1.0, (60, 4)) @ rng.gamma(0.5, 1.0, (4, 50))
     V = rng.poisson(mean * 20) + (20.0 if kind == "even" else 0.0)
-    phase = auto.early_phase(as_matrix(V), 4)
+    phase = auto.choose_early_phase(as_matrix(V), 4)
     assert phase is (auto.DENSE if kind == "even" else auto.SAMPLED)
     result = solve(Factorization(V, 4), Auto(), stop=Stop(0, rounds=60), trace="every")
     values = np.array([record.objective for record in result.trace])

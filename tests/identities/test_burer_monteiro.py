@@ -41,7 +41,7 @@ def test_the_bound_of_a_large_graph_is_that_of_the_dense_one(monkeypatch):
     problem = BurerMonteiro(-(graph + graph.T))
     x = solve(problem, SciPi(), stop=Stop(1e-3, rounds=200)).x
     dense = problem.upper_bound(x)
-    monkeypatch.setattr("sipower.problems.burer_monteiro.SMALL", 50)
+    monkeypatch.setattr("sipower.problems.burer_monteiro.MAX_DENSE_SIZE", 50)
     bounds = {problem.upper_bound(x) for _ in range(3)}
     assert len(bounds) == 1
     bound = bounds.pop()

@@ -191,7 +191,7 @@ def test_lemma_9_round_trip():
 def test_exact_alternation_solves_each_half():
     V = oracles.counts(25, 20)
     problem = Factorization(V, 3)
-    exact = Alternating(SciPiRule(), tol=1e-7, most=5000)
+    exact = Alternating(SciPiRule(), tol=1e-7, max_updates=5000)
     state = exact.advance(problem, exact.init(problem, None, 0))
     gap_w = problem.half(0, state.x).gaps(state.W).sum() / V.sum()
     assert gap_w <= 1e-7

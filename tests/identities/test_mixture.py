@@ -86,7 +86,7 @@ BAD_MIXTURES = {
         lambda: LpKernelPCA([[1.0, 2], [2, 1]], kernel="precomputed"),
         "not positive semi-definite",
     ),
-    "found": (lambda: LpKernelPCA(np.eye(3), found=np.ones((1, 2))), "found has shape"),
+    "found": (lambda: LpKernelPCA(np.eye(3), orthogonal_to=np.ones((1, 2))), "found has shape"),
     "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "sign is 2"),
     "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
     "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),

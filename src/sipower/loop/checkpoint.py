@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A checkpoint is the `State` and what the loop remembers, in one .npz file without pickle.
+"""`Checkpoint`: the state of a run and the notes of the loop, in one .npz file without pickle.
 
-It is written to a temporary file, brought to the disk and then renamed, so that at every moment
-there is a whole one. It names the run that it belongs to: another one is refused.
+It is replaced atomically (temporary file, fsync, rename), so that the file is complete at every
+moment. It describes the run that it belongs to; a checkpoint of another run is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that receives the state of a run, and from which the run can go on.
+    """A file that holds the state of a run, from which the run can be resumed.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Checkpoint:
     every
         Seconds of work that may be lost.
     run
-        What the run is, by name: all of it must agree for a checkpoint to be read again; measured
-        numbers, in a list, to rounding.
+        Description of the run. A checkpoint is only read if all of it agrees; measured numbers, in
+        a list, up to rounding.
     memory
-        What the caller wants to find again beside the state.
+        What the caller wants to save beside the state.
     read
-        Whether to go on from what the file holds; if not, it is only written.
+        Whether to resume from the file; if not, it is only written.
     """
 
     path: str | PathLike[str]
@@ -56,7 +56,7 @@ class Checkpoint:
     read: bool = True
 
     def save(self, state: Any, notes: Any = None) -> None:
-        """Write a state, and the notes of the loop that made it."""
+        """Write a state and the notes of its loop."""
         fields, arrays = _fields(state)
         header = {
             "format": FORMAT,
@@ -71,45 +71,46 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """A state of the same kind and shapes as `like`, and its notes; None without a file."""
-        found = self._read() if self.read else None
-        if found is None:
+        """Return a state of the kind and shapes of `like`, and its notes; None without a file."""
+        content = self._read() if self.read else None
+        if content is None:
             return None
-        header, arrays = found
-        wanted, wanted_arrays = _fields(like)
-        shapes, found_shapes = (
-            {name: (v.shape, v.dtype) for name, v in of.items()} for of in (wanted_arrays, arrays)
+        header, arrays = content
+        expected, expected_arrays = _fields(like)
+        expected_shapes, shapes = (
+            {name: (v.shape, v.dtype) for name, v in fields.items()}
+            for fields in (expected_arrays, arrays)
         )
-        if header["state"] != type(like).__qualname__ or shapes != found_shapes:
-            raise self._other("problem or solver")
-        if set(header["scalars"]) | set(arrays) != set(wanted):
-            raise self._other("version")
-        alike = all(_alike(value, wanted[name]) for name, value in header["scalars"].items())
-        least = 0.0 if getattr(like, "non_negative", False) else -math.inf
-        if not alike or not all(_lies_above(least, array) for array in arrays.values()):
+        if header["state"] != type(like).__qualname__ or shapes != expected_shapes:
+            raise self._mismatch("problem or solver")
+        if set(header["scalars"]) | set(arrays) != set(expected):
+            raise self._mismatch("version")
+        alike = all(_has_kind(value, expected[name]) for name, value in header["scalars"].items())
+        smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
+        if not alike or not all(_is_bounded(array, smallest) for array in arrays.values()):
             raise self._damaged()
-        if header["scalars"].get("seed") != wanted.get("seed"):
-            raise self._other("seed")
+        if header["scalars"].get("seed") != expected.get("seed"):
+            raise self._mismatch("seed")
         return type(like)(**arrays, **header["scalars"]), header["notes"]
 
-    def remembered(self) -> Any:
-        """The caller's memory in the file, or None without a file."""
-        found = self._read()
-        return None if found is None else found[0]["memory"]
+    def load_memory(self) -> Any:
+        """Return the caller's memory in the file, or None without a file."""
+        content = self._read()
+        return None if content is None else content[0]["memory"]
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Notes or a memory that cannot be taken up are damage."""
+        """Report errors of the block, which reads notes or memory, as damage of the file."""
         try:
             yield
         except (KeyError, TypeError, ValueError):
             raise self._damaged() from None
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Keep other sessions away, and remove what a killed one was writing."""
+    def lock(self) -> Iterator[None]:
+        """Lock the checkpoint until the block ends, and remove unfinished files of killed runs."""
         if not Path(self.path).name or Path(self.path).is_dir():
-            raise ValueError(f"The checkpoint {str(self.path)!r} is a folder, expected a file.")
+            raise ValueError(f"`checkpoint` must be a file, got the folder {str(self.path)!r}.")
         with file_lock(Path(self.path)):
             remove_unfinished(self.path)
             yield
@@ -126,21 +127,21 @@ class Checkpoint:
             complete = version != FORMAT or (parts and isinstance(header["scalars"], dict))
         except MemoryError:
             raise
-        except Exception as error:  # whatever a damaged archive makes its readers raise
+        except Exception as error:  # the readers of a damaged archive raise many types
             raise self._damaged() from error
         if version != FORMAT:
-            raise self._other("version")
+            raise self._mismatch("version")
         if not complete:
             raise self._damaged()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._other(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
+                raise self._mismatch(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
         return header, arrays
 
     def _damaged(self) -> ValueError:
         return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
-    def _other(self, what: str, detail: str = "") -> ValueError:
+    def _mismatch(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
@@ -148,30 +149,30 @@ class Checkpoint:
 
 
 def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """All fields of a state, and those that are arrays."""
+    """Return all fields of a state, and those that are arrays."""
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
 
 
-def _agree(found: Any, wanted: Any) -> bool:
-    """Equal; lists hold measured numbers, which other libraries or machines round otherwise."""
-    if not isinstance(found, list) or not isinstance(wanted, list) or len(found) != len(wanted):
-        return bool(found == wanted)
+def _agree(saved: Any, expected: Any) -> bool:
+    """Return whether two descriptions are equal; measured numbers, in lists, up to rounding."""
+    if not isinstance(saved, list) or not isinstance(expected, list) or len(saved) != len(expected):
+        return bool(saved == expected)
     return all(
         a == b or (isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9))
-        for a, b in zip(found, wanted, strict=True)
+        for a, b in zip(saved, expected, strict=True)
     )
 
 
-def _alike(value: Any, wanted: Any) -> bool:
-    """Whether a scalar of a file is of the kind of another; a float may be a whole number."""
-    found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
-    return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
+def _has_kind(value: Any, like: Any) -> bool:
+    """Return whether a scalar of a file has the kind of another; a float may be an integer."""
+    scalar, kind = np.asarray(value), np.asarray(like).dtype.kind
+    return scalar.ndim == 0 and scalar.dtype.kind in (kind, "i" if kind == "f" else kind)
 
 
-def _lies_above(least: float, array: Array) -> bool:
-    """Whether all numbers are finite and none is below the least."""
-    return bool(np.isfinite(array).all() and (array >= least).all())
+def _is_bounded(array: Array, smallest: float) -> bool:
+    """Return whether all numbers are finite and at least `smallest`."""
+    return bool(np.isfinite(array).all() and (array >= smallest).all())
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:
@@ -181,12 +182,12 @@ def save_state(path: str | PathLike[str], state: Any) -> None:
 
 def load_state(path: str | PathLike[str], like: S) -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
-    found = Checkpoint(path).load(like)
-    return like if found is None else found[0]
+    saved = Checkpoint(path).load(like)
+    return like if saved is None else saved[0]
 
 
 class CheckpointWriter:
-    """The checkpoint of a loop, if it has one: read at the start, written when it is time.
+    """Reads the checkpoint of a loop at its start, and writes it at intervals.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ class CheckpointWriter:
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:
-        """Save if another round as long as the last one would put too much at risk."""
+        """Save the state if another round as long as the last one could lose too many seconds."""
         if self.checkpoint is None:
             return
         now = self.trace.clock.wall()
@@ -223,10 +224,10 @@ class CheckpointWriter:
     def _save(self, state: State, checkpoint: Checkpoint) -> None:
         try:
             checkpoint.save(state, self.trace.snapshot())
-        except OSError as problem:  # a full disk is no reason to lose the run as well
+        except OSError as problem:  # a full disk must not end the run
             warnings.warn(
                 f"The checkpoint {checkpoint.path} could not be written "
-                f"({problem.strerror or problem}): what it held before is still there.",
+                f"({problem.strerror or problem}): its previous content is kept.",
                 RuntimeWarning,
                 stacklevel=2,
             )
