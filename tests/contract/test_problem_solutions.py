@@ -54,7 +54,9 @@ def test_further_components_by_deflation():
     np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-9)
     zeros = solve(PCA(A, orthogonal_to=np.zeros((1, 6))), SciPi(), stop=Stop(1e-9)).x
     assert abs(zeros[0] @ exact[0]) > 1 - 1e-9  # nothing found: nothing taken away
-    with pytest.raises(ValueError, match=r"found has shape \(1, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"`orthogonal_to` must be .* of shape \(r, 6\), got shape \(1, 5\)"
+    ):
         PCA(A, orthogonal_to=np.ones(5))
 
 

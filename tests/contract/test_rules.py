@@ -197,7 +197,9 @@ def test_exact_alternation_descends_faster_per_round(name):
 
 
 def test_start_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"expected \(\(120, 5\), \(90, 5\)\)"):
+    with pytest.raises(
+        ValueError, match=r"`x0` must hold W and H of shapes \(\(120, 5\), \(90, 5\)\)"
+    ):
         solve(Factorization(V, 5), Alternating(RULES["mu"]()), oracles.factors(90, 120, 5))
     with pytest.raises(ValueError, match="rank is 0"):
         Factorization(V, 0)

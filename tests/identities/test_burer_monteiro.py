@@ -60,7 +60,7 @@ def test_max_cut_of_small_graphs_is_bounded_and_near_the_best():
 
 @pytest.mark.parametrize("rank", ["3", 2.5, 0, -1])
 def test_a_rank_that_is_no_number_of_columns_is_refused(rank):
-    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match="`rank` must be a positive integer"):
         BurerMonteiro(np.ones((4, 4)), rank)
 
 

@@ -25,7 +25,7 @@ from sipower.theory import (
     local_spectrum,
     variance,
 )
-from sipower.theory.constants import _Chosen
+from sipower.theory.constants import _FixedBatch
 
 RNG = np.random.default_rng(0)
 
@@ -49,7 +49,7 @@ def test_frobenius_variance_of_batches_has_its_closed_form(name, s):
     def mean_square(s):
         squares = []
         for chosen in itertools.combinations(range(n), s):
-            S = problem.batch(Sampling(s / n), _Chosen(chosen))
+            S = problem.batch(Sampling(s / n), _FixedBatch(chosen))
             squares.append(np.linalg.norm(problem.hessian(x, S)[0] - H) ** 2)
         return np.mean(squares)
 

@@ -82,13 +82,13 @@ def test_items_are_solved_each_for_itself(layout, exact):
     V[:, ::7] = 0
     V[4, 50:] = 0
     B = rng.gamma(0.5, 1.0, (3000, 4)) + 1e-3
-    how = {"exact": exact, "sampled_from": ALWAYS}
-    whole = KLBlock(layout(V), B).solution(1e-8 if exact else 1e-4, **how)
+    options = {"exact": exact, "sampling_threshold": ALWAYS}
+    whole = KLBlock(layout(V), B).solution(1e-8 if exact else 1e-4, **options)
     assert (whole.gaps <= (1e-8 if exact else 1e-4)).all()
     order = rng.permutation(9)
-    shuffled = KLBlock(layout(V[order]), B).solution(1e-8 if exact else 1e-4, **how)
+    shuffled = KLBlock(layout(V[order]), B).solution(1e-8 if exact else 1e-4, **options)
     np.testing.assert_array_equal(shuffled.h, whole.h[order])
-    alone = KLBlock(layout(V[[3]]), B).solution(1e-8 if exact else 1e-4, **how)
+    alone = KLBlock(layout(V[[3]]), B).solution(1e-8 if exact else 1e-4, **options)
     np.testing.assert_array_equal(alone.h[0], whole.h[3])
     if exact:
         for j in (0, 4):

@@ -166,7 +166,7 @@ def test_verdicts_say_why_there_is_no_theorem():
     problem = PROBLEMS["pca"]()
     x = solve(problem, SciPi(), stop=Stop(1e-12)).x
     turned = problem.normalise(x + 0.5 * problem.start(3))
-    assert "x is no solution" in diagnose(problem, turned).verdict
+    assert "x has the residual" in diagnose(problem, turned).verdict
     edgy = LpKernelPCA(np.random.default_rng(5).normal(size=(20, 3)), 1.0)
     point = solve(edgy, SciPi(), stop=Stop(1e-12)).x
     assert "no Hessian" in diagnose(edgy, point).verdict
@@ -185,7 +185,10 @@ def test_the_spectrum_leaves_out_what_has_none():
 
 
 BAD = {
-    "item": (lambda: diagnose(PROBLEMS["kl"](), np.ones((3, 4)), item=99), "item is 99"),
+    "item": (
+        lambda: diagnose(PROBLEMS["kl"](), np.ones((3, 4)), item=99),
+        "`item` must be an integer from 0 to 2, got 99",
+    ),
     "list": (lambda: diagnose(PROBLEMS["pca"](), [1.0, 2.0]), r"shape \(1, 4\)"),
     "shape": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 3))), r"shape \(1, 4\)"),
     "NaN": (lambda: diagnose(PROBLEMS["pca"](), np.full((1, 4), np.nan)), "finite"),
@@ -196,9 +199,18 @@ BAD = {
         ),
         "maximise −f",
     ),
-    "delta": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), delta=-1.0), "delta is -1.0"),
-    "epoch": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0), "epoch is 0"),
-    "batch": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0), "batch is 0"),
+    "delta": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), delta=-1.0),
+        r"`delta` must be .* in \(0, 1\), got -1.0",
+    ),
+    "epoch": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0),
+        "`epoch` must be a positive integer of inner steps, got 0",
+    ),
+    "batch": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0),
+        r"`batch` must be a share of the terms in \(0, 1\], got 0",
+    ),
 }
 
 

@@ -247,14 +247,14 @@ def _add(parts: list[Any]) -> Any:
 
 def _locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
     """Return the chunks with their shapes and first rows, now that they are known."""
-    chunks_with_rows, before = [], 0
+    located_chunks, before = [], 0
     for chunk, info in zip(chunks, infos, strict=True):
         first = before if math.isnan(chunk.origin.first) else chunk.origin.first
-        chunks_with_rows.append(
+        located_chunks.append(
             chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first))
         )
         before += info.shape[0]
-    return chunks_with_rows
+    return located_chunks
 
 
 def _check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:

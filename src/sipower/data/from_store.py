@@ -27,7 +27,7 @@ class StoreSource:
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
-        # The files stay open, so that a store that is replaced meanwhile is not mixed with this one.
+        # The files stay open: a store that is replaced meanwhile must not be mixed with this one.
         self.indices, self.values = (
             OpenPart(layout.part(side, name)) for name in ("indices", "values")
         )

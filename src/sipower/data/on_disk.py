@@ -2,8 +2,8 @@
 """`StoredMatrix`: data on disk, read in windows of whole blocks into two reusable buffers.
 
 While the kernels work on one window, the next one is read into the other buffer, so that memory
-stays within `memory_limit` whatever the size of the data. The blocks and their order are those of the
-same data in memory, and so are the bits of every result.
+stays within `memory_limit` whatever the size of the data. The blocks and their order are those of
+the same data in memory, and so are the bits of every result.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class StoredMatrix(RowBlocks):
         self._check_range(dtype)
         self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
         self.windows_of_blocks = self._cut_into_windows()
-        self._verified: set[int] = (
-            set()
-        )  # first blocks of windows whose values were compared with the row sums
+        self._verified: set[int] = set()  # first blocks of the windows with checked row sums
 
     def _check_range(self, dtype: np.dtype[Any]) -> None:
         source = self.source
@@ -146,8 +144,8 @@ class StoredMatrix(RowBlocks):
         if longest > room:
             need = 2 * longest * (INDEX.itemsize + self.source.value_type.itemsize) + 32
             raise ValueError(
-                f"`memory_limit` must be at least {need} bytes for the largest block of these data, "
-                f"got {self.buffers.limit}."
+                f"`memory_limit` must be at least {need} bytes, which the largest block of these "
+                f"data needs, got {self.buffers.limit}."
             )
         windows, first = [], 0
         while first < len(starts) - 1:

@@ -67,9 +67,8 @@ def as_matrix(
     """
     if isinstance(V, RowBlocks):
         working = V.dtype if dtype is None else working_type(V.dtype, dtype)
-        if (
-            working.itemsize < V.dtype.itemsize and V.is_in_memory
-        ):  # data on disk check their range themselves
+        # Data on disk check their range themselves.
+        if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
     row_names, column_names = _frame_names(V)
@@ -94,7 +93,8 @@ def check_range(
     """Check that the working type can hold the nonzeros of a file and their sum."""
     if 0 < smallest < smallest_distinguishable(largest, working):
         raise ValueError(
-            f"The smallest entry of {name} is {smallest}, too small for {working}: rescale the data."
+            f"The smallest entry of {name} is {smallest}, too small for {working}: rescale the "
+            "data."
         )
     if max(largest, total) > float(np.finfo(working).max):
         raise ValueError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Listener`: reports every round of a fit to `verbose`, `on_round` and scikit-learn's callbacks."""
+"""`Listener`: report every round of a fit to `verbose`, `on_round` and scikit-learn callbacks."""
 
 from __future__ import annotations
 

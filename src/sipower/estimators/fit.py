@@ -69,7 +69,7 @@ def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
     rows, gaps, _ = KLBlock(V, H).solution(tol)
     if gaps.max() > tol:
         warnings.warn(
-            f"{int((gaps > tol).sum())} row(s) of W have a certified gap of up to {gaps.max():.1e}, "
+            f"{int((gaps > tol).sum())} rows of W are certified only to {gaps.max():.1e}, but "
             f"`transform_tol` is {tol:.1e}: increase it, or use float64.",
             ConvergenceWarning,
             stacklevel=3,
@@ -94,8 +94,8 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
     warnings.warn(
-        f"No component has feature {int(np.flatnonzero(missing)[column])}, but row {row} has counts "
-        f"of it: {int(lost.astype(bool).sum())} such entries are left out.",
+        f"No component has feature {int(np.flatnonzero(missing)[column])}, but row {row} has "
+        f"counts of it: {int(lost.astype(bool).sum())} such entries are left out.",
         UserWarning,
         stacklevel=4,
     )

@@ -220,8 +220,8 @@ class KLNMF(
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Update the components from a batch of samples.
 
-        The rows of the batch are solved exactly for the present H; then H ← A/B, where the statistics
-        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches decay by `forget_factor`.
+        The rows of the batch are solved exactly for the present H. Then H ← A/B with the statistics
+        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches, which decay by `forget_factor`.
         """
         check_supported(self)
         with restore_on_failure(self):
@@ -232,10 +232,8 @@ class KLNMF(
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
         if not first and (W is not None or H is not None):
-            raise ValueError(
-                "`W` and `H` must be None after the first partial_fit, which they start."
-            )
-        # If all batches so far had no counts, the start is drawn again from the first that has some.
+            raise ValueError("`W` and `H` must be None after the first partial_fit.")
+        # If no batch so far had counts, the start is drawn again from the first one that has.
         if first or (V.total > 0 and not self.components_.any()):
             first_H = initial_components(self, V, as_seed(self.random_state), W, H)
             self.transform_tol_ = self.transform_tol

@@ -253,8 +253,8 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             self.dispersion_ = np.array(values) * np.float64(scale) ** self.p
         if not (np.isfinite(self.dispersion_) & (self.dispersion_ > 0)).all():
             raise ValueError(
-                f"Powers of X with p={self.p} exceed the range of float64: rescale X or choose a "
-                "smaller p."
+                f"Powers of X with p={self.p} are outside the range of float64: rescale X or "
+                "choose a smaller p."
             )
         self.components_, self.n_iter_ = components, rounds
         if worst > self.tol:

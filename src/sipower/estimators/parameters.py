@@ -160,7 +160,8 @@ def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint |
         return None
     if not isinstance(model.random_state, Integral):
         raise ValueError(
-            "`random_state` must be an integer with a checkpoint: a fit is resumed with the same seed."
+            "`random_state` must be an integer if `checkpoint` is given: only a fit with the "
+            "same seed can be resumed."
         )
     run = {
         "data": V.sha256,

@@ -52,12 +52,16 @@ class BurerMonteiro(Problem):
     def __init__(self, C: Any, rank: int | None = None) -> None:
         C = sp.csr_array(check_array(C, accept_sparse="csr", dtype=np.float64))
         if C.shape[0] != C.shape[1] or abs(C - C.T).max() > 1e-12 * abs(C).max():
-            raise ValueError(f"`C` must be a symmetric matrix, got shape {C.shape}.")
+            raise ValueError(
+                f"`C` must be a symmetric matrix, got one of shape {C.shape} that is not symmetric."
+            )
         self.diagonal = C.diagonal()
         self.C = sp.csr_array(C - sp.diags_array(self.diagonal))
         self.C.eliminate_zeros()
         if self.C.nnz == 0:
-            raise ValueError("`C` must have a nonzero off its diagonal: now every X is optimal.")
+            raise ValueError(
+                "`C` must have a nonzero off its diagonal: otherwise every X is optimal."
+            )
         if rank is not None and not (isinstance(rank, Integral) and rank >= 1):
             raise ValueError(f"`rank` must be a positive integer, got {rank!r}.")
         n = C.shape[0]

@@ -82,8 +82,8 @@ class LpKernelPCA(Problem):
         limit = float(np.finfo(np.float64).max) ** (0.5 / self.degree)
         if not 1 / limit < size < limit:
             raise ValueError(
-                f"The largest sample has norm {size}: its powers with p={p} exceed the range of "
-                "float64; rescale the data or choose a smaller p."
+                f"The largest sample has norm {size}: its powers with p={p} are outside the range "
+                "of float64; rescale the data or choose a smaller p."
             )
         self.smooth = self.degree >= 2
         self.deflate = Deflation(orthogonal_to, A.shape[1])
@@ -180,7 +180,7 @@ def check_kernel_matrix(K: Array) -> None:
     """Check that a kernel matrix is square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"The kernel matrix must be square, got shape {K.shape}; it is not symmetric."
+            f"The kernel matrix of shape {K.shape} is not symmetric: it must be square."
         )
     if not np.isfinite(K).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(K))[0])

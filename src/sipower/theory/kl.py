@@ -28,8 +28,8 @@ class KLSpectrum:
     """The smallest and largest eigenvalue of B orthogonal to y, item by item.
 
     B is restricted to the support of the solution. Items without mass, or with one component only,
-    have no such eigenvalues and are left out: `items` lists the others. A power X∘G^γ has local factors 1 − γb: MU is γ = 1, SCI-PI γ = 2,
-    a step η is γ = 2η.
+    have no such eigenvalues and are left out: `items` lists the others. A power step X∘G^γ has the
+    local factors 1 − γb: MU has γ = 1, SCI-PI γ = 2, a step η has γ = 2η.
     """
 
     items: NDArray[np.intp]
