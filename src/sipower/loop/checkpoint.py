@@ -82,15 +82,15 @@ class Checkpoint:
             for fields in (expected_arrays, arrays)
         )
         if header["state"] != type(like).__qualname__ or shapes != expected_shapes:
-            raise self._mismatch("problem or solver")
+            raise self._mismatch_error("problem or solver")
         if set(header["scalars"]) | set(arrays) != set(expected):
-            raise self._mismatch("version")
+            raise self._mismatch_error("version")
         alike = all(_has_kind(value, expected[name]) for name, value in header["scalars"].items())
         smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
         if not alike or not all(_is_bounded(array, smallest) for array in arrays.values()):
-            raise self._damaged()
+            raise self._damage_error()
         if header["scalars"].get("seed") != expected.get("seed"):
-            raise self._mismatch("seed")
+            raise self._mismatch_error("seed")
         return type(like)(**arrays, **header["scalars"]), header["notes"]
 
     def load_memory(self) -> Any:
@@ -104,7 +104,7 @@ class Checkpoint:
         try:
             yield
         except (KeyError, TypeError, ValueError):
-            raise self._damaged() from None
+            raise self._damage_error() from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -128,20 +128,22 @@ class Checkpoint:
         except MemoryError:
             raise
         except Exception as error:  # the readers of a damaged archive raise many types
-            raise self._damaged() from error
+            raise self._damage_error() from error
         if version != FORMAT:
-            raise self._mismatch("version")
+            raise self._mismatch_error("version")
         if not complete:
-            raise self._damaged()
+            raise self._damage_error()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._mismatch(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
+                raise self._mismatch_error(
+                    name, f" ({shorten(run.get(name))}, not {shorten(value)})"
+                )
         return header, arrays
 
-    def _damaged(self) -> ValueError:
+    def _damage_error(self) -> ValueError:
         return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
-    def _mismatch(self, what: str, detail: str = "") -> ValueError:
+    def _mismatch_error(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
