@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Checkpoint`: the state of a run and the notes of the loop, in one .npz file without pickle.
+"""Checkpoints: the `State` of a solver and the notes of the loop in one .npz file without pickle.
 
-It is replaced atomically (temporary file, fsync, rename), so that the file is complete at every
-moment. It describes the run that it belongs to; a checkpoint of another run is refused.
+The file is replaced atomically. It names the run that it belongs to, and no other run reads it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that holds the state of a run, from which the run can be resumed.
+    """A file that holds the state of a run, and from which the run can be resumed.
 
     Parameters
     ----------
@@ -41,10 +40,10 @@ class Checkpoint:
     every
         Seconds of work that may be lost.
     run
-        Description of the run. A checkpoint is only read if all of it agrees; measured numbers, in
-        a list, up to rounding.
+        What identifies the run: a checkpoint is read only if all of it agrees, measured numbers,
+        which stand in lists, up to rounding.
     memory
-        What the caller wants to save beside the state.
+        What the caller saves beside the state.
     read
         Whether to resume from the file; if not, it is only written.
     """
@@ -56,7 +55,7 @@ class Checkpoint:
     read: bool = True
 
     def save(self, state: Any, notes: Any = None) -> None:
-        """Write a state and the notes of its loop."""
+        """Write a state, and the notes of the loop that made it."""
         fields, arrays = _fields(state)
         header = {
             "format": FORMAT,
@@ -71,44 +70,41 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """Return a state of the kind and shapes of `like`, and its notes; None without a file."""
-        content = self._read() if self.read else None
-        if content is None:
+        """Return a state of the kind and shapes of `like` with its notes; None without a file."""
+        found = self._read() if self.read else None
+        if found is None:
             return None
-        header, arrays = content
-        expected, expected_arrays = _fields(like)
-        expected_shapes, shapes = (
-            {name: (v.shape, v.dtype) for name, v in fields.items()}
-            for fields in (expected_arrays, arrays)
-        )
-        if header["state"] != type(like).__qualname__ or shapes != expected_shapes:
-            raise self._mismatch_error("problem or solver")
-        if set(header["scalars"]) | set(arrays) != set(expected):
-            raise self._mismatch_error("version")
-        alike = all(_has_kind(value, expected[name]) for name, value in header["scalars"].items())
+        header, arrays = found
+        scalars = header["scalars"]
+        wanted, wanted_arrays = _fields(like)
+        if header["state"] != type(like).__qualname__ or _types(arrays) != _types(wanted_arrays):
+            raise self._mismatch("problem or solver")
+        if set(scalars) | set(arrays) != set(wanted):
+            raise self._mismatch("version")
         smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
-        if not alike or not all(_is_bounded(array, smallest) for array in arrays.values()):
-            raise self._damage_error()
-        if header["scalars"].get("seed") != expected.get("seed"):
-            raise self._mismatch_error("seed")
-        return type(like)(**arrays, **header["scalars"]), header["notes"]
+        numbers = all(np.isfinite(a).all() and (a >= smallest).all() for a in arrays.values())
+        if not numbers or not all(_is_like(value, wanted[name]) for name, value in scalars.items()):
+            raise self._damage()
+        if scalars.get("seed") != wanted.get("seed"):
+            raise self._mismatch("seed")
+        return type(like)(**arrays, **scalars), header["notes"]
 
     def load_memory(self) -> Any:
         """Return the caller's memory in the file, or None without a file."""
-        content = self._read()
-        return None if content is None else content[0]["memory"]
+        found = self._read()
+        return None if found is None else found[0]["memory"]
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Report errors of the block, which reads notes or memory, as damage of the file."""
+        """Raise the error of a damaged file if notes or memory cannot be restored."""
         try:
             yield
         except (KeyError, TypeError, ValueError):
-            raise self._damage_error() from None
+            raise self._damage() from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the checkpoint until the block ends, and remove unfinished files of killed runs."""
+        """Lock the file until the block ends, and remove what a killed run was writing."""
         if not Path(self.path).name or Path(self.path).is_dir():
             raise ValueError(f"`checkpoint` must be a file, got the folder {str(self.path)!r}.")
         with file_lock(Path(self.path)):
@@ -116,6 +112,7 @@ class Checkpoint:
             yield
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return header and arrays of the file, which must be of this run."""
         if not Path(self.path).exists():
             return None
         try:
@@ -123,27 +120,24 @@ class Checkpoint:
                 arrays = dict(archive)
             header = json.loads(arrays.pop("header").tobytes())
             version, run = header["format"], dict(header["run"])
-            parts = {"state", "memory", "notes", "scalars"} <= set(header)
-            complete = version != FORMAT or (parts and isinstance(header["scalars"], dict))
+            is_complete = version != FORMAT or isinstance(header["scalars"], dict)
         except MemoryError:
             raise
-        except Exception as error:  # the readers of a damaged archive raise many types
-            raise self._damage_error() from error
+        except Exception as error:  # whatever a damaged archive makes its readers raise
+            raise self._damage() from error
         if version != FORMAT:
-            raise self._mismatch_error("version")
-        if not complete:
-            raise self._damage_error()
+            raise self._mismatch("version")
+        if not is_complete or not {"state", "memory", "notes"} <= set(header):
+            raise self._damage()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._mismatch_error(
-                    name, f" ({shorten(run.get(name))}, not {shorten(value)})"
-                )
+                raise self._mismatch(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
         return header, arrays
 
-    def _damage_error(self) -> ValueError:
+    def _damage(self) -> ValueError:
         return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
-    def _mismatch_error(self, what: str, detail: str = "") -> ValueError:
+    def _mismatch(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
@@ -156,40 +150,39 @@ def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
 
 
-def _agree(saved: Any, expected: Any) -> bool:
-    """Return whether two descriptions are equal; measured numbers, in lists, up to rounding."""
-    if not isinstance(saved, list) or not isinstance(expected, list) or len(saved) != len(expected):
-        return bool(saved == expected)
+def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _agree(found: Any, wanted: Any) -> bool:
+    """Whether values are equal; numbers in lists, which are measured, up to rounding."""
+    if not isinstance(found, list) or not isinstance(wanted, list) or len(found) != len(wanted):
+        return bool(found == wanted)
     return all(
         a == b or (isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9))
-        for a, b in zip(saved, expected, strict=True)
+        for a, b in zip(found, wanted, strict=True)
     )
 
 
-def _has_kind(value: Any, like: Any) -> bool:
-    """Return whether a scalar of a file has the kind of another; a float may be an integer."""
-    scalar, kind = np.asarray(value), np.asarray(like).dtype.kind
-    return scalar.ndim == 0 and scalar.dtype.kind in (kind, "i" if kind == "f" else kind)
-
-
-def _is_bounded(array: Array, smallest: float) -> bool:
-    """Return whether all numbers are finite and at least `smallest`."""
-    return bool(np.isfinite(array).all() and (array >= smallest).all())
+def _is_like(value: Any, wanted: Any) -> bool:
+    """Whether a scalar has the type of another; a float may be a whole number."""
+    found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
+    return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:
-    """Write a state atomically: temporary file, fsync, rename."""
+    """Write a state; the file is replaced atomically."""
     Checkpoint(path).save(state)
 
 
 def load_state(path: str | PathLike[str], like: S) -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
-    saved = Checkpoint(path).load(like)
-    return like if saved is None else saved[0]
+    found = Checkpoint(path).load(like)
+    return like if found is None else found[0]
 
 
 class CheckpointWriter:
-    """Reads the checkpoint of a loop at its start, and writes it at intervals.
+    """Reads the checkpoint of a loop at its start and writes it when it is due.
 
     Parameters
     ----------
@@ -214,7 +207,7 @@ class CheckpointWriter:
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:
-        """Save the state if another round as long as the last one could lose too many seconds."""
+        """Save if another round as long as the last one would risk more than `every` seconds."""
         if self.checkpoint is None:
             return
         now = self.trace.clock.wall()
@@ -226,10 +219,10 @@ class CheckpointWriter:
     def _save(self, state: State, checkpoint: Checkpoint) -> None:
         try:
             checkpoint.save(state, self.trace.snapshot())
-        except OSError as problem:  # a full disk must not end the run
+        except OSError as problem:  # a full disk is no reason to lose the run as well
             warnings.warn(
                 f"The checkpoint {checkpoint.path} could not be written "
-                f"({problem.strerror or problem}): its previous content is kept.",
+                f"({problem.strerror or problem}): what it held before is still there.",
                 RuntimeWarning,
                 stacklevel=2,
             )
