@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.data.validate import EntryError
 from sipower.io.base import Counts, ReadError, Table
 from sipower.store.external_sort import (
     Csr,
@@ -32,6 +33,7 @@ __all__ = [
     "bad_entry",
     "check_shape",
     "duplicate_entry",
+    "entry_error",
     "sparse_source",
 ]
 
@@ -247,6 +249,14 @@ def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None
             f"{place} promises {shape[0]} x {shape[1]} with {entries} counts, more rows or columns "
             "than sipower holds: the size is damaged, or leave out empty ones."
         )
+
+
+def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueError:
+    """Return the error about an entry that `as_matrix` refuses in rows from `first_row` on."""
+    _, (row, column), value, _ = problem.args
+    if 0 <= value < np.inf:  # what the working type does not hold
+        return problem.moved(first_row)
+    return bad_entry(path, first_row + row, column, value)
 
 
 def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:
