@@ -96,13 +96,10 @@ class Stream:
             counts = counts.T if isinstance(counts, np.ndarray) else sparse.csr_array(counts.T)
         values = counts if isinstance(counts, np.ndarray) else counts.data
         if values.size and not (values.min() >= 0 and values.max() < np.inf):
-            at = int(np.argmax(~((values >= 0) & (values < np.inf))))
-            if isinstance(counts, np.ndarray):
-                row, column = np.unravel_index(at, counts.shape)
-            else:
-                row = np.searchsorted(counts.indptr, at, side="right") - 1
-                column = counts.indices[at]
-            raise bad_entry(path, int(row), int(column), values.flat[at])
+            entries = sparse.coo_array(counts)
+            at = np.argmax(~((entries.data >= 0) & (entries.data < np.inf)))
+            rows, columns = entries.coords
+            raise bad_entry(path, int(rows[at]), int(columns[at]), entries.data[at])
         return Table(counts, self.samples, self.features, self.remarks())
 
     def blocks(self, workspace: Workspace) -> Blocks:
