@@ -65,16 +65,15 @@ class Coordinates:
 
     def counts(self) -> Counts:
         """Read all entries."""
-        parts = np.concatenate([np.empty(0, self._dtype), *self._parts()])
-        values = narrow(np.ascontiguousarray(self._values(parts)))
         if "row" not in self.fields:
-            return values.reshape(self.shape, order="F")
-        rows, columns = places = parts["row"] - 1, parts["column"] - 1
-        if self.symmetric:
-            places = np.maximum(rows, columns), np.minimum(rows, columns)
-        matrix = csr_from_entries(self._mirror(Entries(rows, columns, values)), self.shape)
+            parts = [np.empty(0, self._dtype), *self._parts()]
+            return narrow(np.concatenate(parts)["value"]).reshape(self.shape, order="F")
+        pieces = [Entries(*(np.empty(0, np.int32),) * 3), *self._pieces()]
+        rows, columns, values = map(np.concatenate, zip(*pieces, strict=True))
+        matrix = csr_from_entries(Entries(rows, columns, narrow(values)), self.shape)
         if matrix is None:
-            raise self._duplicate(*first_duplicate(*places))
+            at = first_duplicate(rows, columns)[1]
+            raise self._duplicate(rows[at], columns[at])
         return matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
@@ -86,7 +85,7 @@ class Coordinates:
             yield from sort_by_rows(pieces, shape, workspace)
         except DuplicateError as found:
             place = (found.column, found.row) if transpose else (found.row, found.column)
-            raise self._duplicate(*islice(self._positions(*place), 2)) from None
+            raise self._duplicate(*place) from None
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -202,8 +201,9 @@ class Coordinates:
             yield from (np.flatnonzero(there) + done).tolist()
             done += len(part)
 
-    def _duplicate(self, first: int, second: int) -> ReadError:
-        earlier, later = self._line_number(first), self._line_number(second)
+    def _duplicate(self, row: int, column: int) -> ReadError:
+        """Return the error about a place that two lines have, counted from 0."""
+        earlier, later = map(self._line_number, islice(self._positions(row, column), 2))
         return ReadError(
             f"{self.path}, line {later}, has the same row and column as line {earlier}: add up "
             "the two counts, or drop one."

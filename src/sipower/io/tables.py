@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sipower.io.base import ReadError, check_size, import_library, shown
 from sipower.io.sources import Dense, Stream, sparse_source
-from sipower.io.text import Lines, count_problem, open_text, read_lines
+from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
 from sipower.store.external_sort import Entries, first_duplicate
 
 __all__ = ["open_csv", "open_parquet"]
@@ -27,6 +27,7 @@ __all__ = ["open_csv", "open_parquet"]
 Records = Iterator[tuple[str, Sequence[Any]]]
 # Headings of columns that name samples by numbers more often than they count anything.
 _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
+_CHUNK = 1 << 20
 _TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
 
 
@@ -90,7 +91,7 @@ def open_parquet(path: Path, layout: str | None = None) -> Stream:
         for number, cells in enumerate(zip(*columns, strict=True), 1):
             yield f"row {number}", cells
 
-    return _open_grid(Grid(path, headings, records, columns=columns), pandas, layout)
+    return _open_grid(Grid(path, headings, records, columns=columns), layout)
 
 
 def _text_columns(path: Path, parquet: Any) -> list[str]:
@@ -124,10 +125,21 @@ def open_csv(path: Path, layout: str | None = None) -> Stream:
     """Open a text of cells separated by commas, semicolons or tabs."""
     pandas = import_library("pandas", path)
     try:
-        return _open_grid(_parse(path, pandas), pandas, layout)
+        return _open_grid(_parse(path, pandas), layout)
     except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as problem:
         read_lines(path)  # says in which line the text or its compression is damaged
         raise ReadError(f"{path} is no table: {shown(problem)}.") from None
+
+
+def _check_no_nul(path: Path) -> None:
+    """Refuse the character NUL, at which pandas would silently end a cell."""
+    line = 1
+    with open_text(path) as stream:
+        while chunk := stream.read(_CHUNK):
+            before, found, _ = chunk.partition(b"\0")
+            line += before.count(b"\n")
+            if found:
+                raise ReadError(f"{path}, line {line}, holds the character NUL: remove it.")
 
 
 def _open_cells(path: Path) -> io.TextIOWrapper:
@@ -137,6 +149,7 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 def _parse(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:  # refuses lines without an end
         separator = _separator(path, (lines.one() or b"").decode("utf-8"))
+    _check_no_nul(path)
     with _open_cells(path) as stream:  # a quoted heading may go on in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
@@ -198,9 +211,9 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
 # ---- layouts -------------------------------------------------------------------------------------
 
 
-def _open_grid(grid: Grid, pandas: Any, layout: str | None) -> Stream:
+def _open_grid(grid: Grid, layout: str | None) -> Stream:
     if layout is None and len(grid.columns) == 3 and (grid.headings or ["-"])[0]:
-        first, second = (_is_text(column, pandas) for column in grid.columns[:2])
+        first, second = (_is_text(column) for column in grid.columns[:2])
         layout = "long" if first and second else None
         if not first:
             remark = (
@@ -208,13 +221,13 @@ def _open_grid(grid: Grid, pandas: Any, layout: str | None) -> Stream:
                 "are sample, feature and count."
             )
             grid = replace(grid, remarks=(*grid.remarks, remark))
-    return _open_long(grid, pandas) if layout == "long" else _open_wide(grid, pandas)
+    return _open_long(grid) if layout == "long" else _open_wide(grid)
 
 
-def _open_wide(grid: Grid, pandas: Any) -> Stream:
+def _open_wide(grid: Grid) -> Stream:
     columns, headings, remarks = grid.columns, grid.headings, grid.remarks
-    named = headings[:1] == [""] or _is_text(columns[0], pandas)
-    parts = [_counts(column, pandas) for column in columns[named:]]
+    named = headings[:1] == [""] or _is_text(columns[0])
+    parts = [_counts(column) for column in columns[named:]]
     if not parts:
         raise ReadError(f"{grid.path} has names of samples and no counts.")
     found = [part for part in parts if part is not None]
@@ -233,12 +246,12 @@ def _open_wide(grid: Grid, pandas: Any) -> Stream:
     return Stream(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
 
 
-def _open_long(grid: Grid, pandas: Any) -> Stream:
+def _open_long(grid: Grid) -> Stream:
     if len(grid.columns) != 3:
         raise ReadError(
             f"{grid.path} has {len(grid.columns)} columns, expected sample, feature and count."
         )
-    counts = _counts(grid.columns[2], pandas)
+    counts = _counts(grid.columns[2])
     if counts is None:
         raise grid.error(first=2)
     if grid.headings and count_problem(grid.headings[2]) is None:
@@ -246,7 +259,7 @@ def _open_long(grid: Grid, pandas: Any) -> Stream:
             f"{grid.path}, line 1, holds a count where headings are expected: put a line such as "
             "sample, feature, count above it."
         )
-    (rows, samples), (columns, features) = map(pandas.factorize, grid.columns[:2])
+    (rows, samples), (columns, features) = (column.factorize() for column in grid.columns[:2])
     if min(rows.min(), columns.min()) < 0:
         place = grid.place(int(np.argmax((rows < 0) | (columns < 0))))
         raise ReadError(f"{grid.path}, {place}, has no name of a sample or feature.")
@@ -261,29 +274,28 @@ def _open_long(grid: Grid, pandas: Any) -> Stream:
     return Stream(source, *names, grid.remarks)
 
 
-def _is_text(column: Any, pandas: Any) -> bool:
+def _is_text(column: Any) -> bool:
     """Return whether most cells of a column are no numbers, negative ones included."""
-    if column.dtype.kind in _TIMES:
-        return True
-    return bool(pandas.isna(_numbers(column, pandas)).mean() > 0.5)
+    return column.dtype.kind in _TIMES or bool(np.isnan(_numbers(column)).mean() > 0.5)
 
 
-def _counts(column: Any, pandas: Any) -> NDArray[Any] | None:
+def _counts(column: Any) -> NDArray[Any] | None:
     """Return the numbers of a column, or None if one is no count."""
-    if column.dtype.kind in _TIMES:
-        return None
-    values = _numbers(column, pandas)
-    if values.dtype.kind not in "iuf" or not ((values >= 0) & (values < np.inf)).all():
-        return None
-    return values
+    values = _numbers(column)
+    good = column.dtype.kind not in _TIMES and ((values >= 0) & (values < np.inf)).all()
+    return values if good else None
 
 
-def _numbers(column: Any, pandas: Any) -> NDArray[Any]:
+def _numbers(column: Any) -> NDArray[Any]:
     """Return cells as numbers, NaN for all others; a text of many rows is parsed once."""
-    repeats = column.dtype == "category"
-    cells = column.cat.categories if repeats else column
-    try:
-        values = np.asarray(pandas.to_numeric(cells, errors="coerce"))
-    except OverflowError:  # whole numbers beyond the range of floats, in pandas 3.1
-        values = np.asarray(pandas.to_numeric(cells.astype(str), errors="coerce"))
-    return np.append(values, np.nan)[column.cat.codes] if repeats else values
+    if column.dtype == "category":
+        numbers = _numbers(column.cat.categories)
+        found: NDArray[Any] = np.append(numbers, np.nan)[column.cat.codes]
+        return found
+    cells = np.asarray(column)
+    if cells.dtype.kind in "iuf":
+        return cells
+    # Not by pandas.to_numeric, which reads beyond its memory where an exponent has many digits.
+    values = np.array([parse_number(str(cell)) for cell in cells], np.float64)
+    exact = (np.abs(values) < 2**53).all()
+    return values.astype(np.int64) if exact and (values % 1 == 0).all() else values

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from sipower.io.base import ReadError, shown
 
-__all__ = ["Lines", "count_problem", "open_text", "read_lines"]
+__all__ = ["Lines", "count_problem", "open_text", "parse_number", "read_lines"]
 
 _MAX_LINE = 1 << 24
 _READ = 1 << 20
@@ -122,15 +122,18 @@ def read_lines(path: Path) -> list[str]:
     return found
 
 
-def count_problem(text: str) -> str | None:
-    """Return what keeps a text from being a count, if anything does."""
+def parse_number(text: str) -> float:
+    """Return the number that a text is, or NaN."""
     try:
         # Python reads more as a number than pandas and NumPy do.
-        value = float(text) if text.isascii() and "_" not in text else math.nan
+        return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
-        value = math.nan
+        return math.nan
+
+
+def count_problem(text: str) -> str | None:
+    """Return what keeps a text from being a count, if anything does."""
+    value = parse_number(text)
     if math.isfinite(value):
         return f"the count {shown(text)} is negative" if value < 0 else None
-    if not text.strip():
-        return "a count is missing"
-    return f"{shown(text)!r} is no finite number"
+    return f"{shown(text)!r} is no finite number" if text.strip() else "a count is missing"
