@@ -8,4 +8,13 @@ from sipower.io.dispatch import FORMATS, read
 from sipower.io.table import ReadError, Table
 from sipower.store import write_store
 
-__all__ = ["FORMATS", "ReadError", "Table", "convert", "open_h5ad", "open_store", "read", "write_store"]
+__all__ = [
+    "FORMATS",
+    "ReadError",
+    "Table",
+    "convert",
+    "open_h5ad",
+    "open_store",
+    "read",
+    "write_store",
+]
