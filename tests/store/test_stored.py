@@ -13,7 +13,9 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import KLNMF, as_matrix, nmf
+from sipower.data.from_store import StoreSource
 from sipower.io import ReadError, open_h5ad, open_store
+from sipower.io.backed import BackedSource
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 from sipower.store.reader import check_terms
@@ -89,6 +91,41 @@ def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
     assert list(stored.column_names[:2]) == ["f0", "f1"]
     assert list(stored.T.row_names[:2]) == ["f0", "f1"]
     assert backed.dtype == np.float32
+
+
+def test_a_file_is_opened_and_checked_once_for_a_fit(store, h5ad, monkeypatch):
+    opened = []
+
+    def count(kind):
+        init = kind.__init__
+
+        def counted(self, *arguments):
+            opened.append(kind)
+            init(self, *arguments)
+
+        monkeypatch.setattr(kind, "__init__", counted)
+
+    count(StoreSource)
+    count(BackedSource)
+    for open_file, sources in ((lambda: open_store(store), 2), (lambda: open_h5ad(h5ad), 1)):
+        data = open_file()
+        for dtype in (np.float32, np.float64):
+            KLNMF(3, max_iter=2, tol=0, random_state=0, dtype=dtype, n_jobs=2).fit(data)
+        assert len(opened) == sources
+        opened.clear()
+
+
+def test_another_working_type_shares_the_open_file(store):
+    stored = open_store(store, dtype=np.float64, n_jobs=1)
+    assert stored.with_settings(np.dtype(np.float64), 1) is stored
+    other = stored.with_settings(np.dtype(np.float32), 2)
+    assert (other.dtype, other.threads, other.T.dtype, other.T.threads) == (np.float32, 2) * 2
+    assert (stored.dtype, stored.T.dtype) == (np.float64, np.float64)
+    assert other.source is stored.source
+    assert other.buffers is stored.buffers
+    named = stored.with_names(None, np.arange(V.shape[1]))
+    np.testing.assert_array_equal(named.T.row_names, np.arange(V.shape[1]))
+    assert stored.T.row_names[0] == "f0"
 
 
 def test_buffers_stay_within_the_limit_and_are_used_again(store):
