@@ -100,8 +100,9 @@ class Coordinates:
         """Add the mirror image, if only one half of the matrix is written."""
         if not self.symmetric:
             return entries
-        other = entries.transpose().take(entries.rows != entries.columns)
-        return Entries(*map(np.append, entries, other))
+        off = entries.rows != entries.columns
+        mirrored = (part[off] for part in entries.transpose())
+        return Entries(*map(np.append, entries, mirrored))
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         """Read the checked fields of all lines, block after block."""

@@ -85,7 +85,10 @@ def open_parquet(path: Path, layout: str | None = None) -> Stream:
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
-    columns = [_share_texts(column) for column in columns]
+    for at, column in enumerate(columns):
+        if column.dtype == "category":  # objects, which rows share; pandas 3 would copy the texts
+            shared = column.cat.categories.astype(object)
+            columns[at] = column.cat.rename_categories(shared)
 
     def records() -> Records:
         for number, cells in enumerate(zip(*columns, strict=True), 1):
@@ -109,13 +112,6 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
     fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
     check_size(path, head.num_rows * (8 * len(columns) + sum(fixed)), path.stat().st_size)
     return [c.name for c in columns if any(is_kind(c.type) for is_kind in kinds)]
-
-
-def _share_texts(column: Any) -> Any:
-    """Return texts as objects, which all rows with the same one share; pandas 3 would copy them."""
-    if column.dtype != "category":
-        return column
-    return column.cat.rename_categories(column.cat.categories.astype(object))
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -148,7 +144,9 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 
 def _parse(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:  # refuses lines without an end
-        separator = _separator(path, (lines.one() or b"").decode("utf-8"))
+        first = (lines.one() or b"").decode("utf-8")
+    usual = "," if ".csv" in path.name.lower() else "\t"
+    separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
     _check_no_nul(path)
     with _open_cells(path) as stream:  # a quoted heading may go on in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
@@ -189,12 +187,6 @@ def _records(path: Path, separator: str, skipped: int) -> Records:
         for cells in islice(rows, skipped, None):
             if cells:
                 yield f"line {rows.line_num}", cells
-
-
-def _separator(path: Path, first: str) -> str:
-    usual = "," if ".csv" in path.name.lower() else "\t"
-    others = [other for other in ",;\t" if other in first]
-    return usual if usual in first or not others else others[0]
 
 
 def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], bool]:

@@ -50,7 +50,7 @@ class Lines:
         self._stream.close()
 
     def one(self) -> bytes | None:
-        """Hand out the next line, or nothing at the end."""
+        """Return the next line, or None at the end."""
         if not self._lines:
             return None
         line = self._lines[self._next]
@@ -61,7 +61,7 @@ class Lines:
         return line
 
     def block(self) -> list[bytes]:
-        """Hand out several lines; none at the end. `number` is that of the last one."""
+        """Return several lines, none at the end. `number` is that of the last one."""
         lines = self._lines[self._next :]
         self.number += len(lines)
         self._fill()
