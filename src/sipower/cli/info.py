@@ -7,7 +7,7 @@ from sipower.cli.application import command
 from sipower.cli.console import Console
 from sipower.cli.options import Json
 from sipower.datasets import CATALOGUE, is_present
-from sipower.kernels import count_threads, level
+from sipower.kernels import count_threads, instruction_set
 from sipower.results.provenance import optional_packages, provenance
 
 
@@ -18,9 +18,9 @@ def info(as_json: Json = False) -> None:
     packages = optional_packages()
     threads, present = count_threads(None), [name for name in CATALOGUE if is_present(name)]
     console.event("info", **facts, packages=packages, threads=threads,
-                  instruction_set=level(), datasets=present)  # fmt: skip
+                  instruction_set=instruction_set(), datasets=present)  # fmt: skip
     console.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
-    console.say(f"processor: {facts['cpu']}; kernels for {level()}; {threads} threads")
+    console.say(f"processor: {facts['cpu']}; kernels for {instruction_set()}; {threads} threads")
     for name, found in (facts["versions"] | packages).items():
         if name != "sipower":
             console.say(f"  {name:14} {found or 'not installed'}")

@@ -18,7 +18,7 @@ import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
-from sipower.kernels import level
+from sipower.kernels import instruction_set
 from sipower.results.run import recorded_parameters
 
 __all__ = ["first_difference", "initial_facts", "optional_packages", "provenance"]
@@ -73,7 +73,7 @@ def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any
             "total": V.total,
         },
         "threads": V.threads,
-        "instruction_set": level(),
+        "instruction_set": instruction_set(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         **provenance(),
     }
