@@ -80,8 +80,9 @@ class BackedSource:
                 raise entry_error(self.path, problem, begin) from None
             self.mass[begin:end] = checked.mass
             self.column_mass += np.bincount(part.indices, part.data, minlength=columns)
-            self.smallest = min(self.smallest, float(part.data.min(initial=np.inf)))
-            self.largest = max(self.largest, float(part.data.max(initial=0.0)))
+            if part.nnz:
+                self.smallest = min(self.smallest, float(part.data.min()))
+                self.largest = max(self.largest, float(part.data.max()))
             digest.add(part)
         self.smallest = self.smallest if self.largest > 0 else 0.0
         self.sha256: str | None = digest.hexdigest(self.counts.shape)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import Counts, ReadError, shown
+from sipower.io.base import Counts, ReadError, shorten
 from sipower.io.sources import Blocks, check_shape
 from sipower.io.text import Lines, count_problem
 from sipower.store.external_sort import (
@@ -168,12 +168,12 @@ class Coordinates:
         for name, size in zip(("row", "column"), self.shape, strict=True):
             text = cells.get(name, "1")
             if not _INTEGER.fullmatch(text):
-                return f"the {name} {shown(text)!r} is no whole number"
+                return f"the {name} {shorten(text)!r} is no whole number"
             if not 1 <= int(text) <= size:
                 return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
         value = cells.get("value", "1")
         if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
-            return f"{shown(value)!r} is no whole number of at most 18 digits"
+            return f"{shorten(value)!r} is no whole number of at most 18 digits"
         return count_problem(value)
 
     def _pieces(self) -> Iterator[Entries]:
@@ -236,7 +236,7 @@ def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) ->
         line = lines.one()
     texts = (line or b"").split()
     if len(texts) != count or not all(text.isdigit() and len(text) < 19 for text in texts):
-        said = "the end of the file" if line is None else repr(shown(line.decode("latin-1")))
+        said = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
         raise ReadError(
             f"{lines.path}, line {max(lines.number, 1)}, is {said}, expected {count} whole "
             f"number{'s' if count > 1 else ''} for the size: this is no {kind}."

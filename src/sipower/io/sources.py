@@ -28,8 +28,8 @@ __all__ = [
     "Blocks",
     "Compressed",
     "Dense",
+    "OpenCounts",
     "Source",
-    "Stream",
     "bad_entry",
     "check_shape",
     "duplicate_entry",
@@ -57,7 +57,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class OpenCounts:
     """Counts of samples by features that are still in their file.
 
     Parameters
@@ -84,7 +84,7 @@ class Stream:
         rows, columns = self.source.shape
         return (columns, rows) if self.transposed else (rows, columns)
 
-    def transpose(self) -> Stream:
+    def transpose(self) -> OpenCounts:
         """Exchange samples and features."""
         turned = not self.transposed
         return replace(self, samples=self.features, features=self.samples, transposed=turned)

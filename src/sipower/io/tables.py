@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shown
-from sipower.io.sources import Dense, Stream, sparse_source
+from sipower.io.base import ReadError, check_size, import_library, shorten
+from sipower.io.sources import Dense, OpenCounts, sparse_source
 from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
 from sipower.store.external_sort import Entries, first_duplicate
 
@@ -59,9 +59,9 @@ class Grid:
             for at in range(expected if first is None else first, expected):
                 said = count_problem(str(cells[at]))
                 if said:
-                    name = f"{shown(self.headings[at])!r}" if self.headings else str(at + 1)
+                    name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
                     return ReadError(f"{self.path}, {place}, column {name}: {said}.")
-        return ReadError(f"{self.path} is no table of counts: {shown(problem)}.")
+        return ReadError(f"{self.path} is no table of counts: {shorten(problem)}.")
 
     def place(self, row: int) -> str:
         """Return the place of a row in the file."""
@@ -71,7 +71,7 @@ class Grid:
 # ---- parquet -------------------------------------------------------------------------------------
 
 
-def open_parquet(path: Path, layout: str | None = None) -> Stream:
+def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     """Open a parquet file; an index that pandas wrote into it names the rows."""
     parquet, pandas = (import_library(name, path) for name in ("pyarrow.parquet", "pandas"))
     try:
@@ -80,7 +80,7 @@ def open_parquet(path: Path, layout: str | None = None) -> Stream:
         raise
     # Damage makes the library raise nearly anything, from KeyError to errors of its own.
     except Exception as problem:
-        raise ReadError(f"{path} is damaged or no parquet file: {shown(problem)}.") from None
+        raise ReadError(f"{path} is damaged or no parquet file: {shorten(problem)}.") from None
     headings = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
@@ -106,7 +106,7 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
     columns = list(head.schema.to_arrow_schema())
     for column in columns:
         if types.is_nested(column.type):
-            name = shown(column.name)
+            name = shorten(column.name)
             raise ReadError(f"{path}, column {name!r}: lists and structures are no counts.")
     kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
@@ -117,14 +117,14 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def open_csv(path: Path, layout: str | None = None) -> Stream:
+def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
     """Open a text of cells separated by commas, semicolons or tabs."""
     pandas = import_library("pandas", path)
     try:
         return _open_grid(_parse(path, pandas), layout)
     except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as problem:
         read_lines(path)  # says in which line the text or its compression is damaged
-        raise ReadError(f"{path} is no table: {shown(problem)}.") from None
+        raise ReadError(f"{path} is no table: {shorten(problem)}.") from None
 
 
 def _check_no_nul(path: Path) -> None:
@@ -203,7 +203,7 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
 # ---- layouts -------------------------------------------------------------------------------------
 
 
-def _open_grid(grid: Grid, layout: str | None) -> Stream:
+def _open_grid(grid: Grid, layout: str | None) -> OpenCounts:
     if layout is None and len(grid.columns) == 3 and (grid.headings or ["-"])[0]:
         first, second = (_is_text(column) for column in grid.columns[:2])
         layout = "long" if first and second else None
@@ -216,7 +216,7 @@ def _open_grid(grid: Grid, layout: str | None) -> Stream:
     return _open_long(grid) if layout == "long" else _open_wide(grid)
 
 
-def _open_wide(grid: Grid) -> Stream:
+def _open_wide(grid: Grid) -> OpenCounts:
     columns, headings, remarks = grid.columns, grid.headings, grid.remarks
     named = headings[:1] == [""] or _is_text(columns[0])
     parts = [_counts(column) for column in columns[named:]]
@@ -227,7 +227,7 @@ def _open_wide(grid: Grid) -> Stream:
         raise grid.error(first=int(named))
     up = len(found[0]) > 2 and bool((np.diff(found[0]) == 1).all())
     if not named and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
-        why = "counts up by one" if up else f"is headed {shown(headings[0])}"
+        why = "counts up by one" if up else f"is headed {shorten(headings[0])}"
         remark = (
             f"The first column of {grid.path.name} {why} and was read as counts: if it names the "
             "samples, leave its heading empty."
@@ -235,10 +235,10 @@ def _open_wide(grid: Grid) -> Stream:
         remarks = (*remarks, remark)
     samples = tuple(map(str, columns[0])) if named else None
     features = tuple(headings[named:]) if headings else None
-    return Stream(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
+    return OpenCounts(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
 
 
-def _open_long(grid: Grid) -> Stream:
+def _open_long(grid: Grid) -> OpenCounts:
     if len(grid.columns) != 3:
         raise ReadError(
             f"{grid.path} has {len(grid.columns)} columns, expected sample, feature and count."
@@ -263,7 +263,7 @@ def _open_long(grid: Grid) -> Stream:
             f"{grid.path}, {later}, has the same sample and feature as {earlier}: add up the two "
             "counts, or drop one."
         )
-    return Stream(source, *names, grid.remarks)
+    return OpenCounts(source, *names, grid.remarks)
 
 
 def _is_text(column: Any) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from sipower.io.base import ReadError, shown
+from sipower.io.base import ReadError, shorten
 
 __all__ = ["Lines", "count_problem", "open_text", "parse_number", "read_lines"]
 
@@ -92,7 +92,7 @@ class Lines:
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
                 f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
-                f"are damaged ({shown(problem)}); copy or download the file again."
+                f"are damaged ({shorten(problem)}); copy or download the file again."
             ) from None
 
 
@@ -135,5 +135,5 @@ def count_problem(text: str) -> str | None:
     """Return what keeps a text from being a count, if anything does."""
     value = parse_number(text)
     if math.isfinite(value):
-        return f"the count {shown(text)} is negative" if value < 0 else None
-    return f"{shown(text)!r} is no finite number" if text.strip() else "a count is missing"
+        return f"the count {shorten(text)} is negative" if value < 0 else None
+    return f"{shorten(text)!r} is no finite number" if text.strip() else "a count is missing"
