@@ -27,6 +27,7 @@ MODULES = (
     "selection",
     "pl",
     "report",
+    "results",
     "store",
     "data.on_disk",
     "tl",

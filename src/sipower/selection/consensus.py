@@ -83,7 +83,7 @@ def consensus(
 
 
 def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
-    """What is kept of one fit."""
+    """Fit, and return the arrays that are saved of the fit."""
     W = model.fit_transform(V)
     numbers = np.array([model.kl_divergence_, model.kkt_residual_])
     return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}

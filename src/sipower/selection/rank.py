@@ -93,11 +93,11 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
-    path = _Path(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
+    path = _RankPath(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
     split, shared = thin if counts else halve, replicas.scatter(data)
     with _ignore_fit_warnings():
         found = replicas.run(
-            lambda r: path.go(replicas.submit(split, shared, seed + r), r), replicates
+            lambda r: path.fit_all(replicas.submit(split, shared, seed + r), r), replicates
         )
     groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
     seen = [piece["features"] for piece in found]
@@ -110,7 +110,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
-    """About how long `rank_selection` will take, from a few rounds at the largest rank."""
+    """Return about how long `rank_selection` will take, from a few rounds at the largest rank."""
     wanted = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
@@ -130,7 +130,7 @@ def estimated_seconds(
 
 @contextmanager
 def _ignore_fit_warnings() -> Iterator[None]:
-    """No warnings of single fits, in any thread: the error on unseen counts tells their worth."""
+    """Ignore warnings of single fits in all threads: the error on unseen counts says enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
@@ -146,16 +146,16 @@ def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     return wanted
 
 
-class _Path:
-    """From the largest rank down to the smallest on one split of the data."""
+class _RankPath:
+    """The fits of all ranks on one split of the data, from the largest rank down."""
 
     def __init__(
         self, ranks: tuple[int, ...], seed: int, saved: SavedFits, replicas: Replicates
     ) -> None:
         self.ranks, self.seed, self.saved, self.replicas = ranks, seed, saved, replicas
 
-    def go(self, split: Any, replicate: int) -> dict[str, Any]:
-        """Errors of all ranks, and the components of each; the split may lie on a worker."""
+    def fit_all(self, split: Any, replicate: int) -> dict[str, Any]:
+        """Return errors and components of all ranks; the split may lie on a worker."""
         name = f"replicate-{replicate:03d}"
         shape = len(self.ranks), GROUPS
         piece = self.saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
@@ -180,7 +180,7 @@ class _Path:
 
 
 def _fit_and_score(model: KLNMF, split: Holdout, start: dict[str, Any]) -> tuple[Any, ...]:
-    """W, H and errors of one fit, and the features it has seen."""
+    """Return W, H and errors of one fit, and the features it has seen."""
     W = model.fit_transform(split.train, **start)
     return W, model.components_, split.errors(W, model.components_), split.features
 

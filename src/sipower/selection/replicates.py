@@ -36,7 +36,7 @@ def first_seed(model: KLNMF, replicates: int) -> int:
 
 
 class Replicates:
-    """Makes models for the pieces of a task, runs the pieces, and counts finished fits.
+    """The fits of a task: runs them side by side and counts the finished ones.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Replicates:
         self.running: set[Any] = set()
 
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
-        """[work(0), work(1), ...], as many at a time as there are threads.
+        """Return [work(0), work(1), ...], computed as many at a time as there are threads.
 
         An interruption ends the fits that are running after their present round; workers of a
         client finish theirs for nobody.
@@ -81,7 +81,7 @@ class Replicates:
                 raise
 
     def model_for_one_thread(self, **parameters: Any) -> KLNMF:
-        """A model for one thread; in this process it stops when the task is over."""
+        """Return a copy of the model for one thread, which stops when the task is over."""
 
         def on_round(record: Record) -> bool:
             asked = self.model.on_round is not None and self.model.on_round(record)
@@ -93,18 +93,18 @@ class Replicates:
         return copy
 
     def scatter(self, data: Any) -> Any:
-        """Data for many fits, sent once to a worker that needs them."""
+        """Return data that many fits share, sent once to each worker that needs them."""
         # By content, equal data could be released while they are in use.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(*arguments) for many fits, left where it is computed."""
+        """Return function(*arguments) for many fits; on a client it stays where it is computed."""
         if self.client is None:
             return function(*arguments)
         return self.client.submit(function, *arguments, pure=False)
 
     def compute(self, function: Callable[..., T], *arguments: Any) -> T:
-        """function(*arguments), unless the task is over meanwhile."""
+        """Return function(*arguments), unless the task has ended meanwhile."""
         if self.client is None:
             found = function(*arguments)
         else:
