@@ -29,7 +29,7 @@ MODULES = (
     "report",
     "results",
     "store",
-    "data.on_disk",
+    "results",
     "tl",
     "dask",
 )
