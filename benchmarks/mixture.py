@@ -80,11 +80,11 @@ def sampled() -> None:
     }
     for name, L in problems.items():
         problem = MixtureProportions(L)
-        first, alone = problem.solution(TOL), problem.solution(TOL, sampled_from=np.inf)
+        first, alone = problem.solution(TOL), problem.solution(TOL, sampling_threshold=np.inf)
         seconds = best_seconds(
             {
                 "first": lambda problem=problem: problem.solution(TOL),
-                "alone": lambda problem=problem: problem.solution(TOL, sampled_from=np.inf),
+                "alone": lambda problem=problem: problem.solution(TOL, sampling_threshold=np.inf),
             },
             3,
         )

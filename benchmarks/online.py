@@ -58,7 +58,7 @@ def main() -> None:
         with mock.patch("sipower.nmf.auto.is_tall", return_value=False):
             auto = solve(problem, Auto(), stop=Stop(0, rounds=20), seed=seed)
         started = time.monotonic()
-        H = online.averaged_pass(matrix, online.sampled_start(matrix, K, seed), seed)
+        H = online.run_averaged_pass(matrix, online.fit_sample(matrix, K, seed), seed)
         seconds.append(time.monotonic() - started)
         rows = KLBlock(matrix, H)
         value = rows.divergence(rows.solution(1e-4)[0])

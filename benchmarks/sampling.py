@@ -23,7 +23,7 @@ from common import RANK, best_seconds, common_start, paper_data
 
 from sipower import Stop, as_matrix, solve
 from sipower.nmf import Alternating, Factorization, Factors, SciPiRule, SSciPiRule, make_solver
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import KLBlock, MixtureProportions
 
 mpl.use("Agg")
@@ -79,7 +79,7 @@ def epochs() -> None:
             def update(rule: Any, sides: Any = sides) -> Callable[[], None]:
                 def both() -> None:
                     for block, factor, side in sides:
-                        rule.update(block, factor, Turn(rule.step, 0, 0, side))
+                        rule.update(block, factor, HalfStep(rule.step, 0, 0, side))
 
                 return both
 
@@ -87,7 +87,7 @@ def epochs() -> None:
             actions = {"full": update(SciPiRule())} | {str(at): update(rules[at]) for at in grid}
             best = best_seconds(actions, 15)
             for at, rule in rules.items():
-                counted = rule.passes(sides[0][0], Turn(0.1, 0, 0, 0))
+                counted = rule.passes(sides[0][0], HalfStep(0.1, 0, 0, 0))
                 ratio = best[str(at)] / (counted * best["full"])
                 print(f"{name} {V.dtype} (s/n, m) = {at}: {counted:.2f} passes, time {ratio:.2f}")
 
@@ -146,10 +146,10 @@ def crossing() -> None:
     found: dict[float, list[tuple[float, float]]] = {share: [] for share in labels}
     for n in sizes:
         problem = MixtureProportions(np.random.default_rng(0).gamma(0.5, 1.0, (n, K)))
-        solutions = {share: problem.solution(1e-8, sampled_from=share) for share in labels}
+        solutions = {share: problem.solution(1e-8, sampling_threshold=share) for share in labels}
         actions = {
             str(share): lambda share=share, problem=problem: problem.solution(
-                1e-8, sampled_from=share
+                1e-8, sampling_threshold=share
             )
             for share in labels
         }

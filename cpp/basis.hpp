@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The basis, the factor that stays fixed, in the kernels' own layout.
+// `Basis`: the fixed factor in the padded layout of the kernels.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +10,8 @@ namespace sipower {
 // Rows of a dense panel are handled in tiles of this many; a multiple of every vector group.
 constexpr int TILE = 96;
 
-// The basis in the kernels' own layout: rows padded with zeros to `width`; for dense data also
-// transposed tile by tile, (tiles, K, TILE).
+// The basis, its rows padded with zeros to `width`; for dense data also transposed tile by tile,
+// (tiles, K, TILE).
 template <class T> struct Basis {
     int64_t n;
     int k, width;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A batch of one item's nonzeros, gathered.
+// `Batch`: a random sample of one item's nonzeros, copied together.
 #pragma once
 #include <vector>
 
 #include "matrices.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 
 namespace sipower {
 namespace {
 
-// Some nonzeros of an item: columns, values, and quotients v / z0 at the anchor, both times their factor.
+// Drawn nonzeros of an item: columns, values v, and quotients v / z0 at the anchor, both times their unbiased factor.
 template <class T> class Batch {
 public:
     void resize(int64_t s) {

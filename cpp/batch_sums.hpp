@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The gradient of a batch of one item's terms, at its point and at its anchor.
+// `BatchSums`: the gradient of a batch of one item's nonzeros, at its point and at its anchor.
 #pragma once
 #include "buffer.hpp"
 #include "gather.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 #include "update_rules.hpp"
 
 namespace sipower {
@@ -11,15 +11,15 @@ namespace {
 
 constexpr int SMALL_BATCH = 4;  // a smaller batch is added up nonzero by nonzero
 
-// Sums over a batch of an item's terms, at the point u that its caller has written.
+// Sums over a batch of an item's nonzeros at the point u, which the caller writes through `point`.
 template <class T> class BatchSums {
 public:
     explicit BatchSums(const Basis<T>& B) : B_(B), gather_(choose_gather<T>(B.width)), u_(B.width), part_(B.width) {}
 
     T* point() { return u_.get(); }
 
-    // The terms' rows of the basis, values v and, at the anchor, quotients q0 = v / z0, both times their
-    // factor.  GS = sum v b / z / d,  GS0 = sum q0 b / d.
+    // `rows` are the basis rows of the nonzeros; values v and quotients q0 = v / z0 at the anchor come times
+    // their unbiased factor.  GS = sum v b / z / d,  GS0 = sum q0 b / d.
     void operator()(const int32_t* rows, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
         for (int i = 0; i < whole_vectors(B_.width); ++i) GS[i] = GS0[i] = 0;
         if (s < SMALL_BATCH) {
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    // One term of a batch so small that gathering would take longer than the sums.
+    // Add one nonzero; for batches so small that gathering would take longer than the sums.
     void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
         constexpr int L = Simd<T>::lanes;
         Vec<T> dot = load(row) * load(u_.get());

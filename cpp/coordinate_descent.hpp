@@ -17,7 +17,7 @@ public:
         count_ = B_.k;
         for (int k = 0; k < B_.k; ++k) visits_[k] = k;
     }
-    // Those that are positive or pushed upwards.
+    // Visit only the coordinates that are positive or whose gradient points upwards.
     void visit_active(GatheredItem<T>& item) {
         item.ratio_sums();
         count_ = 0;
@@ -41,26 +41,26 @@ private:
         if (!(B_.d[k] > 0)) return;
         double slope = B_.d[k], curvature = 0, steepest = 0;
         item.for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> first = {}, second = {}, most = {};
+            Vec<T> first = {}, second = {}, steepest_ratio = {};
             for (int t = 0; t < n; t += L) {
                 const Vec<T> ratio = load(tile + k * TILE + t) * item.inverses(at + t);
                 const Vec<T> q = item.values(at + t) * ratio;
                 first += q;
                 second += q * ratio;
-                most = ratio > most ? ratio : most;
+                steepest_ratio = ratio > steepest_ratio ? ratio : steepest_ratio;
             }
             slope -= static_cast<double>(sum(first));
             curvature += static_cast<double>(sum(second));
-            const double m = static_cast<double>(largest(most));
+            const double m = static_cast<double>(largest(steepest_ratio));
             steepest = steepest > m ? steepest : m;
         });
-        if (slope >= 0 && !(item.h[k] > 0)) return;  // at zero and pushed outwards
+        if (slope >= 0 && !(item.h[k] > 0)) return;  // at zero, and the gradient points below zero
         double delta;
         if (curvature > 0) {
             delta = slope / curvature;
             if (delta > 0) delta /= 1 + steepest * delta;
         } else {
-            delta = item.h[k];  // the component meets no term: it only costs
+            delta = item.h[k];  // no nonzero depends on the component: zero is optimal
         }
         const double next = item.h[k] > delta ? item.h[k] - delta : 0;
         item.set(k, next);

@@ -14,7 +14,7 @@ namespace {
 
 // One epoch on the items of a block.
 template <class T> class DenseEpoch {
-    static constexpr int L = Simd<T>::lanes, ROWS = 4;  // rows of a batch that are met together
+    static constexpr int L = Simd<T>::lanes, ROWS = 4;  // rows of a batch that are handled together
 
 public:
     DenseEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
@@ -80,8 +80,8 @@ private:
         }
         for (int l = 0; l < L && first + l < count_; ++l) finish_lane(first + l, l, item);
     }
-    // Lanes beyond the last item repeat it, and an item without mass stands at the uniform point; neither
-    // is kept.
+    // Lanes beyond the last item repeat it, and an item without mass is at the uniform point; the results of
+    // both are discarded.
     int64_t lane_item(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
     void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
         const int64_t i = lane_item(first, lane);
@@ -102,7 +102,7 @@ private:
             u[k] = c * y * y * B_.inverse[k];
         }
         const int64_t at = (items_.begin + i) * B_.k;
-        put(B_, u, items_.h + at, c, items_.out + at);
+        write_factor(B_, u, items_.h + at, c, items_.out + at);
     }
 
     // The batch's values and quotients at the anchor, row by row, (s, L).
@@ -118,21 +118,21 @@ private:
         gather_lanes(q0_.get(), first, rows, q0_batch_.get());
     }
     template <class From> void gather_lanes(const From* items, int64_t first, const int32_t* rows, T* out) const {
-        const From* of[L];
-        for (int l = 0; l < L; ++l) of[l] = items + lane_item(first, l) * V_.others;
+        const From* lane_items[L];
+        for (int l = 0; l < L; ++l) lane_items[l] = items + lane_item(first, l) * V_.others;
         for (int64_t i = 0; i < size_; ++i)
-            for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(of[l][rows[i]]);
+            for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(lane_items[l][rows[i]]);
     }
 
-    // GS += v b / z,  GS0 += q0 b  over ROWS rows from the i-th on; those beyond the last count nothing,
-    // their values and quotients are zero.
+    // GS += v b / z,  GS0 += q0 b  over ROWS rows from the i-th on; rows beyond
+    // the last have zero values and quotients and add nothing.
     void add_rows(const int32_t* rows, int64_t i, const Vec<T>* u, Vec<T>* GS, Vec<T>* GS0) const {
         const T* b[ROWS];
         for (int r = 0; r < ROWS; ++r) b[r] = B_.row(rows[i + r < size_ ? r : 0]);
         Vec<T> z[ROWS] = {}, q[ROWS], q0[ROWS];
         for (int k = 0; k < B_.k; ++k)
             for (int r = 0; r < ROWS; ++r) z[r] += u[k] * b[r][k];
-        const Vec<T> tiny = spread(sizeof(T) == 4 ? T(1e-30) : T(1e-290));
+        const Vec<T> tiny = broadcast(sizeof(T) == 4 ? T(1e-30) : T(1e-290));
         for (int r = 0; r < ROWS; ++r) {
             q[r] = load(v_batch_.get() + (i + r) * L) / larger(z[r], tiny);
             q0[r] = load(q0_batch_.get() + (i + r) * L);
@@ -140,7 +140,7 @@ private:
         for (int k = 0; k < B_.k; ++k) {
             Vec<T> sum = GS[k], sum0 = GS0[k];
             for (int r = 0; r < ROWS; ++r) {
-                const Vec<T> x = spread(b[r][k]);
+                const Vec<T> x = broadcast(b[r][k]);
                 sum += q[r] * x;
                 sum0 += q0[r] * x;
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Items of dense data in groups that meet the basis together.
+// `DenseGroups`: items of dense data in groups that share each read of the basis.
 #pragma once
 #include "dense_pass.hpp"
 
@@ -14,7 +14,7 @@ template <class T> struct DenseGroups {
         : begin(first), end(last), count((last - first + GROUP - 1) / GROUP), u(count * GROUP * width) {}
 };
 
-// Visit (stretch of the basis) x (group of items), the stretch outermost: it stays in cache.
+// Visit (stretch of the basis) x (group of items); the stretch is the outer loop, so that it stays in cache.
 template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const DenseGroups<T>& groups, Visit visit) {
     const int64_t step = stretch(B);
     for (int64_t from = 0; from < V.others; from += step)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes over dense data: four items meet a tile of the basis as two small matrix products; Z exists
+// Passes over dense data: four items and a tile of the basis give two small matrix products; Z is formed
 // one tile at a time.
 #pragma once
 #include <cstring>
 
 #include "buffer.hpp"
 #include "kernels.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 #include "tile_products.hpp"
 
 namespace sipower {
@@ -14,20 +14,20 @@ namespace {
 
 constexpr int64_t PANEL = 256 * 1024;  // bytes of the basis that stay in cache
 
-// How many others are met before going to float64 and to the next items.
+// Rows of the basis that are handled before sums go to float64 and the next items follow.
 template <class T> int64_t stretch(const Basis<T>& B) {
-    const int64_t most = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
+    const int64_t max_tiles = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
     const int64_t tiles = PANEL / tile;
-    return TILE * (tiles < 1 ? 1 : tiles < most ? tiles : most);
+    return TILE * (tiles < 1 ? 1 : tiles < max_tiles ? tiles : max_tiles);
 }
 
-// A group of items against a stretch of a panel (a basis or a sample of its rows).
+// The sums of a group of items over a stretch of the basis (or of a sample of its rows).
 template <class T> class DensePass {
 public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
-    // quotients_out, where asked for: q = v / z of each member over all others, (GROUP, others).
+    // quotients_out, unless null: q = v / z of each member over all others, (GROUP, others).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out) {
         const int64_t upto = end_of_stretch(from);
         clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Draws of a batch: uniform or by weight, with or without replacement.
+// Random batches of positions: uniform or by weight, with or without replacement.
 #pragma once
 #include <cstdint>
 
@@ -15,10 +15,10 @@ inline void draw_distinct(Random random, int64_t n, int64_t s, int32_t* order,
     for (int64_t t = 0; t < s; ++t) {
         const int64_t other = t + random.below(n - t);
         swaps[t] = static_cast<int32_t>(other);
-        const int32_t taken = order[other];
+        const int32_t drawn = order[other];
         order[other] = order[t];
-        order[t] = taken;
-        out[t] = taken;
+        order[t] = drawn;
+        out[t] = drawn;
     }
     for (int64_t t = s - 1; t >= 0; --t) {
         const int32_t back = order[swaps[t]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an epoch of S-SCI-PI is told: steps, batches, and the elements that were drawn.
+// `Epoch`: the settings of an epoch of S-SCI-PI, and the nonzeros that were drawn for it.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,8 @@ namespace sipower {
 
 enum class Scheme { stratified, weighted, elements };
 
-// Elements drawn from all nonzeros, s in every inner step but the first, item by item: those of item
-// j are start[j], ..., start[j + 1] - 1, ordered by the step that drew them.
+// Nonzeros drawn from the whole matrix, s in every inner step but the first. Those of item j are
+// start[j], ..., start[j + 1] - 1, ordered by the step that drew them.
 struct Elements {
     const int64_t* start;  // (items + 1)
     const int32_t* step;
@@ -24,12 +24,12 @@ struct Epoch {
     double batch;      // s / n
     int64_t length;    // m
     double threshold;  // y+ >= threshold * y
-    int64_t shortest;  // an item with fewer terms takes one full step instead
+    int64_t shortest;  // an item with fewer nonzeros takes one full step instead
     Scheme scheme;
     bool replace;
     Key key;
     uint64_t round, side;
-    Elements elements;  // of the scheme `elements`
+    Elements elements;  // only for the scheme `elements`
 };
 
 static inline int64_t batch_size(double share, int64_t n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bounds of an array, checked in the builds of tools/sanitize.py alone.
+// Bounds checks of array indices, only in the builds of tools/sanitize.py.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -8,15 +8,15 @@
 namespace sipower {
 namespace {
 
-// How many elements something has. In a bounds-checked build (tools/sanitize.py) an index beyond
-// them ends the process where it is used; in any other this is nothing.
+// The number of elements of an array. In a bounds-checked build (tools/sanitize.py) an index out of range
+// aborts the process where it is used; in any other build the check compiles to nothing.
 #if defined(SIPOWER_CHECKED)
 class Extent {
 public:
     explicit Extent(int64_t size) : size_(size) {}
     void expect(int64_t index) const {
         if (0 <= index && index < size_) return;
-        std::fprintf(stderr, "an index of %lld elements is %lld\n", static_cast<long long>(size_), static_cast<long long>(index));
+        std::fprintf(stderr, "index out of range: an array of %lld elements has no element %lld\n", static_cast<long long>(size_), static_cast<long long>(index));
         std::abort();
     }
 

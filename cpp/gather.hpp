@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Products with rows of the basis that are gathered by index.
+// `Gather`: products with basis rows that are selected by index.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace sipower {
 namespace {
 
-constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the first cache
+constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the L1 cache
 
 // z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}, with NV vectors a block known to the
 // compiler; a width above 64 is several blocks.
@@ -36,8 +36,8 @@ void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* 
             Vec<T> part[L];
             for (int l = 0; l < L; ++l)
                 part[l] = lanes_dot<T, NV>(base + static_cast<int64_t>(at[l]) * width, h);
-            const Vec<T> found = sums(part);
-            store(z + t, block ? load(z + t) + found : found);
+            const Vec<T> products = sums(part);
+            store(z + t, block ? load(z + t) + products : products);
         };
         int t = 0;
         for (; t + L <= n; t += L) dots(t, index + t);
@@ -49,7 +49,7 @@ void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* 
     }
 }
 
-// Two sets of partial sums, so that one nonzero need not wait for the one before it.
+// Two sets of partial sums shorten the chain of dependent additions.
 template <class T, int NV>
 void gather_add(const T* rows, int width, const int32_t* index, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
@@ -61,7 +61,7 @@ void gather_add(const T* rows, int width, const int32_t* index, int n, const T* 
         for (; t + 2 <= n; t += 2) {
             const T* row0 = base + static_cast<int64_t>(index[t]) * width;
             const T* row1 = base + static_cast<int64_t>(index[t + 1]) * width;
-            const Vec<T> q0 = spread(q[t]), q1 = spread(q[t + 1]);
+            const Vec<T> q0 = broadcast(q[t]), q1 = broadcast(q[t + 1]);
             for (int v = 0; v < NV; ++v) {
                 even[v] += q0 * load(row0 + v * L);
                 odd[v] += q1 * load(row1 + v * L);
@@ -69,7 +69,7 @@ void gather_add(const T* rows, int width, const int32_t* index, int n, const T* 
         }
         if (t < n) {
             const T* row = base + static_cast<int64_t>(index[t]) * width;
-            for (int v = 0; v < NV; ++v) even[v] += spread(q[t]) * load(row + v * L);
+            for (int v = 0; v < NV; ++v) even[v] += broadcast(q[t]) * load(row + v * L);
         }
         for (int v = 0; v < NV; ++v) store(g + block + v * L, even[v] + odd[v]);
     }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One item with its basis rows at hand, gathered once into tiles (K, TILE), so that every loop runs
-// over the item's terms.
+// `GatheredItem`: one item with its basis rows copied into tiles (K, TILE), so that every loop runs over
+// the item's nonzeros.
 #pragma once
 #include <vector>
 
 #include "buffer.hpp"
 #include "kernels.hpp"
 #include "simd.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 
 namespace sipower {
 namespace {
 
 // One item: its values v > 0, its tiles, the point h, its ratio sums g, and z = b.h, w = 1/z at its
-// terms. Who changes h through `set` or `step_along` finds z and w up to date, who writes to it must
-// refresh them.
+// nonzeros. `set` and `step_along` keep z and w up to date; after writing to h directly, call `refresh`.
 template <class T> class GatheredItem {
     static constexpr int L = Simd<T>::lanes;
 
@@ -25,7 +24,7 @@ public:
 
     void enter(const Csr& V, int64_t item) {
         const int64_t from = V.start(item);
-        n_ = V.terms(item);
+        n_ = V.nonzeros(item);
         from_ = tiles_.get();
         for (int64_t t = 0; t < n_; ++t) {
             T one;
@@ -35,7 +34,7 @@ public:
         fill_tiles();
     }
 
-    // Zeros of a dense item play no part: their terms enter through d alone. Without zeros the
+    // Zeros of a dense item are skipped: they enter the objective through d alone. Without zeros the
     // tiles are those of the basis.
     void enter(const Dense& V, int64_t item) {
         bool positive = true;
@@ -54,19 +53,19 @@ public:
         gather_positive(V.others);
     }
 
-    int64_t terms() const { return n_; }
+    int64_t nonzeros() const { return n_; }
     int32_t row(int64_t t) const { return rows_ ? rows_[t] : static_cast<int32_t>(t); }
     T value(int64_t t) const { return v_.get()[t]; }
     T quotient(int64_t t) const { return v_.get()[t] * w_.get()[t]; }  // v / z
 
-    // visit(tile, first term, length): lengths are whole vectors, terms beyond the last are blank
+    // visit(tile, first nonzero, length): lengths are whole vectors; beyond the last nonzero v = 0
     template <class Visit> void for_tiles(Visit visit) {
         for (int64_t at = 0; at < n_; at += TILE) {
             const int64_t left = (n_ - at + L - 1) / L * L;
             visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
         }
     }
-    // The first component of a term in its tile; the next one is TILE further.
+    // The first component of a nonzero in its tile; the next one is TILE further.
     const T* tile_at(int64_t t) const { return from_ + t / TILE * TILE * B_.k + t % TILE; }
     Vec<T> values(int64_t t) const { return load(v_.get() + t); }
     Vec<T> inverses(int64_t t) const { return load(w_.get() + t); }  // w
@@ -78,9 +77,9 @@ public:
         }
     }
 
-    // z = b.h and w = 1/z from scratch; beyond the last term z = 1 and v = 0. False if some z is 0.
+    // Compute z = b.h and w = 1/z; beyond the last nonzero z = 1 and v = 0. Returns false if some z is 0.
     bool refresh() {
-        Vec<T> smallest = spread(T(1));
+        Vec<T> smallest = broadcast(T(1));
         for_tiles([&](const T* tile, int64_t at, int n) { refresh_tile(tile, at, n, smallest); });
         return positive(smallest);
     }
@@ -89,9 +88,9 @@ public:
         for (int k = 0; k < B_.k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) { add_ratios(tile, at, n); });
     }
-    // Both, with one look at the tiles.
+    // `refresh` and `ratio_sums` with one read of the tiles.
     bool refresh_with_sums() {
-        Vec<T> smallest = spread(T(1));
+        Vec<T> smallest = broadcast(T(1));
         for (int k = 0; k < B_.k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             refresh_tile(tile, at, n, smallest);
@@ -105,14 +104,13 @@ public:
         double largest = 1;
         for (int k = 0; k < B_.k; ++k) {
             const double G = g.get()[k] * B_.inverse[k];
-            largest = G <= largest ? largest : G;  // NaN is not passed over
+            largest = G <= largest ? largest : G;  // written so that NaN is not ignored
         }
         return largest - 1;
     }
 
-    // Where rounding has left next to nothing of some z, a count may meet no component any more and
-    // its divergence would be infinite: then every living component keeps FLOOR of the mass, as after
-    // a power step.
+    // If rounding has made some z vanish beside its v, the divergence could become infinite: then every
+    // component with d > 0 keeps at least FLOOR of the mass, as after a power step.
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {
@@ -121,7 +119,7 @@ public:
         }
     }
 
-    // h <- scaled to d.h = c; z and w are to be refreshed.
+    // Scale h to d.h = c; the caller must refresh z and w.
     void fit_mass(double c) {
         double mass = 0;
         for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
@@ -130,14 +128,14 @@ public:
         for (int k = 0; k < B_.k; ++k) h[k] *= scale;
     }
 
-    // h_k = next
+    // Set h_k = next and update z and w.
     void set(int k, double next) {
-        const Vec<T> change = spread(static_cast<T>(next - h[k]));
+        const Vec<T> change = broadcast(static_cast<T>(next - h[k]));
         h[k] = next;
         for_tiles([&](const T* tile, int64_t at, int n) {
             for (int t = 0; t < n; t += L) {
                 const Vec<T> old = load(z_.get() + at + t);
-                put_z(at + t, at_least(old + change * load(tile + k * TILE + t), old));
+                set_z(at + t, at_least(old + change * load(tile + k * TILE + t), old));
             }
         });
     }
@@ -153,36 +151,36 @@ public:
         return sum;
     }
 
-    // sum_i v_i (b_i.p)^2 / z_i^2, the curvature along p; m = max_i -(b_i.p)/z_i beside it, and b.p is
-    // kept for a step.
+    // Return the curvature along p, sum_i v_i (b_i.p)^2 / z_i^2, and m = max_i -(b_i.p)/z_i; b.p is kept
+    // for `step_along`.
     double curvature_along(const double* p, double* m) {
-        Vec<T> most = {};
+        Vec<T> steepest_fall = {};
         double total = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> bp[TILE / L] = {};
             for (int k = 0; k < B_.k; ++k) {
                 if (p[k] == 0) continue;
-                const Vec<T> x = spread(static_cast<T>(p[k]));
+                const Vec<T> x = broadcast(static_cast<T>(p[k]));
                 for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
             }
-            Vec<T> bends = {};
+            Vec<T> curvature = {};
             for (int t = 0; t < n; t += L) {
                 store(along_.get() + at + t, bp[t / L]);
                 const Vec<T> fall = -bp[t / L] * load(w_.get() + at + t);
-                most = fall > most ? fall : most;
-                bends += load(v_.get() + at + t) * fall * fall;
+                steepest_fall = fall > steepest_fall ? fall : steepest_fall;
+                curvature += load(v_.get() + at + t) * fall * fall;
             }
-            total += static_cast<double>(sum(bends));
+            total += static_cast<double>(sum(curvature));
         });
-        *m = static_cast<double>(largest(most));
+        *m = static_cast<double>(largest(steepest_fall));
         return total;
     }
-    // z and w after a step of this length along the p of `curvature_along`; h is left to its caller.
+    // Update z and w for a step of this length along the p of `curvature_along`; the caller updates h.
     void step_along(double length) {
-        const Vec<T> x = spread(static_cast<T>(length));
+        const Vec<T> x = broadcast(static_cast<T>(length));
         for (int64_t t = 0; t < n_; t += L) {
             const Vec<T> z = load(z_.get() + t), moved = z + x * load(along_.get() + t);
-            put_z(t, at_least(moved, z));
+            set_z(t, at_least(moved, z));
         }
     }
 
@@ -194,13 +192,13 @@ private:
         Vec<T> z[TILE / L] = {};
         for (int k = 0; k < B_.k; ++k) {
             if (h[k] == 0) continue;
-            const Vec<T> x = spread(static_cast<T>(h[k]));
+            const Vec<T> x = broadcast(static_cast<T>(h[k]));
             for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
         }
         for (int64_t t = n_ - at; t < n; ++t) z[t / L][t % L] = T(1);
         for (int t = 0; t < n; t += L) {
             smallest = z[t / L] < smallest ? z[t / L] : smallest;
-            put_z(at + t, z[t / L] > spread(tiny()) ? z[t / L] : spread(tiny()));
+            set_z(at + t, z[t / L] > broadcast(tiny()) ? z[t / L] : broadcast(tiny()));
         }
     }
     static bool positive(Vec<T> smallest) {
@@ -218,14 +216,14 @@ private:
             Vec<T> part[L] = {};
             for (int t = 0; t < n; t += L)
                 for (int l = 0; l < L; ++l) part[l] += q[t / L] * load(rows[l] + t);
-            const Vec<T> found = sums(part);
-            for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(found[l]);
+            const Vec<T> totals = sums(part);
+            for (int l = 0; l < count; ++l) g[k + l] += static_cast<double>(totals[l]);
         }
     }
 
-    // Whether some z is next to nothing beside its count.
+    // Whether some z is negligible beside its v.
     bool some_z_vanishes() const {
-        const Vec<T> share = spread(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
+        const Vec<T> share = broadcast(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
         Vec<T> vanishing = {};
         for (int64_t t = 0; t < n_; t += L) {
             const Vec<T> missing = load(v_.get() + t) * share - load(z_.get() + t);
@@ -244,8 +242,8 @@ private:
         rows_ = positive_rows_.data();
         fill_tiles();
     }
-    // The basis rows of all terms, as many at a time as a vector has lanes, transposed into tiles.
-    // Terms up to a whole vector are blank: v = 0 and zero rows.
+    // Transpose the basis rows of all nonzeros into tiles, as many at a time as a vector has lanes.
+    // The last vector is filled up with v = 0 and zero rows.
     void fill_tiles() {
         static const T zeros[L] = {};
         for (int64_t t = 0; t < n_; t += L) {
@@ -263,21 +261,21 @@ private:
         }
         for (int64_t t = n_; t < (n_ + L - 1) / L * L; ++t) v_[t] = 0;
     }
-    // What rounding may leave of a z that falls, at the least.
+    // Keep a falling z above a tiny share of its old value: rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
-        const Vec<T> least = old * spread(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
+        const Vec<T> least = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
         return z > least ? z : least;
     }
-    void put_z(int64_t t, Vec<T> z) {
+    void set_z(int64_t t, Vec<T> z) {
         store(z_.get() + t, z);
-        store(w_.get() + t, spread(T(1)) / z);
+        store(w_.get() + t, broadcast(T(1)) / z);
     }
 
     const Basis<T>& B_;
     Buffer<T> tiles_, v_, z_, w_, along_;
     std::vector<int32_t> positive_rows_;  // of a dense item
     const T* from_ = nullptr;
-    const int32_t* rows_ = nullptr;  // of the basis, term by term; null: all of them in order
+    const int32_t* rows_ = nullptr;  // basis row of each nonzero; null: all rows in order
     int64_t n_ = 0;
 
 public:

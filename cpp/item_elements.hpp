@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The elements that an epoch has drawn of one item.
+// `ItemElements`: the nonzeros that an epoch has drawn of one item.
 #pragma once
 #include <cstdint>
 
@@ -8,14 +8,14 @@
 namespace sipower {
 namespace {
 
-// The elements of one item in an epoch, in the order of the steps that drew them.
+// The drawn nonzeros of one item, in the order of the inner steps that drew them.
 template <class T> struct ItemElements {
     Batch<T> elements;
-    const int32_t *step = nullptr, *end = nullptr;  // those that are left
+    const int32_t *step = nullptr, *end = nullptr;  // those not yet used
     int64_t used = 0;
 
     int32_t next_step_or(int32_t otherwise) const { return step == end ? otherwise : *step; }
-    // How many the next step has drawn.
+    // Number of nonzeros that the next step has drawn.
     int64_t next_batch_size() const {
         const int32_t* last = step;
         while (last != end && *last == *step) ++last;

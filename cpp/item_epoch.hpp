@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// S-SCI-PI on one gathered item, for the exact solution of items with far more terms than K^2: an epoch
-// then costs little more than its full gradient and shrinks the gap about tenfold. Batches of 10 K terms
-// and 4 K inner steps were tuned on mixture proportions with gamma likelihoods of 300,000 x 50.
+// `ItemEpoch`: S-SCI-PI on one gathered item, for the exact solution of items with far more nonzeros than
+// K^2. An epoch then costs little more than its full gradient and shrinks the gap about tenfold. Batches
+// of 10 K nonzeros and 4 K inner steps were tuned on mixture proportions with gamma likelihoods of 300,000 x 50.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace sipower {
 namespace {
 
-constexpr uint64_t STREAM = 3;  // of random numbers; 0 to 2 are drawn from Python
+constexpr uint64_t ITEM_EPOCH_STREAM = 3;  // beside those of `Stream` in kernels/random.py; its seed is 0
 
 template <class T> class ItemEpoch {
 public:
@@ -21,12 +21,12 @@ public:
         : B_(B), sums_(B), points_(5 * B.width), size_(10 * static_cast<int64_t>(B.k)), rows_(size_), v_(size_), q0_(size_) {}
 
     // Passes that the batches of an epoch cost.
-    double passes(int64_t terms) const {
-        return 1.5 * static_cast<double>(length() - 1) * static_cast<double>(size_) / static_cast<double>(terms);
+    double passes(int64_t nonzeros) const {
+        return 1.5 * static_cast<double>(length() - 1) * static_cast<double>(size_) / static_cast<double>(nonzeros);
     }
 
-    // One epoch from the item's point, whose ratio sums are known; z and w are to be refreshed. The
-    // batches depend on the number of the epoch and on how many terms there are, on nothing else.
+    // Run one epoch from the item's point, whose ratio sums are known; the caller must refresh z and w. The
+    // batches depend only on the number of the epoch and on the number of nonzeros.
     void run(GatheredItem<T>& item, double c, int64_t epoch) {
         const int width = B_.width;
         double *GS = points_.get() + 3 * width, *GS0 = GS + width;
@@ -35,12 +35,12 @@ public:
         start_epoch(B_, item.h.get(), c, point);
         multiplier(B_, item.g.get(), point.G0);
         point.plain_step(plan);
-        const T weight = static_cast<T>(static_cast<double>(item.terms()) / static_cast<double>(size_));
-        const int32_t* drawn = batches(item.terms(), epoch);
+        const T weight = static_cast<T>(static_cast<double>(item.nonzeros()) / static_cast<double>(size_));
+        const int32_t* drawn = batches(item.nonzeros(), epoch);
         for (int64_t t = 1; t < plan.length; ++t, drawn += size_) {
             for (int64_t i = 0; i < size_; ++i) {
                 rows_[i] = item.row(drawn[i]);
-                fetch(B_.row(rows_[i]));
+                prefetch(B_.row(rows_[i]));
                 v_[i] = weight * item.value(drawn[i]);
                 q0_[i] = weight * item.quotient(drawn[i]);
             }
@@ -52,14 +52,14 @@ public:
     }
 
 private:
-    // The batches of an epoch on n terms, with replacement; they are kept for the next item with as many.
+    // The batches of an epoch on n nonzeros, drawn with replacement and kept for the next item of the same n.
     const int32_t* batches(int64_t n, int64_t epoch) {
-        if (n != terms_) drawn_.clear();
-        terms_ = n;
+        if (n != nonzeros_) drawn_.clear();
+        nonzeros_ = n;
         for (int64_t e = static_cast<int64_t>(drawn_.size()); e <= epoch; ++e) {
             drawn_.emplace_back(static_cast<size_t>((length() - 1) * size_));
             for (int64_t t = 1; t < length(); ++t)
-                draw_repeated(Random({0, STREAM}, {static_cast<uint64_t>(e), 0, 0, static_cast<uint64_t>(t)}), n, size_,
+                draw_repeated(Random({0, ITEM_EPOCH_STREAM}, {static_cast<uint64_t>(e), 0, 0, static_cast<uint64_t>(t)}), n, size_,
                               drawn_.back().data() + (t - 1) * size_);
         }
         return drawn_[static_cast<size_t>(epoch)].data();
@@ -72,7 +72,7 @@ private:
         plan.length = length();
         return plan;
     }
-    void fetch(const T* row) const {
+    void prefetch(const T* row) const {
         constexpr int line = 64 / sizeof(T);
         for (int i = 0; i < B_.width; i += line) __builtin_prefetch(row + i);
     }
@@ -83,7 +83,7 @@ private:
     const int64_t size_;  // s
     Buffer<int32_t> rows_;
     Buffer<T> v_, q0_;
-    int64_t terms_ = 0;
+    int64_t nonzeros_ = 0;
     std::vector<std::vector<int32_t>> drawn_;  // epoch by epoch
 };
 

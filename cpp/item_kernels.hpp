@@ -13,12 +13,12 @@ namespace {
 inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
     int64_t longest = 0;
     for (int64_t j = begin; j < end; ++j)
-        longest = longest < V.terms(j) ? V.terms(j) : longest;
+        longest = longest < V.nonzeros(j) ? V.nonzeros(j) : longest;
     return longest;
 }
 inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }
 
-// Visit every item that has mass, entered and at h scaled to it; z and w are to be refreshed.
+// Visit every item that has mass, gathered and with h scaled to that mass; `visit` must refresh z and w.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
@@ -48,7 +48,7 @@ void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t
     });
 }
 
-// Newton steps on every item, each on its quadratic model over h >= 0, solved roughly.
+// Newton steps on every item; the quadratic model over h >= 0 is solved to ROUGH_SOLUTION.
 template <class T, class Data>
 void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t steps) {
     NewtonStep<T> newton_step(B, B.k);
@@ -90,12 +90,12 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
-// The solution of every item for itself, to max_k G_k - 1 <= tol. Items with many terms take epochs of
-// S-SCI-PI while each at least halves the gap; then, and on all others after a few SCI-PI steps,
-// coordinate descent, which finds the zeros, with Newton steps on the rest. From h = 0 an item starts at
-// the uniform point and its answer depends on nothing but its own terms and the basis.
+// Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros take epochs of S-SCI-PI
+// while each of them at least halves the gap, all others a few SCI-PI steps. Then follow coordinate
+// descent, which finds the zeros, and Newton steps on the rest. From h = 0 an item starts at the uniform
+// point, so that its solution depends only on its own nonzeros and the basis.
 template <class T, class Data>
-void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, Reached reached) {
+void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, ItemResults results) {
     constexpr int power_steps = 4, first_newton = 6;
     const bool newton = B.k <= LARGEST_MODEL;
     NewtonStep<T> newton_step(B, newton ? B.k : 1);
@@ -105,8 +105,8 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
     visit_items(V, B, items, [&](int64_t j, GatheredItem<T>& item) {
         const double c = items.c[j];
         double gap, last = 0, passes = 0;  // last: the gap at the anchor of the epoch before
-        bool sampling = item.terms() >= accuracy.min_sampled_terms;
-        int64_t steps = sampling ? first_newton : 0;  // those without batches
+        bool sampling = item.nonzeros() >= accuracy.min_sampled_nonzeros;
+        int64_t steps = sampling ? first_newton : 0;  // rounds without batches
         Random unused({0, 0}, {0, 0, 0, 0});
         descent.visit_all();
         for (int64_t round = 0;; ++round) {
@@ -127,7 +127,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
                 last = gap;
                 for (int k = 0; k < B.k; ++k) anchor[k] = item.h[k];
                 sampled.run(item, c, round);
-                passes += sampled.passes(item.terms());
+                passes += sampled.passes(item.nonzeros());
             } else if (steps++ < power_steps) {
                 PowerRule{1.0}(B, c, item.g.get(), item.h.get());
             } else {
@@ -138,8 +138,8 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
                 passes += 1.5 + (second_order ? 2 + B.k / 4.0 : 0);
             }
         }
-        reached.gap[j] = gap;
-        reached.passes[j] = passes;
+        results.gap[j] = gap;
+        results.passes[j] = passes;
     });
 }
 

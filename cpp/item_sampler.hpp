@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches of an item's own nonzeros.
+// `ItemSampler`: batches drawn from the nonzeros of one item.
 #pragma once
 #include "buffer.hpp"
 #include "draws.hpp"
 #include "kernels.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 
 namespace sipower {
 namespace {
 
-// The batches of one item that are drawn from its own nonzeros.
+// Draws the batches of one item from its own nonzeros.
 template <class T> class ItemSampler {
 public:
     ItemSampler(const Csr& V, const Epoch& e, int64_t longest)
@@ -20,7 +20,7 @@ public:
 
     void enter(int64_t item) {
         item_ = item;
-        n_ = V_.terms(item);
+        n_ = V_.nonzeros(item);
         if (e_.scheme != Scheme::weighted) return;
         double sum = 0;
         T one;
@@ -30,7 +30,7 @@ public:
         }
     }
 
-    // Returns how many were drawn, at most as many as the item has nonzeros.
+    // Draw a batch and return its size, at most the number of nonzeros of the item.
     int64_t draw(int64_t inner, int32_t* at, double* factor) {
         const int64_t s = batch_size(e_.batch, n_);
         Random random(e_.key, {e_.round, e_.side, static_cast<uint64_t>(item_), static_cast<uint64_t>(inner)});

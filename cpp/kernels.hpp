@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels that are offered for one kind of data in one working type; no Python types.
+// `Kernels`: the table of kernels for one kind of data in one working type. No Python types here.
 //
 // Every kernel serves the item problem  min over h >= 0 of  d.h - sum_i v_i log(b_i.h):
 //   V   (items, others)  the data; an item is a row of it
 //   b_i (K)              row i of the basis, the other factor;  d = column sums of the basis
 //   h_j (K)              the item's row of the factor being updated;  c_j = mass of the item
 //   G_k = (1/d_k) sum_i b_ik v_i / z_i,  z_i = b_i.h with h scaled to d.h = c
-// Kernels are serial over the items [begin, end) and touch no state of their own.
+// Kernels are serial over the items [begin, end) and keep no state between calls.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +18,7 @@ namespace sipower {
 
 // A sum in the working type has at most this many terms before it is added to a float64 one.
 constexpr int LONGEST_SUM = 1024;
-// Beyond so many components no Hessian is formed: it would not fit anywhere.
+// The largest number of components for which a Hessian is formed.
 constexpr int LARGEST_MODEL = 2048;
 
 template <class T> struct Items {
@@ -30,14 +30,14 @@ template <class T> struct Items {
 
 enum class Order { cyclic, active, random };
 
-// How far items are solved: to max_k G_k - 1 <= tol, in at most so many rounds. Items with at least
-// `min_sampled_terms` terms begin with epochs of S-SCI-PI.
+// Stopping rule of exact solutions: max_k G_k - 1 <= tol, or `max_rounds`. Items with at least
+// `min_sampled_nonzeros` nonzeros begin with epochs of S-SCI-PI.
 struct Accuracy {
     double tol;
-    int64_t max_rounds, min_sampled_terms;
+    int64_t max_rounds, min_sampled_nonzeros;
 };
-// What an item has reached, and the passes over its terms that it took.
-struct Reached {
+// The certified gap of every solved item, and the passes over its nonzeros that it took.
+struct ItemResults {
     double *gap, *passes;  // (items)
 };
 
@@ -45,7 +45,7 @@ struct Reached {
 // an exact zero.
 constexpr double FLOOR = 1e-15;
 
-// What is offered for data of one kind (Csr or Dense) in one working type.
+// The kernels for data of one kind (Csr or Dense) in one working type.
 template <class T, class Data> struct Kernels {
     void (*gradient)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
     void (*sums)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
@@ -55,8 +55,8 @@ template <class T, class Data> struct Kernels {
     void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
     void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);
-    void (*projected)(const Data&, const Basis<T>&, const Items<T>&);
-    void (*solve)(const Data&, const Basis<T>&, const Items<T>&, const Accuracy&, Reached);
+    void (*projected_gradient)(const Data&, const Basis<T>&, const Items<T>&);
+    void (*solve)(const Data&, const Basis<T>&, const Items<T>&, const Accuracy&, ItemResults);
     void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The data: values in one of four types, as CSR rows or as a dense matrix.
+// `Csr` and `Dense`: views of the data, with values in one of four types.
 #pragma once
 #include <cstdint>
 
@@ -14,17 +14,17 @@ struct Values {
     Type type;
 };
 
-// The rows of a matrix, or a window of it: the terms of the items [first, last) alone are held.
+// The rows of a matrix, or a window of it that holds only the nonzeros of the items [first, last).
 struct Csr {
     const int64_t* indptr;  // of the whole matrix
     const int32_t* indices;
     Values values;
     int64_t items, others, first, last;
 
-    // Where the terms of an item begin in what is held.
+    // Where the nonzeros of an item begin among those held.
     int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
-    int64_t terms(int64_t item) const { return indptr[item + 1] - indptr[item]; }
-    // The columns of n terms from `at` on, of those held.
+    int64_t nonzeros(int64_t item) const { return indptr[item + 1] - indptr[item]; }
+    // The columns of n nonzeros from `at` on, among those held.
     const int32_t* columns(int64_t at, int64_t n) const {
         for (int64_t t = at; t < at + n; ++t) {
             Extent(start(last)).expect(t);

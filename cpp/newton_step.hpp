@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Newton step on one gathered item.
+// `NewtonStep`: a Newton step on one gathered item.
 #pragma once
 #include "gathered_item.hpp"
 #include "quadratic_model.hpp"
@@ -12,18 +12,18 @@ template <class T> class NewtonStep {
     static constexpr int L = Simd<T>::lanes;
 
 public:
-    // Items have at most `coordinates` free ones.
+    // `coordinates` is the largest number of free coordinates of an item.
     NewtonStep(const Basis<T>& B, int coordinates)
         : B_(B), model_(coordinates), weighted_(static_cast<int64_t>(TILE) * B.k), packed_(static_cast<int64_t>(TILE) * B.k),
           p_(B.width), diagonal_(B.width) {}
 
     // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
     // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
-    // the bound of CoordinateDescent::step along p is least at the length s / (kappa + m s). False where the
-    // model sees nothing to gain. The Hessian of a long item is that of a sample of its terms, with
-    // the true diagonal; kappa is of all terms, so every step descends.
+    // the bound of CoordinateDescent::step along p is least at the length s / (kappa + m s). Returns false if
+    // the model predicts no gain. The Hessian of a long item is that of a sample of its nonzeros, with the
+    // true diagonal; kappa uses all nonzeros, so every step descends.
     bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
-        const int64_t stride = accuracy.terms ? item.terms() / (accuracy.terms * static_cast<int64_t>(B_.k)) : 1;
+        const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
         item.ratio_sums();
         int size = 0;
         double mass = 0;
@@ -62,7 +62,7 @@ public:
     }
 
 private:
-    // The share of an item's mass under which a component that is pushed down is zero.
+    // A component below this share of the mass, with a gradient towards zero, is set to zero.
     static double negligible_share() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
 
     // second_k = sum_i v_i b_ik^2 / z_i^2
@@ -79,12 +79,12 @@ private:
                         const Vec<T> b = load(tile + (k + l) * TILE + t);
                         part[l] += u[t / L] * b * b;
                     }
-                const Vec<T> found = sums(part);
-                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(found[l]);
+                const Vec<T> totals = sums(part);
+                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(totals[l]);
             }
         });
     }
-    // visit(tile, u, length): all tiles, or every stride-th vector of terms packed into tiles.
+    // visit(tile, u, length): all tiles, or every stride-th vector of nonzeros packed into tiles.
     template <class Visit> void for_sampled_tiles(GatheredItem<T>& item, int64_t stride, Visit visit) {
         Vec<T> u[TILE / L];
         if (stride <= 1) {
@@ -95,19 +95,19 @@ private:
             return;
         }
         int filled = 0;
-        for (int64_t at = 0; at < item.terms(); at += stride * L) {
+        for (int64_t at = 0; at < item.nonzeros(); at += stride * L) {
             item.weights(at, L, u + filled / L);
             const T* from = item.tile_at(at);
             for (int k = 0; k < B_.k; ++k) store(packed_.get() + k * TILE + filled, load(from + k * TILE));
             filled += L;
-            if (filled == TILE || at + stride * L >= item.terms()) {
+            if (filled == TILE || at + stride * L >= item.nonzeros()) {
                 visit(packed_.get(), u, filled);
                 filled = 0;
             }
         }
     }
     // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
-    // columns at a time; rows and columns beyond the last repeat it and are not kept.
+    // columns at a time; rows and columns beyond the last repeat it and are discarded.
     void form_hessian(GatheredItem<T>& item, int size, int64_t stride) {
         model_.clear_blocks(size);
         const auto index = [&](int a) { return a < size ? a : size - 1; };
@@ -134,9 +134,9 @@ private:
                             part[2 * i + 1] += r * y;
                         }
                     }
-                    T found[8];
-                    for (int i = 0; i < 8; i += L) store(found + i, sums(part + i));
-                    for (int i = 0; i < 8; ++i) block[i] += static_cast<double>(found[i]);
+                    T totals[8];
+                    for (int i = 0; i < 8; i += L) store(totals + i, sums(part + i));
+                    for (int i = 0; i < 8; ++i) block[i] += static_cast<double>(totals[i]);
                 }
             }
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The quadratic model of a Newton step over non-negative coordinates, and its solution.
+// `QuadraticModel`: the model of a Newton step over non-negative coordinates, and its solution.
 #pragma once
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace sipower {
 namespace {
 
-// x <- H^-1 x for the lower half of a positive definite H, which is overwritten; false if it is not.
+// x <- H^-1 x for the lower half of H, which is overwritten. Returns false if H is not positive definite.
 inline bool cholesky_solve(double* H, int n, double* x) {
     for (int a = 0; a < n; ++a) {
         const double whole = H[a * n + a];
@@ -31,14 +31,14 @@ inline bool cholesky_solve(double* H, int n, double* x) {
     return true;
 }
 
-// How exactly a model is solved: sweeps of coordinate descent, until no coordinate moves by more
-// than `tol` of itself, and whether an active set of exact solutions follows.
-// A Hessian takes so many terms per coordinate (0: all).
+// How exactly a model is solved: at most `sweeps` of coordinate descent, until no coordinate moves by more
+// than `tol` of itself; with `polish`, exact solutions on the active set follow. `nonzeros` is the number
+// per coordinate that the Hessian is formed from (0: all).
 struct ModelAccuracy {
     int sweeps;
     double tol;
     bool polish;
-    int64_t terms;
+    int64_t nonzeros;
 };
 constexpr ModelAccuracy EXACT_SOLUTION{60, 1e-14, true, 0}, ROUGH_SOLUTION{8, 1e-2, false, 50};
 
@@ -63,7 +63,7 @@ public:
                         H[static_cast<int64_t>(a + i) * size + b + j] = block[2 * i + j];
     }
 
-    // Coordinate descent finds the zeros, an active set of exact solutions the rest.
+    // Coordinate descent finds the zeros; exact solutions on the active set give the rest.
     void solve(int size, const ModelAccuracy& accuracy) {
         double trace = 0;
         for (int a = 0; a < size; ++a) trace += H[a * size + a];
@@ -89,11 +89,11 @@ public:
         }
     }
 
-    // H <- S H S with the diagonal S that makes H_aa = diagonal[index[a]]; positive semidefinite still.
+    // H <- S H S with the diagonal S that makes H_aa = diagonal[index[a]]; it stays positive semidefinite.
     void fit_diagonal(int size, const double* diagonal) {
         for (int a = 0; a < size; ++a) {
-            const double is = H[static_cast<int64_t>(a) * size + a];
-            inverse_[a] = is > 0 ? std::sqrt(diagonal[index[a]] / is) : 0;
+            const double current = H[static_cast<int64_t>(a) * size + a];
+            inverse_[a] = current > 0 ? std::sqrt(diagonal[index[a]] / current) : 0;
         }
         for (int a = 0; a < size; ++a) {
             for (int b = 0; b < a; ++b) H[static_cast<int64_t>(a) * size + b] *= inverse_[a] * inverse_[b];
@@ -111,7 +111,7 @@ private:
         for (int b = 0; b < size; ++b) sum += row[b] * p.get()[b];
         return sum;
     }
-    // The minimum along one coordinate; all slopes follow.
+    // Move to the minimum along one coordinate and update all slopes; returns whether it moved by more than tol.
     bool coordinate(int a, int size, double tol) {
         const double wanted = p[a] - slope_[a] * inverse_[a];
         const double next = wanted > -h[a] ? wanted : -h[a], change = next - p[a];
@@ -122,8 +122,8 @@ private:
         for (int b = 0; b < size; ++b) slopes[b] += change * row[b];
         return std::fabs(change) > tol * (h[a] + std::fabs(next));
     }
-    // Newton step on the free coordinates of the model, up to the first that reaches zero; true
-    // while one was taken out.
+    // Take a Newton step on the free coordinates, up to the first that reaches zero and is then fixed;
+    // returns whether one was fixed.
     bool exact_step(int size, int& count) {
         for (int i = 0; i < count; ++i) {
             for (int j = 0; j <= i; ++j) factor_[i * count + j] = H[static_cast<int64_t>(free_[i]) * size + free_[j]];

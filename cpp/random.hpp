@@ -11,7 +11,7 @@ struct Key {
     uint64_t seed, stream;
 };
 
-// Where a draw belongs: Philox's counter, its first word counts the blocks of four numbers.
+// Philox's counter: what a draw is for. (Its first word counts the blocks of four numbers.)
 struct Place {
     uint64_t round, side, item, inner;
 };

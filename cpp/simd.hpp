@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors of 32 bytes and the few operations on them that the kernels need. Everything here is
+// SIMD vectors of 32 bytes and the operations on them that the kernels need. Everything here is
 // inlined into the kernels of one instruction-set level.
 #pragma once
 #include <cmath>
@@ -29,7 +29,7 @@ template <class T> SIPOWER_INLINE Vec<T> load(const T* p) {
     return v;
 }
 template <class T> SIPOWER_INLINE void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
-// Keep a value in a register: used several times, a compiler may load it anew each time instead.
+// Keep a value in a register: compilers may otherwise reload it at every use.
 template <class V> SIPOWER_INLINE void in_register(V& v) {
 #if defined(__x86_64__) && defined(__AVX2__)
     asm("" : "+x"(v));
@@ -37,9 +37,9 @@ template <class V> SIPOWER_INLINE void in_register(V& v) {
     (void)v;
 #endif
 }
-template <class T> SIPOWER_INLINE Vec<T> spread(T x) { return x - Vec<T>{}; }
+template <class T> SIPOWER_INLINE Vec<T> broadcast(T x) { return x - Vec<T>{}; }
 
-// What formulas need that serve single numbers and vectors of them alike.
+// Operations for formulas that work on single numbers and on vectors alike.
 template <class R> SIPOWER_INLINE R larger(R a, R b) { return a > b ? a : b; }
 template <class R> SIPOWER_INLINE R constant(double x) {
     if constexpr (sizeof(R) <= sizeof(double)) return static_cast<R>(x);
@@ -100,7 +100,7 @@ SIPOWER_INLINE Vec<double> sums(const Vec<double>* v) {
            __builtin_shufflevector(two[0], two[1], 2, 3, 6, 7);
 }
 
-// The square of as many vectors as one has lanes, transposed: lane i of v[j] goes to lane j of v[i].
+// Transpose a square of as many vectors as one has lanes: lane i of v[j] goes to lane j of v[i].
 SIPOWER_INLINE void transpose(Vec<float>* v) {
     Vec<float> a[8], b[8];
     for (int i = 0; i < 8; i += 2) {

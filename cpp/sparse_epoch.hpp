@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An epoch of S-SCI-PI over CSR data. Batches are drawn from every item's own nonzeros, or from all
-// nonzeros at once; then most items have no element in most batches and wait.
+// nonzeros at once; in the latter case most items have no nonzero in most batches.
 #pragma once
 #include "batch_sums.hpp"
 #include "item_elements.hpp"
@@ -11,11 +11,11 @@
 namespace sipower {
 namespace {
 
-// One epoch on the items of a block. Items with fewer terms than e.shortest take one full step.
+// One epoch on the items of a block. Items with fewer nonzeros than e.shortest take one full step.
 template <class T> class SparseEpoch {
 public:
     SparseEpoch(const Csr& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
-        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), batch_sums_(B), longest_(longest()), u_(B.width), g_(B.width),
+        : V_(V), B_(B), items_(items), e_(e), pass_(V, B), batch_sums_(B), longest_(longest_item()), u_(B.width), g_(B.width),
           GS_(B.width), GS0_(B.width), points_(3 * WaitingItems::LANES * B.width), h_(B.width), q0_(longest_) {}
 
     void run() {
@@ -46,7 +46,7 @@ private:
         }
     }
 
-    // Elements of all items together, where the threshold may bind: an item takes every step.
+    // Batches of all nonzeros, where the threshold may bind: every item takes every step.
     void run_step_by_step() {
         const int32_t length = static_cast<int32_t>(e_.length);
         EpochItem<double> item = point(0);
@@ -64,11 +64,12 @@ private:
         }
     }
 
-    // Elements of all items together, where it cannot: items wait side by side.
+    // Batches of all nonzeros, where the threshold cannot bind: steps without a batch are taken for several
+    // items at once (`WaitingItems`).
     void run_side_by_side() {
         constexpr int LANES = WaitingItems::LANES;
         WaitingItems waiting(e_.step);
-        int64_t who[LANES];
+        int64_t numbers[LANES];
         EpochItem<double> item[LANES];
         ItemElements<T> left[LANES];
         for (int lane = 0; lane < LANES; ++lane) item[lane] = point(lane);
@@ -78,15 +79,15 @@ private:
                 if (!start(j, item[count])) continue;
                 list_elements(j, left[count]);
                 waiting.enter(count, item[count]);
-                who[count++] = j;
+                numbers[count++] = j;
             }
-            run_lanes(waiting, count, who, item, left);
+            run_lanes(waiting, count, numbers, item, left);
         }
     }
-    // From element to element until the end of the epoch.
-    void run_lanes(WaitingItems& waiting, int count, const int64_t* who, EpochItem<double>* item, ItemElements<T>* left) {
+    // Go from drawn nonzero to drawn nonzero until the end of the epoch.
+    void run_lanes(WaitingItems& waiting, int count, const int64_t* numbers, EpochItem<double>* item, ItemElements<T>* left) {
         const int32_t length = static_cast<int32_t>(e_.length);
-        int32_t next_step[WaitingItems::LANES];  // the step of the item's next element
+        int32_t next_step[WaitingItems::LANES];  // the inner step that draws from the item next
         for (int lane = 0; lane < WaitingItems::LANES; ++lane)
             next_step[lane] = lane < count ? left[lane].next_step_or(length) : length;
         for (int32_t now = 0;;) {
@@ -98,51 +99,51 @@ private:
             for (int lane = 0; lane < count; ++lane) {
                 if (next_step[lane] != next) continue;
                 waiting.leave_before_last(lane, item[lane]);
-                take_batch(who[lane], item[lane], left[lane]);
+                take_batch(numbers[lane], item[lane], left[lane]);
                 waiting.enter(lane, item[lane]);
                 next_step[lane] = left[lane].next_step_or(length);
             }
         }
         for (int lane = 0; lane < count; ++lane) {
             waiting.leave(lane, item[lane]);
-            finish(who[lane], item[lane]);
+            finish(numbers[lane], item[lane]);
         }
     }
 
-    int64_t longest() const {
-        int64_t most = 0;
-        for (int64_t j = items_.begin; j < items_.end; ++j) most = most < V_.terms(j) ? V_.terms(j) : most;
-        return most;
+    int64_t longest_item() const {
+        int64_t longest = 0;
+        for (int64_t j = items_.begin; j < items_.end; ++j) longest = longest < V_.nonzeros(j) ? V_.nonzeros(j) : longest;
+        return longest;
     }
     EpochItem<double> point(int lane) {
         double* first = points_.get() + 3 * lane * B_.width;
         return {first, first + B_.width, first + 2 * B_.width, whole_vectors(B_.width)};
     }
 
-    // The anchor and its full gradient; false where that was all: an item with few terms takes the full
-    // step.
+    // Set the anchor and its full gradient. Returns false if the item is finished: one with few nonzeros
+    // takes the full step at once.
     bool start(int64_t j, EpochItem<double>& item) {
         const double c = items_.c[j];
         if (!(c > 0)) return false;
         scale_to_mass(B_, items_.h + j * B_.k, c, u_.get());
         for (int i = 0; i < B_.k; ++i) h_[i] = static_cast<T>(u_[i]);
-        const bool sampled = V_.terms(j) >= e_.shortest;
+        const bool sampled = V_.nonzeros(j) >= e_.shortest;
         pass_.ratio_sums(j, h_.get(), g_.get(), sampled ? q0_.get() : nullptr);
         if (sampled) {
             start_epoch(B_, u_.get(), c, item);
             multiplier(B_, g_.get(), item.G0);
         } else {
             PowerRule{e_.full_step}(B_, c, g_.get(), u_.get());
-            put(B_, u_.get(), items_.h + j * B_.k, c, items_.out + j * B_.k);
+            write_factor(B_, u_.get(), items_.h + j * B_.k, c, items_.out + j * B_.k);
         }
         return sampled;
     }
     void finish(int64_t j, const EpochItem<double>& item) {
         factor(B_, item, items_.c[j], u_.get());
-        put(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
+        write_factor(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
     }
 
-    // The item's elements, each counting nnz / s; they are gathered while the item is in cache.
+    // Copy the item's drawn nonzeros, each times nnz / s, while the item is in cache.
     void list_elements(int64_t j, ItemElements<T>& list) {
         const Elements& drawn = e_.elements;
         const int64_t first = drawn.start[j], count = drawn.start[j + 1] - first;
@@ -156,7 +157,7 @@ private:
         list.end = list.step + count;
         list.used = 0;
     }
-    // The step that drew the item's next elements.
+    // Take the inner step that drew the item's next nonzeros.
     void take_batch(int64_t j, EpochItem<double>& item, ItemElements<T>& left) {
         const int64_t s = left.next_batch_size();
         sampled_step(j, item, left.elements, left.used, s);

@@ -4,7 +4,7 @@
 #include "buffer.hpp"
 #include "gather.hpp"
 #include "kernels.hpp"
-#include "terms.hpp"
+#include "values.hpp"
 
 namespace sipower {
 namespace {
@@ -15,7 +15,7 @@ public:
     SparsePass(const Csr& V, const Basis<T>& B)
         : V_(V), B_(B), gather_(choose_gather<T>(B.width)), u_(B.width), part_(B.width) {}
 
-    // g = sum_i v_i b_i / z_i over the item's nonzeros, z = b.h; writes q = v / z where asked to.
+    // g = sum_i v_i b_i / z_i over the item's nonzeros, z = b.h; writes q = v / z to quotients_out unless that is null.
     void ratio_sums(int64_t item, const T* h, double* g, T* quotients_out = nullptr) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         for (int i = 0; i < B_.width; ++i) g[i] = 0;
@@ -27,7 +27,7 @@ public:
                 const int n = static_cast<int>(upto - p < CHUNK ? upto - p : CHUNK);
                 T buffer[CHUNK], z[CHUNK], q[CHUNK];
                 const T* v = read_values(V_.values, p, n, buffer);
-                fetch_ahead(p + n);
+                prefetch_ahead(p + n);
                 gather_.dot(B_.rows, B_.width, V_.columns(p, n), n, u_.get(), z);
                 quotients(v, z, n, q);
                 gather_.add(B_.rows, B_.width, V_.columns(p, n), n, q, part_.get());
@@ -73,8 +73,8 @@ public:
     }
 
 private:
-    // Ask for the basis rows of the next nonzeros, also those of the next item, line by line.
-    void fetch_ahead(int64_t p) const {
+    // Prefetch the basis rows of the next nonzeros, also those of the next item.
+    void prefetch_ahead(int64_t p) const {
         constexpr int line = 64 / sizeof(T);
         const int64_t left = V_.start(V_.last) - p, n = left < CHUNK ? left : CHUNK;
         for (int64_t t = 0; t < n; ++t) {

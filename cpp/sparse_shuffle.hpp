@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Uniform draws without replacement of few among many.
+// `SparseShuffle`: uniform draws without replacement, for few draws among many.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace sipower {
 namespace {
 
-// The numbers of draw_distinct for s far below n: of the shuffled order only the entries that were touched are held,
-// in a hash table, so a draw takes O(s) time and memory.
+// The same numbers as draw_distinct, for s far below n: only the entries of the shuffled order that have
+// changed are held, in a hash table, so a draw takes O(s) time and memory.
 class SparseShuffle {
 public:
-    explicit SparseShuffle(int64_t most) {
-        while ((int64_t{1} << bits_) < 2 * most) ++bits_;
+    explicit SparseShuffle(int64_t max_draws) {
+        while ((int64_t{1} << bits_) < 2 * max_draws) ++bits_;
         slots_.resize(size_t{1} << bits_);
     }
     void draw(Random random, int64_t n, int64_t s, int32_t* out) {
@@ -32,7 +32,7 @@ public:
 
 private:
     struct Slot {
-        uint32_t draw = 0;  // 0 or of an earlier draw: free
+        uint32_t draw = 0;  // the slot is free unless this is the present draw
         int32_t key = 0, value = 0;
     };
     // The slot of a key, or the free one where it belongs.

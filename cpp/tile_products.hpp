@@ -19,7 +19,7 @@ template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T
             const T* row = tile + a * TILE + i;
             const Vec<T> b[NV] = {load(row), load(row + L), load(row + 2 * L)};
             for (int j = 0; j < GROUP; ++j) {
-                const Vec<T> x = spread(u[j * stride + a]);
+                const Vec<T> x = broadcast(u[j * stride + a]);
                 for (int v = 0; v < NV; ++v) sum[j][v] += x * b[v];
             }
         }
@@ -38,7 +38,7 @@ template <class T, int NV> void rows_add_part(const T* rows, int width, int n, c
         Vec<T> b[NV];
         for (int v = 0; v < NV; ++v) b[v] = load(rows + static_cast<int64_t>(i) * width + v * L);
         for (int j = 0; j < GROUP; ++j) {
-            const Vec<T> x = spread(q[j * TILE + i]);
+            const Vec<T> x = broadcast(q[j * TILE + i]);
             for (int v = 0; v < NV; ++v) sum[j][v] += x * b[v];
         }
     }

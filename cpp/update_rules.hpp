@@ -7,11 +7,11 @@
 namespace sipower {
 namespace {
 
-// The padded width again, in a form that tells the compiler that no lanes of a vector are left over.
+// Return the padded width, in a form that tells the compiler that it is a multiple of 4.
 inline int whole_vectors(int width) { return width & ~3; }
 
-// u = h scaled to the item's mass, d.u = c. An item that lost all mass starts again from the
-// uniform point. A component with d_k = 0 carries no mass and meets only zeros of the basis.
+// u = h scaled to the item's mass, d.u = c. An item whose h is zero starts again from the uniform
+// point. A component with d_k = 0 has a zero basis column and carries no mass.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, double* u) {
     double mass = 0;
     for (int i = 0; i < B.k; ++i) {
@@ -26,11 +26,11 @@ template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, d
     }
 }
 
-// h = u, with every living component kept at FLOOR of the mass; a dead one keeps its value.
-template <class T> void put(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
+// out = u, with at least FLOOR of the mass in every component with d > 0; the others keep their h.
+template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
     for (int i = 0; i < B.k; ++i) {
-        const double least = FLOOR * c * B.inverse[i], kept = u[i] > least ? u[i] : least;
-        out[i] = B.inverse[i] > 0 ? static_cast<T>(kept) : h[i];
+        const double least = FLOOR * c * B.inverse[i], floored = u[i] > least ? u[i] : least;
+        out[i] = B.inverse[i] > 0 ? static_cast<T>(floored) : h[i];
     }
 }
 
@@ -61,18 +61,18 @@ struct PowerRule {
     }
 };
 
-// What to do with an item whose ratio sums are known: apply a rule to it ...
+// Applies an update rule to an item whose ratio sums are known.
 template <class T, class Rule> struct Update {
     const Basis<T>& B;
     const Items<T>& items;
     Rule rule;
     void operator()(int64_t j, const double* g, double* u) const {
         rule(B, items.c[j], g, u);
-        put(B, u, items.h + j * B.k, items.c[j], items.out + j * B.k);
+        write_factor(B, u, items.h + j * B.k, items.c[j], items.out + j * B.k);
     }
 };
 
-// ... or certify it: the divergence can fall by no more than c (max_k G_k - 1).
+// Certifies such an item: its divergence can fall by no more than c (max_k G_k - 1).
 template <class T> struct Certify {
     const Basis<T>& B;
     const Items<T>& items;
@@ -81,7 +81,7 @@ template <class T> struct Certify {
         double largest = 1;
         for (int i = 0; i < B.k; ++i) {
             const double G = g[i] * B.inverse[i];
-            largest = G <= largest ? largest : G;  // NaN is not passed over
+            largest = G <= largest ? largest : G;  // written so that NaN is not ignored
         }
         out[j] = items.c[j] * (largest - 1);
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Items that wait for an element of theirs to be drawn, advanced by one number each.
+// `WaitingItems`: steps without a batch for several items at once, one number per item.
 #pragma once
 #include "epoch_item.hpp"
 
 namespace sipower {
 namespace {
 
-// Items without an element in the present batch. Without a batch a step is
+// Items that have no nonzero in the present batch. Without a batch a step is
 //   y+ ~ (1 - eta) y + eta g / (y.y0),
-// so y stays in the span of g and the point y_s where the item last had one: y ~ y_s + rho g.
+// so y stays in the span of g and the point y_s after the last step with a batch: y ~ y_s + rho g.
 // With a = eta / (1 - eta), b = y_s.g, c = g.g, e = y_s.y0 and sigma = e + rho = (y_s + rho g).y0
 //   rho  <- rho + a |y_s + rho g|^2 / sigma,   that is
 //   sigma <- (1 + a c) sigma + 2 a (b - c e) + a |y_s - e g|^2 / sigma.
 // For eta < 1 the threshold cannot bind while eta <= 1 - threshold. A sigma of 1e100 is y = g / |g| to rounding.
 class WaitingItems {
 public:
-    static constexpr int LANES = 16;  // items side by side: four vectors hide the division's latency
+    static constexpr int LANES = 16;  // items handled together: four vectors hide the division's latency
     static constexpr int64_t UNCHECKED = 8;  // steps until sigma is compared with its bound
 
     explicit WaitingItems(double eta) : a_(eta / (1 - eta)) {
@@ -30,17 +30,17 @@ public:
             c += g * g;
             e += item.y[i] * item.y0[i];
         }
-        e = e > LEAST_COSINE ? e : LEAST_COSINE;
+        e = e > MIN_COSINE ? e : MIN_COSINE;
         const double apart = 1 - 2 * b * e + c * e * e;  // |y_s - e g|^2
         b_[lane] = b, c_[lane] = c, e_[lane] = sigma_[lane] = e;
         growth_[lane] = 1 + a_ * c;
         shift_[lane] = 2 * a_ * (b - c * e);
         pull_[lane] = apart > 0 ? a_ * apart : 0;
     }
-    // All lanes take the steps; where they stood before the last one is kept for those that leave there.
+    // Advance all lanes; the state before the last step is kept for `leave_before_last`.
     void advance(int64_t steps) {
         constexpr int L = Simd<double>::lanes, N = LANES / L;
-        const Vec<double> largest = spread(1e100);
+        const Vec<double> largest = broadcast(1e100);
         Vec<double> sigma[N], before[N], growth[N], shift[N], pull[N];
         for (int v = 0; v < N; ++v) {
             sigma[v] = before[v] = load(sigma_ + v * L);

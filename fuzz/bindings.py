@@ -32,7 +32,7 @@ CLASSES = [
     _kernels.EpochPlan,
 ]
 KERNELS = ["gradient", "sums", "divergence", "gaps", "mu", "power", "coordinate", "newton"]
-KERNELS += ["projected", "solve_items", "epoch"]
+KERNELS += ["projected_gradient", "solve_items", "epoch"]
 MEMORY = 3 << 30
 
 
@@ -197,7 +197,7 @@ EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
     "solve_items": lambda case: {
         "tol": 1e-6,
         "max_rounds": case.source.randint(0, 20),
-        "min_sampled_terms": case.source.choice([0, 3, 2**40]),
+        "min_sampled_nonzeros": case.source.choice([0, 3, 2**40]),
         "gap": case.yard.put(np.zeros(case.items)),
         "passes": case.yard.put(np.zeros(case.items)),
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments from Python and answers to it: types of arrays, checks, keys of random numbers.
+// Conversion and validation of arguments from Python: array types, checks, keys of random numbers.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -25,7 +25,7 @@ namespace nb = nanobind;
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Array = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// Values of any of the types that matrices have.
+// Values of any type that a matrix may have (uint8, uint16, float32, float64).
 using ValueVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ValueArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -33,17 +33,17 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// Where an array begins. A view of raw bytes may begin between two numbers, which no kernel may read.
+// Return the first element. A view of raw bytes may not be aligned to its type: kernels must not read it.
 template <class A> auto* aligned_data(const A& array) {
     const bool aligned = reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0;
-    require(aligned || array.size() == 0, "an array is not aligned");
+    require(aligned || array.size() == 0, "an array is not aligned to its type: copy it first");
     return array.data();
 }
 
-// Rounds that a call may take for one item: it cannot be interrupted.
+// The largest number of rounds of one call, which cannot be interrupted.
 constexpr int64_t MAX_ROUNDS = 1 << 20;
 inline void require_rounds(int64_t count) {
-    require(0 <= count && count <= MAX_ROUNDS, "a call takes 0 to 2^20 sweeps, steps or rounds");
+    require(0 <= count && count <= MAX_ROUNDS, "the number of sweeps, steps or rounds must lie between 0 and 2^20");
 }
 
 inline Type value_type(const nb::dlpack::dtype& t) {
@@ -60,7 +60,7 @@ template <class T> nb::object to_numpy(std::vector<T>&& data) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
-// Key and place of a random number, as Python writes them.
+// Key and counter of a random number, as Python tuples.
 using Pair = std::tuple<uint64_t, uint64_t>;
 using Quad = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
 inline Key as_key(const Pair& p) { return {std::get<0>(p), std::get<1>(p)}; }

@@ -18,7 +18,7 @@
 namespace sipower {
 namespace {
 
-// Rows of a large basis are met in any order: huge pages, where there are any, spare most of the misses.
+// The rows of a large basis are read in random order: huge pages, if available, avoid most TLB misses.
 constexpr size_t HUGE_PAGE = 2 << 20, LARGE = 8 * HUGE_PAGE;
 
 // A padded copy of a basis, its column sums and, for dense data, its tiles.
@@ -41,12 +41,12 @@ template <class T> struct BasisData {
         return std::unique_ptr<T, FreeMemory>(p);
     }
 
-    // d is given where the rows are a sample of a basis: it is the whole basis' column sums.
-    BasisData(Array<const T> a, bool dense, std::optional<Vector<const double>> given) {
+    // `column_sums` are those of the whole basis where the rows are only a sample of it.
+    BasisData(Array<const T> a, bool dense, std::optional<Vector<const double>> column_sums) {
         const int64_t n = static_cast<int64_t>(a.shape(0));
-        require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the rank must lie between 1 and 65536");
+        require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the basis must have between 1 and 65536 columns");
         const int k = static_cast<int>(a.shape(1)), width = padded_width<T>(k);
-        require(!given || given->shape(0) == a.shape(1), "there is not one column sum per component");
+        require(!column_sums || column_sums->shape(0) == a.shape(1), "column_sums must have one column sum per component");
         const T* from = aligned_data(a);
         nb::gil_scoped_release release;
         rows = allocate(n, width);
@@ -57,10 +57,10 @@ template <class T> struct BasisData {
             std::copy_n(from + i * k, k, to);
             std::fill_n(to + k, width - k, T(0));
         }
-        if (!given)
+        if (!column_sums)
             for (int64_t i = 0; i < n; ++i)
                 for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(from[i * k + c]);
-        if (given) std::copy_n(aligned_data(*given), k, d.begin());
+        if (column_sums) std::copy_n(aligned_data(*column_sums), k, d.begin());
         int alive = 0;
         for (int c = 0; c < k; ++c)
             if (d[static_cast<size_t>(c)] > 0) {
@@ -71,7 +71,7 @@ template <class T> struct BasisData {
         view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), alive};
     }
 
-    // The basis transposed tile by tile, (tiles, K, TILE), beyond the last row zero.
+    // The basis transposed tile by tile, (tiles, K, TILE), with zeros beyond the last row.
     void fill_tiles(const T* from, int64_t n, int k) {
         tiles = allocate((n + TILE - 1) / TILE * TILE, k);
         for (int64_t first = 0; first < n; first += TILE) {

@@ -14,7 +14,7 @@ namespace sipower {
 namespace {
 
 // A CSR matrix or a window of it, and the arrays that hold it.
-// Indices are never trusted, wherever they come from: damage on a disk must not become a crash.
+// Indices are always checked: a damaged file must not crash the process.
 struct CsrData {
     using View = Csr;
     Vector<const int64_t> indptr;
@@ -29,7 +29,7 @@ struct CsrData {
         require(p.shape(0) >= 1, "indptr is empty");
         const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, held = static_cast<int64_t>(i.shape(0));
         const int64_t first = window ? std::get<0>(*window) : 0, last = window ? std::get<1>(*window) : items;
-        require(0 <= first && first <= last && last <= items, "the window is out of range");
+        require(0 <= first && first <= last && last <= items, "window must lie within the rows of indptr");
         require(static_cast<int64_t>(v.shape(0)) == held, "indices and values differ in length");
         view = {aligned_data(p), aligned_data(i), {aligned_data(v), value_type(v.dtype())}, items, others, first, last};
         nb::gil_scoped_release release;
@@ -37,11 +37,11 @@ struct CsrData {
         require(view.indptr[first] >= 0, "indptr decreases");
         for (int64_t j = first; j < last; ++j) {
             require(view.indptr[j] <= view.indptr[j + 1], "indptr decreases");
-            require(view.terms(j) < INT32_MAX, "an item has more than 2^31 terms");
+            require(view.nonzeros(j) < INT32_MAX, "a row has more than 2^31 nonzeros");
         }
         require(view.start(last) == held, "indptr does not span the values");
         // The highest bit of j or of others − 1 − j is set unless 0 ≤ j < others: no branch, no compare.
-        require(0 <= others && others <= INT32_MAX, "there are 0 to 2^31 - 1 columns");
+        require(0 <= others && others <= INT32_MAX, "others must lie between 0 and 2^31 - 1 columns");
         const uint32_t largest = static_cast<uint32_t>(others) - 1;
         uint32_t outside = others == 0 && held > 0 ? 1u << 31 : 0;
         for (int64_t t = 0; t < held; ++t) {
@@ -53,7 +53,7 @@ struct CsrData {
 
     nb::object row_sums() const {
         std::vector<double> out;
-        for (int64_t j = view.first; j < view.last; ++j) out.push_back(sum_values(view.values, view.start(j), view.terms(j)));
+        for (int64_t j = view.first; j < view.last; ++j) out.push_back(sum_values(view.values, view.start(j), view.nonzeros(j)));
         return to_numpy(std::move(out));
     }
     bool holds(int64_t begin, int64_t end) const { return view.first <= begin && begin <= end && end <= view.last; }

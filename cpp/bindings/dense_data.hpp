@@ -17,7 +17,7 @@ struct DenseData {
     Dense view;
 
     explicit DenseData(ValueArray v) : values(v) {
-        require(static_cast<int64_t>(v.shape(1)) < INT32_MAX, "an item has more than 2^31 terms");
+        require(static_cast<int64_t>(v.shape(1)) < INT32_MAX, "values must have fewer than 2^31 - 1 columns");
         view = {{aligned_data(v), value_type(v.dtype())}, static_cast<int64_t>(v.shape(0)), static_cast<int64_t>(v.shape(1))};
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The doors to the kernels: each checks shapes and ranges, releases the GIL and calls the kernel.
+// The functions that Python calls: each checks shapes and ranges, releases the GIL and calls its kernel.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -16,16 +16,16 @@ namespace {
 
 template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
-    require(V.view.others == B.view.n, "the basis has not one row per column of the data");
-    require(rows == V.view.items && k == B.view.k, "the factor has not the shape (items, rank)");
-    require(V.holds(begin, end), "the range of items is out of bounds");
-    if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "the basis was not made for dense data");
+    require(V.view.others == B.view.n, "basis must have one row per column of V");
+    require(rows == V.view.items && k == B.view.k, "h must have the shape (items, rank)");
+    require(V.holds(begin, end), "the items from begin to end must be held by V");
+    if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "basis must be made with dense=True for dense data");
 }
 
 template <class T, class Data>
 void gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> g) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
-    require(g.shape(0) == h.shape(0) && g.shape(1) == h.shape(1), "the result has not the shape of the factor");
+    require(g.shape(0) == h.shape(0) && g.shape(1) == h.shape(1), "out must have the shape of h");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().gradient(V.view, B.view, aligned_data(h), begin, end, aligned_data(g));
 }
@@ -34,7 +34,7 @@ template <class T, class Data>
 void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> g) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(static_cast<int64_t>(g.shape(0)) == V.view.others && g.shape(1) == h.shape(1),
-            "the result has not the shape (others, rank)");
+            "out must have the shape (columns of V, rank)");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().sums(V.view, B.view, aligned_data(h), begin, end, aligned_data(g));
 }
@@ -42,7 +42,7 @@ void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
 template <class T, class Data>
 void divergence(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Vector<double> out) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
-    require(out.shape(0) == h.shape(0), "the result has not one entry per item");
+    require(out.shape(0) == h.shape(0), "out must have one entry per item");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().divergence(V.view, B.view, aligned_data(h), begin, end, aligned_data(out));
 }
@@ -51,8 +51,8 @@ template <class T, class Data>
 Items<T> items(const Data& V, const BasisData<T>& B, const Array<const T>& h, const Vector<const double>& c,
                int64_t begin, int64_t end, const Array<T>& out) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
-    require(c.shape(0) == h.shape(0), "there is not one mass per item");
-    require(out.shape(0) == h.shape(0) && out.shape(1) == h.shape(1), "the result has not the shape of the factor");
+    require(c.shape(0) == h.shape(0), "mass must have one entry per item");
+    require(out.shape(0) == h.shape(0) && out.shape(1) == h.shape(1), "out must have the shape of h");
     return {aligned_data(h), aligned_data(c), aligned_data(out), begin, end};
 }
 
@@ -76,7 +76,7 @@ template <class T, class Data>
 void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Vector<double> out,
           Vector<const double> c) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
-    require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "there is not one mass and one result per item");
+    require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "mass and out must have one entry per item");
     const Items<T> which{aligned_data(h), aligned_data(c), nullptr, begin, end};
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().gaps(V.view, B.view, which, aligned_data(out));
@@ -87,7 +87,7 @@ void coordinate(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t 
                 Vector<const double> c, int64_t sweeps, const std::string& order, Pair key, Quad place) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require_rounds(sweeps);
-    require(order == "cyclic" || order == "active" || order == "random", "the order is not cyclic, active or random");
+    require(order == "cyclic" || order == "active" || order == "random", "order must be 'cyclic', 'active' or 'random'");
     const Order visits = order == "random" ? Order::random : order == "active" ? Order::active : Order::cyclic;
     const Key philox_key = as_key(key);
     const Place where = as_place(place);
@@ -100,29 +100,29 @@ void newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begi
             Vector<const double> c, int64_t steps) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require_rounds(steps);
-    require(B.view.k <= LARGEST_MODEL, "Newton's method takes at most 2048 components");
+    require(B.view.k <= LARGEST_MODEL, "newton takes at most 2048 components");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().newton(V.view, B.view, which, steps);
 }
 
 template <class T, class Data>
-void projected(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+void projected_gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().projected(V.view, B.view, which);
+    kernels<T, typename Data::View>().projected_gradient(V.view, B.view, which);
 }
 
 template <class T, class Data>
 void solve_items(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
-                 Vector<const double> c, double tol, int64_t max_rounds, int64_t min_sampled_terms, Vector<double> gap, Vector<double> passes) {
+                 Vector<const double> c, double tol, int64_t max_rounds, int64_t min_sampled_nonzeros, Vector<double> gap, Vector<double> passes) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
-    require(gap.shape(0) == h.shape(0) && passes.shape(0) == h.shape(0), "there is not one gap and one number of passes per item");
+    require(gap.shape(0) == h.shape(0) && passes.shape(0) == h.shape(0), "gap and passes must have one entry per item");
     require_rounds(max_rounds);
-    const Accuracy accuracy{tol, max_rounds, std::max<int64_t>(min_sampled_terms, 1)};
-    const Reached reached{aligned_data(gap), aligned_data(passes)};
+    const Accuracy accuracy{tol, max_rounds, std::max<int64_t>(min_sampled_nonzeros, 1)};
+    const ItemResults results{aligned_data(gap), aligned_data(passes)};
     nb::gil_scoped_release release;
-    kernels<T, typename Data::View>().solve(V.view, B.view, which, accuracy, reached);
+    kernels<T, typename Data::View>().solve(V.view, B.view, which, accuracy, results);
 }
 
 template <class T, class Data>
@@ -132,10 +132,10 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
     if constexpr (std::is_same_v<Data, CsrData>) {
         if (plan.elements) {
             const DrawnElements& drawn = *plan.elements;
-            require(drawn.items == V.view.items, "the elements were drawn from other data");
+            require(drawn.items == V.view.items, "plan was drawn from other data");
             for (int64_t j = begin; j < end; ++j)
                 for (int64_t i = drawn.start[static_cast<size_t>(j)]; i < drawn.start[static_cast<size_t>(j) + 1]; ++i)
-                    require(drawn.at[static_cast<size_t>(i)] < V.view.terms(j), "the elements were drawn from other data");
+                    require(drawn.at[static_cast<size_t>(i)] < V.view.nonzeros(j), "plan was drawn from other data");
         }
     }
     nb::gil_scoped_release release;
@@ -154,9 +154,9 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
           arg("mass").noconvert(), arg("sweeps"), arg("order"), arg("key"), arg("place"));
     m.def("newton", &newton<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("steps"));
-    m.def("projected", &projected<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
+    m.def("projected_gradient", &projected_gradient<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
-          arg("mass").noconvert(), arg("tol"), arg("max_rounds"), arg("min_sampled_terms"), arg("gap").noconvert(), arg("passes").noconvert());
+          arg("mass").noconvert(), arg("tol"), arg("max_rounds"), arg("min_sampled_nonzeros"), arg("gap").noconvert(), arg("passes").noconvert());
     m.def("epoch", &epoch<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("plan"));
 }
 

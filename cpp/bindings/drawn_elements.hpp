@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The elements of an epoch, drawn from all nonzeros at once.
+// The entries that an epoch draws from all nonzeros at once (scheme "elements").
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace sipower {
 namespace {
 
-// Elements of all nonzeros for every inner step of an epoch, sorted by the items they belong to.
+// The nonzeros drawn for every inner step of an epoch, sorted by the items they belong to.
 class DrawnElements {
 public:
     DrawnElements(const Vector<const int64_t>& indptr, const Epoch& e) {
@@ -23,7 +23,7 @@ public:
         require(first[0] == 0, "indptr does not begin with 0");
         for (int64_t j = 0; j < items; ++j) require(first[j] <= first[j + 1], "indptr decreases");
         const int64_t nnz = first[items];
-        require(nnz <= INT32_MAX, "more than 2^31 nonzeros cannot be drawn at once");
+        require(nnz <= INT32_MAX, "scheme 'elements' takes at most 2^31 - 1 nonzeros: use 'stratified'");
         start.assign(static_cast<size_t>(items) + 1, 0);
         if (nnz == 0) return;
         count = batch_size(e.batch, nnz);
@@ -49,7 +49,7 @@ private:
         return drawn;
     }
     void sort(const int64_t* indptr, const std::vector<int32_t>& drawn) {
-        // Which item position 64 i belongs to; from there the owner of any position is near.
+        // near[i] is the item of position 64 i: the search for the owner of a position starts there.
         std::vector<int32_t> near(static_cast<size_t>(indptr[items] / 64 + 1)), owner(drawn.size());
         for (int64_t i = 0, item = 0; i < static_cast<int64_t>(near.size()); ++i) {
             while (item + 1 < items && indptr[item + 1] <= 64 * i) ++item;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The plan of an epoch from Python.
+// `EpochPlan`: the settings of an epoch, passed from Python.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace sipower {
 namespace {
 
-// What an epoch is told, and the elements it points to.
+// The settings of an epoch, and the drawn nonzeros that they point to.
 struct EpochPlan {
     Epoch view{};
     std::shared_ptr<const DrawnElements> elements;
@@ -23,13 +23,13 @@ inline void bind_epoch_plan(nb::module_& m) {
                             const std::string& scheme, bool replace, Pair key, uint64_t round, uint64_t side,
                             std::optional<Vector<const int64_t>> indptr) {
             require_rounds(length);
-            require(length >= 1, "an epoch has at least one inner step");
-            require(batch > 0 && batch <= 1, "a batch is a share of the terms");
+            require(length >= 1, "length must be at least 1 inner step");
+            require(batch > 0 && batch <= 1, "batch must be a share of the entries in (0, 1]");
             require(scheme == "vectors" || scheme == "stratified" || scheme == "weighted" || scheme == "elements",
-                    "the scheme must be vectors, elements, stratified or weighted");
-            require(scheme != "elements" || indptr, "the scheme elements draws from all nonzeros and needs indptr");
+                    "scheme must be 'vectors', 'elements', 'stratified' or 'weighted'");
+            require(scheme != "elements" || indptr, "scheme 'elements' needs indptr");
             const Scheme drawn_by = scheme == "elements" ? Scheme::elements : scheme == "weighted" ? Scheme::weighted : Scheme::stratified;
-            // An item without terms has nothing to draw from, so one term is the least.
+            // An item without nonzeros has nothing to draw from, hence at least 1.
             Epoch view{step, full_step, batch, length, threshold, std::max<int64_t>(shortest, 1), drawn_by, replace,
                        as_key(key), round, side, {}};
             std::shared_ptr<const DrawnElements> drawn;

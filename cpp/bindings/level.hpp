@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The instruction-set level in use and its kernels.
+// Choice of the instruction-set level, and the kernels compiled for it.
 #pragma once
 #include <cstdlib>
 #include <stdexcept>
@@ -19,7 +19,7 @@ inline bool runs_v3() {
 #endif
 }
 
-// The best level that the processor runs, or that of SIPOWER_ISA.
+// Return the best level that the processor supports, or the level that SIPOWER_ISA names.
 inline std::string level() {
     static const std::string chosen = [] {
         const char* wanted = std::getenv("SIPOWER_ISA");
@@ -27,7 +27,7 @@ inline std::string level() {
         if (std::string(wanted) == "baseline") return std::string("baseline");
         if (std::string(wanted) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
         throw std::runtime_error(std::string("SIPOWER_ISA=") + wanted +
-                                 " is not available here: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
+                                 " is not supported by this processor: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
     }();
     return chosen;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The module that Python imports. Files in this folder alone know Python.
+// The Python extension module. Only the files in this folder use Python types.
 #include "bindings/doors.hpp"
 #include "bindings/sampling.hpp"
 
@@ -7,7 +7,7 @@ using namespace sipower;
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
-    // What a daemon thread still holds when the process ends is no leak; tests count references.
+    // Objects that a daemon thread holds when the process ends are not leaks; tests count references.
     nb::set_leak_warnings(false);
     m.def("level", &level, "The instruction-set level in use.");
     bind_csr(m);

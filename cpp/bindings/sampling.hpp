@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random draws for Python, the same numbers as inside the epoch.
+// Random batches for Python: the same numbers that the epoch kernels draw.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -13,7 +13,7 @@ namespace sipower {
 namespace {
 
 inline nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool replace) {
-    require(1 <= s && n >= 1 && n <= INT32_MAX && (replace || s <= n), "a batch has 1 to n members");
+    require(1 <= s && n >= 1 && n <= INT32_MAX && (replace || s <= n), "s must lie between 1 and n, and n below 2^31");
     std::vector<int32_t> out(static_cast<size_t>(s));
     Random random(as_key(key), as_place(place));
     if (replace) draw_repeated(random, n, s, out.data());
@@ -21,19 +21,19 @@ inline nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool re
     return to_numpy(std::move(out));
 }
 
-// The batches of all items that are held: s_j of each item's terms, uniformly or by weight; values
-// with their unbiased factors, columns, and how many terms every item has.
+// Draw s_j nonzeros of every item that V holds, uniformly or by weight. Returns the values times their
+// unbiased factors, the columns, and the number of nonzeros drawn of every item.
 template <class T>
 nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
     const Csr& from = V.view;
-    require(share > 0 && share <= 1, "a batch is a share of the terms");
+    require(share > 0 && share <= 1, "share must be a share of the nonzeros in (0, 1]");
     std::vector<int64_t> counts;
     std::vector<int32_t> indices, order, swaps, at;
     std::vector<T> picked;
     std::vector<double> values, upto, factor;
     Place where = as_place(place);
     for (int64_t j = from.first; j < from.last; ++j) {
-        const int64_t first = from.start(j), n = from.terms(j), s = batch_size(share, n);
+        const int64_t first = from.start(j), n = from.nonzeros(j), s = batch_size(share, n);
         counts.push_back(0);
         if (n == 0) continue;
         while (static_cast<int64_t>(order.size()) < n) order.push_back(static_cast<int32_t>(order.size()));
@@ -54,9 +54,9 @@ nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weig
             std::fill_n(factor.begin(), s, static_cast<double>(n) / static_cast<double>(s));
         }
         for (int64_t t = 0; t < count; ++t) {
-            const size_t term = static_cast<size_t>(at[static_cast<size_t>(t)]);
-            indices.push_back(from.indices[first + static_cast<int64_t>(term)]);
-            picked.push_back(static_cast<T>(values[term] * factor[static_cast<size_t>(t)]));
+            const size_t chosen = static_cast<size_t>(at[static_cast<size_t>(t)]);
+            indices.push_back(from.indices[first + static_cast<int64_t>(chosen)]);
+            picked.push_back(static_cast<T>(values[chosen] * factor[static_cast<size_t>(t)]));
         }
         counts.back() = count;
     }

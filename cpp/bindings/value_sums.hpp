@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums of a matrix' values.
+// Sums of the values of a matrix.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace sipower {
 namespace {
 
-// Sum of n values in float64, in parts of LONGEST_SUM: the same bits wherever a row stands.
+// Sum n values in float64, in parts of LONGEST_SUM, so that a row has the same sum wherever it is stored.
 template <class T> double sum_values(const T* values, int64_t n) {
     double total = 0;
     for (int64_t from = 0; from < n; from += LONGEST_SUM) {

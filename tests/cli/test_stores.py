@@ -49,7 +49,7 @@ def test_rows_of_an_h5ad_file_stay_on_disk(counts):
         (("store", "--transpose"), "give --transpose to sipower convert"),
         (("store", "--layer", "x"), "has no layers"),
         (("store", "--memory-limit", "much"), "The size 'much' is unknown"),
-        (("store", "--memory-limit", "1kB"), "needs at least"),
+        (("store", "--memory-limit", "1kB"), "must be at least"),
         (("store", "--init", "nndsvd"), "not in memory"),
         (("counts.npz", "--checkpoint", "there.npz"), "go on from it with --resume"),
         (("counts.npz", "--checkpoint", "there.npz", "--resume"), "is damaged"),

@@ -147,7 +147,7 @@ def test_the_call_that_cnmf_makes():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_same_seed_same_bits_for_any_threads(solver, monkeypatch):
-    monkeypatch.setattr("sipower.kernels.threads.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
     monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
     one, two = (quick(solver=solver, n_jobs=n, max_iter=8, tol=0).fit(V) for n in (1, 2))
     assert one.components_.tobytes() == two.components_.tobytes()
@@ -228,7 +228,7 @@ def test_ctrl_c_during_the_exact_rows_keeps_the_model(monkeypatch):
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_counts_that_no_component_explains_are_left_out_with_a_warning(layout, count):
     H = np.array([[1.0, 0, 0], [0, 1, 0]])
-    with pytest.warns(UserWarning, match="No component has feature 2, of which row 0 has counts"):
+    with pytest.warns(UserWarning, match="No component has feature 2, but row 0 has counts of it"):
         W, _, _ = non_negative_factorization(layout([[9.0, 1, count]]), H=H, update_H=False)
     np.testing.assert_allclose(W, [[9.0, 1.0]], rtol=1e-6)
 

@@ -187,7 +187,7 @@ BAD = {
     "infinite p": ({"p": np.inf}, X, "'p' parameter .* Got inf"),
     "NaN p": ({"p": np.nan}, X, "'p' parameter"),
     "large p": ({"p": 2000.0}, X * 1e3, "rescale X or choose a smaller p"),
-    "rank": ({"n_components": 5}, X, "n_components is 5, .* rank 4 .* choose at most that"),
+    "rank": ({"n_components": 5}, X, "`n_components` must be at most 4, the rank .*, got 5"),
     "asymmetric": (
         {"kernel": "precomputed"},
         np.triu(np.ones((5, 5))),
@@ -207,7 +207,7 @@ BAD = {
     "kernel of NaN": (
         {"kernel": lambda x, y: np.nan},
         X,
-        r"Entry \(0, 0\) of the kernel matrix is not finite",
+        r"Entry \(0, 0\) of the kernel matrix must be finite",
     ),
 }
 

@@ -68,5 +68,5 @@ def test_partial_fit_forgets_the_numbers_of_fit():
     model.partial_fit(V)
     assert not hasattr(model, "kl_divergence_")
     assert not hasattr(model, "trace_")
-    with pytest.raises(ValueError, match="first partial_fit only"):
+    with pytest.raises(ValueError, match="must be None after the first partial_fit"):
         model.partial_fit(V, H=model.components_)

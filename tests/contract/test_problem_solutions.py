@@ -48,14 +48,16 @@ def test_further_components_by_deflation():
     exact = np.linalg.svd(A)[2]
     found = np.zeros((0, 6))
     for k in range(4):
-        x = solve(PCA(A, found=found), SSciPi(), stop=Stop(1e-9, rounds=5000), seed=k).x
+        x = solve(PCA(A, orthogonal_to=found), SSciPi(), stop=Stop(1e-9, rounds=5000), seed=k).x
         assert abs(x[0] @ exact[k]) > 1 - 1e-9
         found = np.vstack([found, x])
     np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-9)
-    zeros = solve(PCA(A, found=np.zeros((1, 6))), SciPi(), stop=Stop(1e-9)).x
+    zeros = solve(PCA(A, orthogonal_to=np.zeros((1, 6))), SciPi(), stop=Stop(1e-9)).x
     assert abs(zeros[0] @ exact[0]) > 1 - 1e-9  # nothing found: nothing taken away
-    with pytest.raises(ValueError, match=r"found has shape \(1, 5\)"):
-        PCA(A, found=np.ones(5))
+    with pytest.raises(
+        ValueError, match=r"`orthogonal_to` must be .* of shape \(r, 6\), got shape \(1, 5\)"
+    ):
+        PCA(A, orthogonal_to=np.ones(5))
 
 
 def test_vr_power_is_s_sci_pi_on_pca():

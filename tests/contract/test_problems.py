@@ -106,9 +106,9 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
     problem = EXAMPLES[kind]()
     found = problem.start(4)
     deflated = (
-        ICA(problem.X, found=found, whitened=True)
+        ICA(problem.X, orthogonal_to=found, whitened=True)
         if kind == "ica"
-        else LpKernelPCA.of_features(problem.A, 3.0, found=found)
+        else LpKernelPCA.from_features(problem.A, 3.0, orthogonal_to=found)
     )
     x = deflated.start(5)
     P = np.eye(x.shape[1]) - found.T @ found
@@ -118,31 +118,52 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
 
 
 BAD = {
-    "found everything": (lambda: PCA(np.ones((3, 2)), found=np.eye(2)), "nothing is left"),
+    "found everything": (
+        lambda: PCA(np.ones((3, 2)), orthogonal_to=np.eye(2)),
+        "`orthogonal_to` spans all 2 dimensions",
+    ),
     "other problem": (
         lambda: solve(GaussianMixture(RNG.random((9, 2)), 2), SciPi()),
         "`degree`",
     ),
-    "text": (lambda: SSciPi("big"), "step is big"),
+    "text": (lambda: SSciPi("big"), "`step` must be a positive number, got big"),
     "NaN": (lambda: PCA([[1.0, np.nan]]), "NaN"),
-    "all zero": (lambda: PCA(np.zeros((3, 2))), "All entries of A are zero"),
+    "all zero": (lambda: PCA(np.zeros((3, 2))), "`A` must have a nonzero entry"),
     "scheme": (lambda: solve(EXAMPLES["pca"](), SSciPi(scheme="elements")), "whole samples"),
     "x0 of NaN": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.full((1, 6), np.nan)), "finite"),
-    "x0 of zeros": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.zeros((1, 6))), "not zero"),
+    "x0 of zeros": (
+        lambda: solve(EXAMPLES["pca"](), SciPi(), np.zeros((1, 6))),
+        "`x0` must be finite and not all zero",
+    ),
     "huge": (lambda: PCA(np.ones((3, 2)) * 1e200), "rescale A"),
     "tiny": (lambda: PCA(np.ones((3, 2)) * 1e-200), "rescale A"),
-    "tol": (lambda: Stop(tol=float("nan")), "tol is nan"),
-    "rounds": (lambda: Stop(rounds=-5), "rounds is -5"),
-    "trace": (lambda: solve(EXAMPLES["pca"](), SciPi(), trace="all"), "trace is .all."),
-    "threshold": (lambda: SSciPi(threshold=float("nan")), "threshold is nan"),
-    "part of a step": (lambda: SSciPi(epoch=2.5), "epoch is 2.5"),
-    "x0": (lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))), r"expected \(1, 6\)"),
-    "basis": (lambda: KLBlock(np.ones((3, 4)), np.ones((3, 2))), r"expected \(4, rank\)"),
-    "step": (lambda: SciPi(0.0), "step is 0.0"),
-    "step of s-sci-pi": (lambda: SSciPi(float("nan")), "step is nan"),
-    "batch": (lambda: SSciPi(batch=0.0), "batch is 0.0"),
-    "epoch": (lambda: SSciPi(epoch=0), "epoch is 0"),
-    "unknown scheme": (lambda: SSciPi(scheme="rows"), "scheme is 'rows'"),
+    "tol": (lambda: Stop(tol=float("nan")), "`tol` must be a number of at least 0, got nan"),
+    "rounds": (lambda: Stop(rounds=-5), "`rounds` must be a number of at least 0, got -5"),
+    "trace": (
+        lambda: solve(EXAMPLES["pca"](), SciPi(), trace="all"),
+        "`trace` must be .*, got .all.",
+    ),
+    "threshold": (
+        lambda: SSciPi(threshold=float("nan")),
+        r"`threshold` must be a number in \[0, 1\), got nan",
+    ),
+    "part of a step": (
+        lambda: SSciPi(epoch=2.5),
+        "`epoch` must be a positive integer of inner steps, got 2.5",
+    ),
+    "x0": (
+        lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))),
+        r"`x0` must have shape \(1, 6\)",
+    ),
+    "basis": (lambda: KLBlock(np.ones((3, 4)), np.ones((3, 2))), r"must have shape \(4, rank\)"),
+    "step": (lambda: SciPi(0.0), "`step` must be a positive number, got 0.0"),
+    "step of s-sci-pi": (lambda: SSciPi(float("nan")), "`step` must be a positive number, got nan"),
+    "batch": (
+        lambda: SSciPi(batch=0.0),
+        r"`batch` must be a share of the terms in \(0, 1\], got 0.0",
+    ),
+    "epoch": (lambda: SSciPi(epoch=0), "`epoch` must be a positive integer of inner steps, got 0"),
+    "unknown scheme": (lambda: SSciPi(scheme="rows"), "`scheme` must be one of .*, got 'rows'"),
 }
 
 
@@ -160,7 +181,7 @@ def test_right_problems_pass_where_f_is_constant_or_of_float32(dtype, rank):
     V, B = rng.poisson(2.0, (6, 9)).astype(dtype), rng.random((9, rank)).astype(dtype)
     assert check_problem(KLBlock(V, B)).ok
     assert check_problem(PCA(np.eye(4, dtype=dtype))).ok
-    with pytest.raises(ValueError, match="GaussianMixture is no problem on the sphere"):
+    with pytest.raises(ValueError, match="`problem` must be a Problem, got a GaussianMixture"):
         check_problem(GaussianMixture(rng.normal(size=(20, 2)), 2))
 
 

@@ -20,7 +20,7 @@ from sipower.nmf import (
     SSciPiRule,
     Vanilla,
 )
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import PCA, KLBlock
 
 V = np.random.default_rng(0).poisson(5.0, (50, 40)).astype(float)
@@ -87,7 +87,7 @@ def test_guard_takes_over_from_an_unguarded_state():
 
 def test_exact_halves_use_the_step_in_force():
     problem = Factorization(V, 3)
-    solver = Alternating(SciPiRule(1.0), tol=1e-12, most=1)
+    solver = Alternating(SciPiRule(1.0), tol=1e-12, max_updates=1)
     state = solver.init(problem, None, 0)
     long, short = (
         solver.advance(problem, type(state)(**{**state.__dict__, "step": s})).H for s in (1.0, 0.1)
@@ -140,7 +140,7 @@ def test_bad_starts_are_refused(bad):
 
 
 def test_a_failure_before_the_first_sum_does_not_hang():
-    """The thread that holds block 0 fails while others wait for its turn."""
+    """The thread that holds block 0 fails while others wait for it."""
     started = threading.Event()
 
     def partial(block, out):
@@ -195,10 +195,10 @@ def test_seeds_of_any_integer_type():
 
 def test_items_without_mass_are_zero_in_every_form():
     data, B = np.array([[1.0, 2], [3, 4], [0, 0]]), np.array([[1.0, 0], [1, 0]])
-    turn = Turn(1.0, 0, 0, 0)
-    rows = MU().update(KLBlock(data, B), np.ones((3, 2)), turn)
+    half_step = HalfStep(1.0, 0, 0, 0)
+    rows = MU().update(KLBlock(data, B), np.ones((3, 2)), half_step)
     by_sums = KLBlock(as_matrix(np.ascontiguousarray(data.T), rows_only=True).columns, B)
-    np.testing.assert_allclose(MU().update(by_sums, np.ones((3, 2)), turn), rows)
+    np.testing.assert_allclose(MU().update(by_sums, np.ones((3, 2)), half_step), rows)
     assert (rows[2] == 0).all()
 
 
@@ -212,10 +212,10 @@ def test_the_converging_round_reaches_the_callback():
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (lambda: Factorization(V, 2.7), "rank is 2.7"),
-        (lambda: Alternating("mu"), "expected a rule"),
+        (lambda: Factorization(V, 2.7), "`rank` must be a positive integer, got 2.7"),
+        (lambda: Alternating("mu"), "`rule` must be an update rule"),
         (lambda: as_matrix([[1, 2], [3]]), "rows differ in length"),
-        (lambda: SSciPiRule(threshold=5), "threshold is 5"),
+        (lambda: SSciPiRule(threshold=5), r"`threshold` must be a number in \[0, 1\), got 5"),
     ],
 )
 def test_one_sentence_for_misuse(action, message):

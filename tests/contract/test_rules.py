@@ -82,7 +82,7 @@ def test_finite_non_negative_and_zero_where_the_data_are(plain, layout, dtype):
 
 
 def test_same_bits_for_any_number_of_threads(solver, layout, monkeypatch):
-    monkeypatch.setattr("sipower.kernels.threads.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
     monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
     one, two, many = (run(as_matrix(layout(V), n_jobs=n), solver).x for n in (1, 2, 16))
     assert one.W.tobytes() == two.W.tobytes() == many.W.tobytes()
@@ -197,7 +197,9 @@ def test_exact_alternation_descends_faster_per_round(name):
 
 
 def test_start_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"expected \(\(120, 5\), \(90, 5\)\)"):
+    with pytest.raises(
+        ValueError, match=r"`x0` must hold W and H of shapes \(\(120, 5\), \(90, 5\)\)"
+    ):
         solve(Factorization(V, 5), Alternating(RULES["mu"]()), oracles.factors(90, 120, 5))
     with pytest.raises(ValueError, match="rank is 0"):
         Factorization(V, 0)

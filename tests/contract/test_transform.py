@@ -81,7 +81,7 @@ def test_frames_of_nullable_and_mixed_columns():
         {"a": pd.array([1, 2, 3], "Int64"), "b": [True, False, True], "c": [0.5, 1, 2]}
     )
     assert KLNMF(2, random_state=0, tol=0, max_iter=2).fit(frame).components_.shape == (2, 3)
-    with pytest.raises(ValueError, match="choose float32 or float64"):
+    with pytest.raises(ValueError, match="`dtype` must be float32 or float64"):
         KLNMF(2, dtype="foo").fit(V)
 
 
@@ -104,5 +104,5 @@ def test_a_sparse_w_is_transformed_back():
     model = KLNMF(2, random_state=0, tol=1e-2).fit(V)
     W = model.transform(V)
     np.testing.assert_allclose(model.inverse_transform(sp.csr_array(W)), W @ model.components_)
-    with pytest.raises(ValueError, match=r"X has shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"`X` must have shape \(samples, 2\), got \(2, 5\)"):
         model.inverse_transform(sp.csr_array((2, 5)))

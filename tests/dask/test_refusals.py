@@ -50,8 +50,8 @@ def test_arrays_that_are_no_table_of_row_chunks(client):
     refused(da.from_array(V, chunks=(10, 3)), r"2 chunks: .*X\.rechunk\(\{1: -1\}\)")
     refused(da.from_array(V[0]), "1 dimension")
     refused(da.from_array(V[:0]), "0 sample")
-    refused(V, "X is a ndarray, expected a Dask array", TypeError)
-    refused([], "X is a list, expected a Dask array", TypeError)
+    refused(V, "`X` must be a Dask array .* got a ndarray", TypeError)
+    refused([], "`X` must be a Dask array .* got a list", TypeError)
     refused(Files([]), "the list is empty")
     refused(da.from_array(V.astype(complex)), "Complex data not supported")
     refused(da.from_array(V * 1e300), "too large for float32", dtype=np.float32)
@@ -75,7 +75,7 @@ def test_files(client, tmp_path):
 
 
 def test_there_must_be_a_client_with_workers(client, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    monkeypatch.setattr(waiting, "WORKER_TIMEOUT", 0.2)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as lonely,

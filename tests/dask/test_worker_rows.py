@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from lazy_fits import EVEN, RANK, UNEVEN, V, curve, lazy, local, model
 from sipower import Stop, as_matrix, solve
 from sipower.dask import KLNMF
-from sipower.dask.balance import spread
+from sipower.dask.balance import assign_workers
 from sipower.dask.loaded_chunk import load_chunk
 from sipower.dask.worker_rows import WorkerRows
 from sipower.kernels import Draw
 from sipower.nmf import Factorization, Factors, Profiled
-from sipower.nmf.online import sampled_start
+from sipower.nmf.online import fit_sample
 
 da = pytest.importorskip("dask.array")
 wait = pytest.importorskip("distributed").wait
@@ -97,20 +97,20 @@ def test_rows_of_dense_and_sparse_blocks_come_together(client, sparse):
 def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
     found = model(init="sample", random_state=3, max_iter=5).fit(lazy())
     matrix = as_matrix(sp.csr_array(V))
-    start = Factors(np.zeros((len(V), RANK)), sampled_start(matrix, RANK, 3))
+    start = Factors(np.zeros((len(V), RANK)), fit_sample(matrix, RANK, 3))
     wanted = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
     np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
     assert curve(found.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]
 
 
 def test_work_is_spread_over_the_threads_and_few_blocks_move():
-    places = spread([10] * 8, ["a"] * 8, {"a": 1, "b": 1})
+    places = assign_workers([10] * 8, ["a"] * 8, {"a": 1, "b": 1})
     assert sorted(places) == ["a"] * 4 + ["b"] * 4
-    assert spread([10] * 9, ["a"] * 9, {"a": 2, "b": 1}).count("a") == 6
+    assert assign_workers([10] * 9, ["a"] * 9, {"a": 2, "b": 1}).count("a") == 6
     even = ["a", "b", "a", "b"]
-    assert spread([10, 11, 12, 11], even, {"a": 1, "b": 1}) == even
-    assert spread([100, 1, 1], ["a", "a", "a"], {"a": 1, "b": 1}) == ["a", "a", "a"]
-    assert spread([0, 0], ["a", "gone"], {"a": 1}) == ["a", "gone"]
+    assert assign_workers([10, 11, 12, 11], even, {"a": 1, "b": 1}) == even
+    assert assign_workers([100, 1, 1], ["a", "a", "a"], {"a": 1, "b": 1}) == ["a", "a", "a"]
+    assert assign_workers([0, 0], ["a", "gone"], {"a": 1}) == ["a", "gone"]
 
 
 def test_blocks_that_all_lie_on_one_worker_are_spread(client):

@@ -144,8 +144,8 @@ BAD = {
     "sparse NaN": (sp.coo_array(spoiled(np.nan)), r"NaN in data: entry \(4, 3\)"),
     "Fortran order": (np.asfortranarray(spoiled(-1.0)), r"Negative values in data: entry \(4, 3\)"),
     "complex": (V + 0j, "Complex data not supported"),
-    "objects": (V.astype(object), "dtype object, expected numbers"),
-    "strings": (V.astype(str), "expected numbers"),
+    "objects": (V.astype(object), "must be numbers, got dtype object"),
+    "strings": (V.astype(str), "must be numbers"),
     "no rows": (np.zeros((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\)"),
     "no columns": (sp.csr_array((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\)"),
     "one dimension": (np.ones(3), "1 dimension"),
@@ -202,7 +202,7 @@ def test_sums_of_duplicates_may_not_overflow():
 
 
 def test_working_type_must_be_a_kernel_type():
-    with pytest.raises(ValueError, match="choose float32 or float64"):
+    with pytest.raises(ValueError, match="`dtype` must be float32 or float64"):
         as_matrix(V, dtype=np.int32)
 
 

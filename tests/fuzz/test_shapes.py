@@ -13,7 +13,16 @@ ITEMS, OTHERS, RANK, STEPS = 6, 9, 4, 3
 PER_ITEM, FACTOR = (ITEMS,), (ITEMS, RANK)
 RESULTS = {"sums": (OTHERS, RANK), "divergence": PER_ITEM, "gaps": PER_ITEM}
 WITHOUT_MASS = ("gradient", "sums", "divergence")
-DOORS = [*WITHOUT_MASS, "gaps", "mu", "power", "coordinate", "newton", "projected", "solve_items"]
+DOORS = [
+    *WITHOUT_MASS,
+    "gaps",
+    "mu",
+    "power",
+    "coordinate",
+    "newton",
+    "projected_gradient",
+    "solve_items",
+]
 DOORS += ["epoch"]
 LAYOUTS = ["csr", "dense"]
 TYPES = [np.float32, np.float64]
@@ -61,7 +70,7 @@ def sound(door, layout, dtype):
         "solve_items": {
             "tol": 1e-3,
             "max_rounds": 3,
-            "min_sampled_terms": 1,
+            "min_sampled_nonzeros": 1,
             "gap": np.zeros(ITEMS),
             "passes": np.zeros(ITEMS),
         },

@@ -178,7 +178,7 @@ def _online(solver: Any) -> Case:
     """A solver that takes 120 rows for tall data: a sample and batches first."""
 
     def curve(V: Any) -> Curve:
-        with patch.multiple(online, CHUNK=4, BATCH=12, LEAST_BATCHES=8):
+        with patch.multiple(online, ROWS_PER_GROUP=4, MAX_BATCH_ROWS=12, MIN_BATCHES=8):
             return solved(_factorization, solver)(V)
 
     return curve

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A KL block without empty items and the turn of a rule."""
+"""A KL block without empty items and a half-step of a rule."""
 
 import numpy as np
 
 import oracles
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 
-TURN = Turn(step=1.0, seed=3, round=2, side=1)
+HALF_STEP = HalfStep(step=1.0, seed=3, round=2, side=1)
 
 
 def positive(n=9, m=14, rank=4, seed=0):

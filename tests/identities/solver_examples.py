@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 A = RNG.normal(size=(30, 6)) * [3, 2, 1, 1, 1, 1]
 
 
-CUBIC = LpKernelPCA.of_features(A, 3.0)
+CUBIC = LpKernelPCA.from_features(A, 3.0)
 
 
 def kl(items=4, n=40, rank=5):

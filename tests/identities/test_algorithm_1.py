@@ -26,8 +26,8 @@ SEED = 3
 
 POINTS = {
     "pca": (PCA(A), oracles.pca_terms(A), 2),
-    "l3-pca": (LpKernelPCA.of_features(A, 3.0), oracles.lp_pca_terms(A, 3), 3),
-    "l1.5-pca": (LpKernelPCA.of_features(A, 1.5), oracles.lp_pca_terms(A, 1.5), 1.5),
+    "l3-pca": (LpKernelPCA.from_features(A, 3.0), oracles.lp_pca_terms(A, 3), 3),
+    "l1.5-pca": (LpKernelPCA.from_features(A, 1.5), oracles.lp_pca_terms(A, 1.5), 1.5),
     "ica": (ICA(X, whitened=True), oracles.ica_terms(X), 4),
 }
 
@@ -71,7 +71,7 @@ def test_epochs_in_a_row_are_algorithm_1_at_quiet_settings(kind):
 
 def test_a_negative_product_with_the_anchor_keeps_its_sign():
     """Excluded by the paper: ∇f at the projection of x_t on x₀ is −|x_t·x₀|^(p−1) ∇f(x₀)."""
-    problem = LpKernelPCA.of_features(A, 3.0)
+    problem = LpKernelPCA.from_features(A, 3.0)
     x0, p = problem.start(1)[0], 3
     projection = -0.3 * x0
     expected = problem.gradient(projection[None])[0]

@@ -15,7 +15,7 @@ from sipower import Stop, as_matrix, solve
 from sipower.data.sampling import draw_positions
 from sipower.kernels import Draw, batch_size
 from sipower.nmf import Half, OnBlock, SSciPiRule
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import KLBlock
 
 SEED, ROUND, SIDE = 3, 2, 1
@@ -71,8 +71,8 @@ def items_by_the_paper(V, h, scheme, rule):
 def updated(V, h, layout, rule, round_=ROUND):
     """Every item on the simplex after the rule's update."""
     block = KLBlock(layout(V), BASIS)
-    turn = Turn(rule.step, SEED, round_, SIDE)
-    found = rule.update(block, h, turn)
+    half_step = HalfStep(rule.step, SEED, round_, SIDE)
+    found = rule.update(block, h, half_step)
     return found, found * block.d / np.where(block.c > 0, block.c, 1)[:, None]
 
 
@@ -203,9 +203,11 @@ def test_either_side_may_have_a_batch_and_an_epoch_of_its_own():
     assert rule.plan(wide.T, 4)[:2] == (0.5, 3)
     assert SSciPiRule(batch=0.2, epoch=(7, 3)).plan(wide.T, 4)[:2] == (0.2, 3)
     for wrong in ({"batch": (0.1, 0.0)}, {"epoch": (3, 0)}, {"batch": (2.0, 0.1)}):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(
+            ValueError, match=r"`(batch|epoch|scheme|threshold|sides|step)` must be"
+        ):
             SSciPiRule(**wrong)
-    with pytest.raises(ValueError, match=r"^batch has 3 values, expected one or a pair\.$"):
+    with pytest.raises(ValueError, match=r"^`batch` must be a number or a pair, got 3 values\.$"):
         SSciPiRule(batch=(0.1, 0.1, 0.1))
 
 
@@ -215,7 +217,7 @@ def test_the_default_batch_grows_with_unevenness():
     even = SSciPiRule().plan(as_matrix(np.ones((3, 2000))), 10)
     assert even[:2] == (pytest.approx(7 / 2000), 100)
     assert SSciPiRule().plan(as_matrix(np.ones((3, 70))), 10)[:2] == (pytest.approx(0.1), 10)
-    assert not SSciPiRule().plan(as_matrix(np.ones((3, 27))), 10).samples
+    assert not SSciPiRule().plan(as_matrix(np.ones((3, 27))), 10).is_sampled
     V = as_matrix(rng.gamma(0.2, 1.0, (40, 2000)))
     uneven = SSciPiRule().plan(V, 10)
     assert uneven.batch == pytest.approx(even.batch * V.unevenness)

@@ -23,10 +23,10 @@ from sipower.nmf import (
     auto,
 )
 from sipower.nmf.pgd import projected_step
-from sipower.nmf.rule import Turn
+from sipower.nmf.rule import HalfStep
 from sipower.problems import KLBlock
 
-TURN = Turn(step=1.0, seed=3, round=2, side=1)
+HALF_STEP = HalfStep(step=1.0, seed=3, round=2, side=1)
 LAYOUTS = [np.asarray, sp.csr_array]
 
 
@@ -57,7 +57,7 @@ def test_ccd_is_a_sequence_of_projected_gradient_steps(layout):
     expected = block.scale_to_mass(W)
     for k in range(5):
         expected = coordinate_by_formula(block, expected, k)
-    np.testing.assert_allclose(CCD().update(block, W, TURN), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(CCD().update(block, W, HALF_STEP), expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -72,7 +72,7 @@ def test_active_sweeps_leave_out_the_zeros_that_stay(layout):
         stepped = coordinate_by_formula(block, expected, k)
         expected = np.where(active[:, [k]], stepped, expected)
     assert not active.all()
-    found = CCD(2, "active").update(block, W, TURN)
+    found = CCD(2, "active").update(block, W, HALF_STEP)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
@@ -82,7 +82,7 @@ def test_mu_is_a_projected_gradient_step(layout):
     block = KLBlock(layout(V), H)
     fitted = block.scale_to_mass(W)
     step = projected_step(block, fitted, fitted / block.d)
-    np.testing.assert_allclose(MU().update(block, W, TURN), step, rtol=1e-12)
+    np.testing.assert_allclose(MU().update(block, W, HALF_STEP), step, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", [CCD(), SCD(), PGD(), CCD(sweeps=3), CCD(2, "active")])
@@ -95,7 +95,7 @@ def test_every_step_descends(rule, layout, dtype):
     h[:, 0] = 5  # far from the optimum: undamped Newton steps would leave the domain
     before = block.divergence(block.scale_to_mass(h))
     for t in range(12):
-        h = rule.update(block, h, TURN._replace(round=t))
+        h = rule.update(block, h, HALF_STEP._replace(round=t))
         after = block.divergence(h)
         assert after <= before + 8 * np.finfo(dtype).eps * (V.sum() + before)
         before = after
@@ -123,7 +123,7 @@ def test_cancelling_terms_never_reach_zero():
     for rule in (CCD(), SCD(), PGD()):
         x = h
         for t in range(200):
-            x = rule.update(block, x, TURN._replace(round=t))
+            x = rule.update(block, x, HALF_STEP._replace(round=t))
             assert np.isfinite(block.divergence(x))
         assert block.gaps(x).sum() < 1e-6 * V.sum() or isinstance(rule, PGD)
 
@@ -131,7 +131,7 @@ def test_cancelling_terms_never_reach_zero():
 def test_random_order_is_drawn_from_the_key():
     V, H, W = example()
     block = KLBlock(V, H)
-    a, b, c = (SCD().update(block, W, TURN._replace(seed=s)) for s in (1, 1, 2))
+    a, b, c = (SCD().update(block, W, HALF_STEP._replace(seed=s)) for s in (1, 1, 2))
     assert a.tobytes() == b.tobytes()
     assert a.tobytes() != c.tobytes()
 
@@ -186,7 +186,7 @@ def test_newton_descends_to_the_solution_of_every_item(layout):
     block = KLBlock(layout(V), B)
     h, before = np.ones((40, 6)), None
     for _ in range(25):
-        h = Newton().update(block, h, Turn(1.0, 0, 0, 0))
+        h = Newton().update(block, h, HalfStep(1.0, 0, 0, 0))
         after = oracles.divergence(V, h, B)
         assert before is None or after <= before * (1 + 1e-12)
         before = after
@@ -207,7 +207,7 @@ def test_a_newton_step_is_that_of_its_formula():
     assert (h + p > 0).all()  # the model's minimum is interior
     s, kappa, m = -r @ p, p @ H @ p, max(0.0, (-(B @ p) / z).max())
     expected = h + min(1.0, s / (kappa + m * s)) * p
-    found = Newton().update(block, h[None], Turn(1.0, 0, 0, 0))[0]
+    found = Newton().update(block, h[None], HalfStep(1.0, 0, 0, 0))[0]
     assert np.linalg.norm(found - expected) <= 0.02 * np.linalg.norm(expected - h)  # rough model
 
 
@@ -238,13 +238,13 @@ def test_the_early_phase_of_auto_is_chosen_by_the_data():
     """Full steps on sparse data, long ones on even dense data, sampled ones on others."""
     rng = np.random.default_rng(0)
     even, uneven = rng.poisson(50.0, (40, 30)) * 1.0, rng.gamma(0.3, 5.0, (40, 30))
-    assert auto.early_phase(as_matrix(sp.csr_array(even)), 3) is auto.SPARSE
-    assert auto.early_phase(as_matrix(even), 3) is auto.DENSE
-    assert auto.early_phase(as_matrix(uneven), 3) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(sp.csr_array(even)), 3) is auto.SPARSE
+    assert auto.choose_early_phase(as_matrix(even), 3) is auto.DENSE
+    assert auto.choose_early_phase(as_matrix(uneven), 3) is auto.SAMPLED
     long = np.tile(even, (50, 1))
-    assert auto.early_phase(as_matrix(long), 4) is auto.SAMPLED
-    assert auto.early_phase(as_matrix(long.T), 4) is auto.SAMPLED
-    assert auto.early_phase(as_matrix(long), 5) is auto.DENSE
+    assert auto.choose_early_phase(as_matrix(long), 4) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(long.T), 4) is auto.SAMPLED
+    assert auto.choose_early_phase(as_matrix(long), 5) is auto.DENSE
 
 
 @pytest.mark.parametrize("kind", ["even", "uneven"])
@@ -252,7 +252,7 @@ def test_auto_never_raises_the_divergence(kind):
     rng = np.random.default_rng(1)
     mean = rng.gamma(0.5, 1.0, (60, 4)) @ rng.gamma(0.5, 1.0, (4, 50))
     V = rng.poisson(mean * 20) + (20.0 if kind == "even" else 0.0)
-    phase = auto.early_phase(as_matrix(V), 4)
+    phase = auto.choose_early_phase(as_matrix(V), 4)
     assert phase is (auto.DENSE if kind == "even" else auto.SAMPLED)
     result = solve(Factorization(V, 4), Auto(), stop=Stop(0, rounds=60), trace="every")
     values = np.array([record.objective for record in result.trace])
@@ -273,17 +273,17 @@ def test_newton_on_long_items_descends_fast_though_its_hessian_is_sampled(layout
     block = KLBlock(as_matrix(layout(V), dtype=dtype), H)
     h, values = np.ones((4, 3), dtype), []
     for t in range(25):
-        h = Newton().update(block, h, TURN._replace(round=t))
+        h = Newton().update(block, h, HALF_STEP._replace(round=t))
         values.append(block.divergence(h))
     assert (np.diff(values) <= 8 * np.finfo(dtype).eps * (V.sum() + values[0])).all()
     assert block.gaps(h).sum() <= (1e-9 if dtype == np.float64 else 1e-5) * V.sum()
 
 
 def test_arguments():
-    with pytest.raises(ValueError, match="steps is 0"):
+    with pytest.raises(ValueError, match="`steps` must be a positive integer, got 0"):
         Newton(steps=0)
     with pytest.raises(ValueError, match="use solver='ccd'"):
-        Newton().update(KLBlock(np.ones((1, 2)), np.ones((2, 3000))), np.ones((1, 3000)), TURN)
+        Newton().update(KLBlock(np.ones((1, 2)), np.ones((2, 3000))), np.ones((1, 3000)), HALF_STEP)
     with pytest.raises(ValueError, match="sweeps is 0"):
         CCD(sweeps=0)
     with pytest.raises(ValueError, match="order is 'rising'"):

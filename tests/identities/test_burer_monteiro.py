@@ -41,7 +41,7 @@ def test_the_bound_of_a_large_graph_is_that_of_the_dense_one(monkeypatch):
     problem = BurerMonteiro(-(graph + graph.T))
     x = solve(problem, SciPi(), stop=Stop(1e-3, rounds=200)).x
     dense = problem.upper_bound(x)
-    monkeypatch.setattr("sipower.problems.burer_monteiro.SMALL", 50)
+    monkeypatch.setattr("sipower.problems.burer_monteiro.MAX_DENSE_SIZE", 50)
     bounds = {problem.upper_bound(x) for _ in range(3)}
     assert len(bounds) == 1
     bound = bounds.pop()
@@ -60,7 +60,7 @@ def test_max_cut_of_small_graphs_is_bounded_and_near_the_best():
 
 @pytest.mark.parametrize("rank", ["3", 2.5, 0, -1])
 def test_a_rank_that_is_no_number_of_columns_is_refused(rank):
-    with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match="`rank` must be a positive integer"):
         BurerMonteiro(np.ones((4, 4)), rank)
 
 

@@ -228,19 +228,28 @@ def started(**parts):
 
 BAD = {
     "NaN": (lambda: GaussianMixture([[1.0, np.nan], [2, 3]], 1), "NaN"),
-    "no component": (lambda: GaussianMixture(X, 0), "components is 0"),
-    "half a component": (lambda: GaussianMixture(X, 1.5), "components is 1.5"),
+    "no component": (
+        lambda: GaussianMixture(X, 0),
+        "`components` must be an integer from 1 to the 360 observations, got 0",
+    ),
+    "half a component": (
+        lambda: GaussianMixture(X, 1.5),
+        "`components` must be an integer from 1 to the 360 observations, got 1.5",
+    ),
     "many components": (lambda: GaussianMixture(X[:4], 5), "from 1 to the 4 observations"),
     "constant": (lambda: GaussianMixture(np.ones((9, 2)), 1), "Column 0 of X is constant"),
     "column": (lambda: GaussianMixture(np.c_[X, np.ones(360)], 2), "Column 2 of X is constant"),
     "large": (lambda: GaussianMixture(X * 1e200, 2), "rescale X"),
-    "regularise": (lambda: GaussianMixture(X, 2, regularise=0), "regularise is 0"),
-    "step": (lambda: GaussianEM(0.0), "step is 0"),
-    "shape": (started(means=X[:3]), r"shapes \(\(2,\), \(3, 2\), \(2, 2, 2\)\), expected"),
+    "regularise": (
+        lambda: GaussianMixture(X, 2, regularise=0),
+        "`regularise` must be a number in .*, got 0",
+    ),
+    "step": (lambda: GaussianEM(0.0), "`step` must be a positive number, got 0"),
+    "shape": (started(means=X[:3]), r"must have shapes .*, got \(\(2,\), \(3, 2\), \(2, 2, 2\)\)"),
     "infinite": (started(means=np.full((2, 2), np.inf)), "must be finite"),
     "weights": (started(weights=np.array([0.5, 0.6])), "positive and sum to 1"),
     "zero weight": (started(weights=np.array([1.0, 0.0])), "positive and sum to 1"),
-    "indefinite": (started(covariances=np.stack([np.eye(2), -np.eye(2)])), "Covariance 1 of x0"),
+    "indefinite": (started(covariances=np.stack([np.eye(2), -np.eye(2)])), "Covariance 1 of `x0`"),
     "asymmetric": (started(covariances=np.stack([np.triu(np.ones((2, 2)))] * 2)), "Covariance 0"),
 }
 

@@ -42,7 +42,7 @@ def test_sources_match_scikit_learns_fastica():
     Z, _ = whiten(X)
     found = []
     for _ in range(3):
-        problem = ICA(Z, sign=-1, found=np.array(found) if found else None, whitened=True)
+        problem = ICA(Z, sign=-1, orthogonal_to=np.array(found) if found else None, whitened=True)
         found.append(solve(problem, SciPi(), stop=Stop(1e-10), seed=len(found)).x[0])
     ours = Z @ np.array(found).T
     theirs = FastICA(3, fun="cube", whiten="unit-variance", random_state=0).fit_transform(X)

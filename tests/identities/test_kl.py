@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from identities.kl_examples import TURN, positive
+from identities.kl_examples import HALF_STEP, positive
 from sipower import Guarded, SciPi, Stop, as_matrix, solve
 from sipower.nmf import (
     MU,
@@ -50,7 +50,7 @@ def test_mu_is_em_and_keeps_the_mass(layout):
     V, H, W = positive()
     block = KLBlock(layout(V), H)
     X = oracles.simplex(V, H, W)
-    found = MU().update(block, W, TURN)
+    found = MU().update(block, W, HALF_STEP)
     np.testing.assert_allclose(found, oracles.factor(V, H, X * oracles.multiplier(V, H, X)), 1e-12)
     np.testing.assert_allclose(found @ H.sum(axis=0), V.sum(axis=1), rtol=1e-12)
 
@@ -63,7 +63,7 @@ def test_sci_pi_is_the_squared_multiplier_rescaled_to_the_mass(step, layout):
     fitted = block.scale_to_mass(W)
     expected = fitted * np.maximum(1 - step + step * block.multiplier(W), 0) ** 2
     expected *= (V.sum(axis=1) / (expected @ H.sum(axis=0)))[:, None]
-    found = SciPiRule(step).update(block, W, TURN._replace(step=step))
+    found = SciPiRule(step).update(block, W, HALF_STEP._replace(step=step))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -74,9 +74,12 @@ def test_rules_by_sums_equal_rules_by_items(layout, rule):
     W, H = oracles.factors(23, 31, 5)
     rows_only = KLBlock(as_matrix(layout(V), rows_only=True).columns, W)
     both = KLBlock(as_matrix(layout(V)).T, W)
-    turn = TURN._replace(step=rule.step)
+    half_step = HALF_STEP._replace(step=rule.step)
     np.testing.assert_allclose(
-        rule.update(rows_only, H, turn), rule.update(both, H, turn), rtol=1e-10, atol=1e-13
+        rule.update(rows_only, H, half_step),
+        rule.update(both, H, half_step),
+        rtol=1e-10,
+        atol=1e-13,
     )
 
 
@@ -191,7 +194,7 @@ def test_lemma_9_round_trip():
 def test_exact_alternation_solves_each_half():
     V = oracles.counts(25, 20)
     problem = Factorization(V, 3)
-    exact = Alternating(SciPiRule(), tol=1e-7, most=5000)
+    exact = Alternating(SciPiRule(), tol=1e-7, max_updates=5000)
     state = exact.advance(problem, exact.init(problem, None, 0))
     gap_w = problem.half(0, state.x).gaps(state.W).sum() / V.sum()
     assert gap_w <= 1e-7

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from identities.kl_examples import TURN, positive
+from identities.kl_examples import HALF_STEP, positive
 from sipower import SciPi, SSciPi, as_matrix
 from sipower.data.sampling import SCHEMES
 from sipower.kernels import Draw
@@ -34,7 +34,7 @@ def test_full_batch_is_the_full_method(step):
     np.testing.assert_allclose(epoch.x, expected.x, rtol=1e-10)
     for layout, scheme in itertools.product((np.asarray, sp.csr_array), (None, "stratified")):
         rule = SSciPiRule(step, batch=1.0, epoch=6, threshold=0, shortest=0, scheme=scheme)
-        fused = rule.update(KLBlock(layout(V), H), W, TURN._replace(step=step))
+        fused = rule.update(KLBlock(layout(V), H), W, HALF_STEP._replace(step=step))
         np.testing.assert_allclose(fused, block.from_sphere(expected.x), rtol=1e-10)
 
 
@@ -84,7 +84,7 @@ def test_fused_sparse_epoch_is_algorithm_1(layout, scheme, replace):
     V = oracles.counts(30, 80, density=0.5)
     W, H = oracles.factors(30, 80, 5)
     rule = SSciPiRule(0.5, batch=0.3, epoch=5, scheme=scheme, replace=replace, shortest=0)
-    compare_with_generic(layout(V), H, W, rule, 1e-10)
+    compare_with_solver(layout(V), H, W, rule, 1e-10)
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -93,7 +93,7 @@ def test_fused_dense_epoch_is_algorithm_1(rank, replace):
     V = oracles.counts(30, 250, density=0.5)
     W, H = oracles.factors(30, 250, rank)
     rule = SSciPiRule(0.5, batch=0.5, epoch=4, replace=replace)
-    compare_with_generic(V, H, W, rule, 1e-10)
+    compare_with_solver(V, H, W, rule, 1e-10)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 19, 20, 63, 65, 200])
@@ -101,7 +101,7 @@ def test_fused_sparse_epoch_over_ranks(rank):
     V = oracles.counts(30, 250, density=0.5)
     W, H = oracles.factors(30, 250, rank)
     rule = SSciPiRule(0.5, batch=0.5, epoch=4, shortest=0)
-    compare_with_generic(sp.csr_array(V), H, W, rule, 1e-10)
+    compare_with_solver(sp.csr_array(V), H, W, rule, 1e-10)
 
 
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray])
@@ -110,18 +110,18 @@ def test_fused_epoch_in_float32(layout):
     W, H = oracles.factors(30, 250, 20)
     rule = SSciPiRule(0.5, batch=0.5, epoch=4, shortest=0)
     single = rule.update(
-        KLBlock(as_matrix(layout(V), dtype=np.float32), H), W.astype(np.float32), TURN
+        KLBlock(as_matrix(layout(V), dtype=np.float32), H), W.astype(np.float32), HALF_STEP
     )
-    double = rule.update(KLBlock(as_matrix(layout(V)), H), W, TURN)
+    double = rule.update(KLBlock(as_matrix(layout(V)), H), W, HALF_STEP)
     np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * double.max())
 
 
-def compare_with_generic(V, H, W, rule, rtol):
+def compare_with_solver(V, H, W, rule, rtol):
     block = KLBlock(V, H)
-    turn = TURN._replace(step=rule.step)
-    fused = rule.update(block, W, turn)
+    half_step = HALF_STEP._replace(step=rule.step)
+    fused = rule.update(block, W, half_step)
     plan = rule.plan(block.V, H.shape[1])
-    generic = rule._generic(block, W, turn, plan)
+    generic = rule._run_solver(block, W, half_step, plan)
     scale = block.c[:, None] / block.d
     np.testing.assert_allclose(
         fused / scale.clip(1e-300), generic / scale.clip(1e-300), rtol, 1e-13

@@ -18,14 +18,14 @@ from sipower.problems import (
     Sampling,
 )
 from sipower.theory import (
-    Local,
+    LocalSpectrum,
     Variance,
     conditions,
     largest_delta,
-    local,
+    local_spectrum,
     variance,
 )
-from sipower.theory.constants import _Chosen
+from sipower.theory.constants import _FixedBatch
 
 RNG = np.random.default_rng(0)
 
@@ -49,7 +49,7 @@ def test_frobenius_variance_of_batches_has_its_closed_form(name, s):
     def mean_square(s):
         squares = []
         for chosen in itertools.combinations(range(n), s):
-            S = problem.batch(Sampling(s / n), _Chosen(chosen))
+            S = problem.batch(Sampling(s / n), _FixedBatch(chosen))
             squares.append(np.linalg.norm(problem.hessian(x, S)[0] - H) ** 2)
         return np.mean(squares)
 
@@ -67,7 +67,7 @@ def test_variance_is_exact_by_enumeration_on_pca():
         np.linalg.norm(A[list(S)].T @ A[list(S)] / 4 - C, 2) ** 2
         for S in itertools.combinations(range(9), 4)
     ]
-    assert found.how.startswith("exact")
+    assert found.method.startswith("exact")
     assert pytest.approx(np.mean(norms) / lam**2, rel=1e-10) == found.K
     assert pytest.approx(np.max(norms) / lam**2, rel=1e-10) == found.L
     singles = [np.linalg.norm(np.outer(a, a) - C, 2) ** 2 for a in A]
@@ -89,7 +89,7 @@ class Tiny:
         parts = [A[list(S)] for S in itertools.combinations(range(6), 5)]
         self.C, self.batches = A.T @ A / 6, np.array([part.T @ part / 5 for part in parts])
         self.problem, self.best = PCA(A), np.array([[1.0, 0.0]])
-        self.at = local(self.problem, self.best)
+        self.at = local_spectrum(self.problem, self.best)
         self.noise = variance(self.problem, self.best, 5 / 6)
         self.delta = largest_delta(self.at, self.noise, 0.0)
         self.theorem = conditions(self.at, self.noise, 0.0, self.delta, LENGTH)
@@ -127,7 +127,7 @@ def test_lemma_1_splits_a_step_exactly_on_pca(tiny):
     x0, x = problem.start(1), problem.normalise(problem.start(1) + 0.2 * problem.start(2))
     S = problem.batch(Sampling(0.2), Draw(5))
     alpha = problem.inner(x, x0)[:, None]
-    g = alpha * problem.gradient(x0) + problem.anchored(x, x0, alpha, S)
+    g = alpha * problem.gradient(x0) + problem.anchored_difference(x, x0, alpha, S)
     step = ((1 - eta) * x + eta * g / lam)[0]
     G = S.T @ S / len(S) - C
     rest = x[0] - (x[0] @ x0[0]) * x0[0]
@@ -196,7 +196,7 @@ def test_theorem_over_epochs(tiny):
 def test_no_epoch_length_promises_more_than_a_quarter():
     rng = np.random.default_rng(1)
     for _ in range(500):
-        at = Local(1.0, 0.0, 1.0, np.array([rng.random()]))
+        at = LocalSpectrum(1.0, 0.0, 1.0, np.array([rng.random()]))
         K = 10.0 ** rng.uniform(-9, 0)
         noise = Variance(K, K * rng.uniform(1, 9), 10 * K, "made up")
         delta = largest_delta(at, noise, 0.0) * rng.random()
@@ -207,7 +207,7 @@ def test_no_epoch_length_promises_more_than_a_quarter():
 
 def test_the_eta_branch_gets_harder_as_the_start_improves():
     """ν₃ grows as Δ₀^(−3/2), so one η cannot serve all epochs; the diagnosis calls it vacuous."""
-    at = Local(1.0, 0.0, 1.0, np.array([0.284]))
+    at = LocalSpectrum(1.0, 0.0, 1.0, np.array([0.284]))
     noise = Variance(0.2, 0.5, 3.0, "made up")
     steps = [conditions(at, noise, 0.0, delta, 10).step for delta in (1e-5, 1e-7, 1e-11)]
     assert steps[0] / steps[1] == pytest.approx(1e3, rel=0.05)

@@ -72,7 +72,7 @@ def test_further_lp_directions_are_orthogonal_to_those_found(p):
     X = np.random.default_rng(8).normal(size=(60, 4)) * [4, 3, 2, 1]
     found = np.zeros((0, 4))
     for seed in range(4):
-        problem = LpKernelPCA(X, p, found=found)
+        problem = LpKernelPCA(X, p, orthogonal_to=found)
         x = solve(problem, SciPi(), stop=Stop(1e-9, rounds=5000), seed=seed).x
         assert problem.residual(x) <= 1e-9
         found = np.vstack([found, x])
@@ -86,7 +86,7 @@ def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
         A = np.outer(np.random.default_rng(0).normal(size=50), np.ones(5))
     found = []
     for _ in range(5):
-        problem = PCA(A, found=found or None)
+        problem = PCA(A, orthogonal_to=found or None)
         x = solve(problem, SciPi(), stop=Stop(1e-6, rounds=100)).x[0]
         assert np.linalg.norm(x) == pytest.approx(1, abs=1e-12)
         assert all(abs(x @ other) <= 1e-12 for other in found)
@@ -97,16 +97,16 @@ def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
 def test_a_small_gradient_is_no_small_residual(p, c):
     """The residual is that of the same data at scale 1, though squares of ∇f are zero."""
     A = np.random.default_rng(3).normal(size=(50, 3))
-    x = LpKernelPCA.of_features(A, p).start(0)
-    truth = LpKernelPCA.of_features(A, p).residual(x)
+    x = LpKernelPCA.from_features(A, p).start(0)
+    truth = LpKernelPCA.from_features(A, p).residual(x)
     assert truth > 0.1
-    assert LpKernelPCA.of_features(c * A, p).residual(x) == pytest.approx(truth, rel=1e-9)
+    assert LpKernelPCA.from_features(c * A, p).residual(x) == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.parametrize("c", [1e-120, 1e120])
 def test_powers_that_leave_the_range_are_refused(c):
     A = np.random.default_rng(3).normal(size=(50, 3))
-    with pytest.raises(ValueError, match=r"powers with p=4\.0 leave the range"):
-        LpKernelPCA.of_features(c * A, 4.0)
+    with pytest.raises(ValueError, match=r"powers with p=4\.0 are outside the range"):
+        LpKernelPCA.from_features(c * A, 4.0)
     with pytest.raises(ValueError, match="too small: rescale"):
         LpKernelPCA(1e-160 * A, 1.0)

@@ -72,26 +72,41 @@ def test_solvers_and_the_exact_routine_agree():
 
 
 BAD_MIXTURES = {
-    "zero row": (lambda: MixtureProportions([[1.0, 2], [0, 0]]), "Row 1 of L is zero"),
+    "zero row": (lambda: MixtureProportions([[1.0, 2], [0, 0]]), "Row 1 of `L` is zero"),
     "zero log row": (lambda: MixtureProportions([[-np.inf, -np.inf]], log=True), "Row 0"),
-    "negative": (lambda: MixtureProportions([[1.0, -2]]), r"Likelihood \(0, 1\) is negative"),
+    "negative": (
+        lambda: MixtureProportions([[1.0, -2]]),
+        r"`L` must be non-negative, got -2.0 at \(0, 1\)",
+    ),
     "NaN": (lambda: MixtureProportions([[1.0, np.nan]]), "NaN"),
     "NaN log": (lambda: MixtureProportions([[1.0, np.nan]], log=True), "NaN"),
     "weights": (lambda: MixtureProportions([[1.0, 2]], [-1.0]), "weights"),
-    "zero weights": (lambda: MixtureProportions([[1.0, 2]], [0.0]), "All weights are zero"),
-    "p": (lambda: LpKernelPCA(np.ones((2, 2)), p=0.5), "p is 0.5"),
-    "infinite p": (lambda: LpKernelPCA(np.ones((2, 2)), p=np.inf), "p is inf"),
+    "zero weights": (
+        lambda: MixtureProportions([[1.0, 2]], [0.0]),
+        "`weights` must not be all zero",
+    ),
+    "p": (
+        lambda: LpKernelPCA(np.ones((2, 2)), p=0.5),
+        "`p` must be a finite number of at least 1, got 0.5",
+    ),
+    "infinite p": (
+        lambda: LpKernelPCA(np.ones((2, 2)), p=np.inf),
+        "`p` must be a finite number of at least 1, got inf",
+    ),
     "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "not symmetric"),
     "indefinite": (
         lambda: LpKernelPCA([[1.0, 2], [2, 1]], kernel="precomputed"),
         "not positive semi-definite",
     ),
-    "found": (lambda: LpKernelPCA(np.eye(3), found=np.ones((1, 2))), "found has shape"),
-    "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "sign is 2"),
+    "found": (
+        lambda: LpKernelPCA(np.eye(3), orthogonal_to=np.ones((1, 2))),
+        "`orthogonal_to` must be finite",
+    ),
+    "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "`sign` must be 1 or -1, got 2"),
     "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
     "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),
-    "diagonal": (lambda: BurerMonteiro(np.eye(3)), "no entry off its diagonal"),
-    "graph": (lambda: max_cut(-np.ones((3, 3))), "negative weight"),
+    "diagonal": (lambda: BurerMonteiro(np.eye(3)), "`C` must have a nonzero off its diagonal"),
+    "graph": (lambda: max_cut(-np.ones((3, 3))), "weights of `graph` must be non-negative"),
 }
 
 

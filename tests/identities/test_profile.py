@@ -12,7 +12,7 @@ from sipower import Stop, as_matrix, solve
 from sipower.datasets import poisson_topics
 from sipower.kernels import Draw, Stream
 from sipower.nmf import Auto, Factorization, Factors, Profiled, online
-from sipower.nmf.rows import gap_of_features, profile
+from sipower.nmf.rows import feature_gap, profile
 from sipower.problems.kl import KLBlock
 
 V = oracles.counts(300, 60, density=0.6)
@@ -48,7 +48,7 @@ def test_the_gap_of_the_features_needs_no_look_at_the_data():
     matrix = as_matrix(sp.csr_array(V))
     found = profile(matrix, H)
     expected = KLBlock(matrix.T, found.W).gaps(H).sum()
-    np.testing.assert_allclose(gap_of_features(H, found, matrix.column_mass), expected, rtol=1e-9)
+    np.testing.assert_allclose(feature_gap(H, found, matrix.column_mass), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -84,8 +84,8 @@ def test_a_feature_without_counts_stays_zero():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_batches_hold_every_row_once_and_add_up_to_the_whole(layout, monkeypatch):
-    monkeypatch.setattr(online, "CHUNK", 7)
-    monkeypatch.setattr(online, "BATCH", 28)
+    monkeypatch.setattr(online, "ROWS_PER_GROUP", 7)
+    monkeypatch.setattr(online, "MAX_BATCH_ROWS", 28)
     matrix, H = as_matrix(LAYOUTS[layout](V)), basis()
     rows, total = [], np.zeros(H.shape)
     for drawn, part in online.batches(matrix, Draw(1, Stream.ONLINE)):
@@ -100,10 +100,10 @@ def test_batches_hold_every_row_once_and_add_up_to_the_whole(layout, monkeypatch
 
 
 def test_long_rows_come_in_smaller_batches(monkeypatch):
-    monkeypatch.setattr(online, "CHUNK", 4)
+    monkeypatch.setattr(online, "ROWS_PER_GROUP", 4)
     matrix = as_matrix(sp.csr_array(V))
     for most in (500, 2000, 10**9):
-        monkeypatch.setattr(online, "MOST_TERMS", most)
+        monkeypatch.setattr(online, "MAX_BATCH_NONZEROS", most)
         sizes = [part.shape[0] for _, part in online.batches(matrix, Draw(0, Stream.ONLINE))]
         assert sum(sizes) == 300
         assert max(sizes) * matrix.nnz / 300 <= max(most, 4 * matrix.nnz / 300)
@@ -111,15 +111,15 @@ def test_long_rows_come_in_smaller_batches(monkeypatch):
 
 def test_an_anchored_epoch_stays_at_a_solution_and_an_averaged_pass_does_not(monkeypatch):
     """The variance of the anchored estimate vanishes there; that of a plain batch does not."""
-    monkeypatch.setattr(online, "CHUNK", 5)
-    monkeypatch.setattr(online, "BATCH", 20)
-    monkeypatch.setattr(online, "FINE", 1e-9)
+    monkeypatch.setattr(online, "ROWS_PER_GROUP", 5)
+    monkeypatch.setattr(online, "MAX_BATCH_ROWS", 20)
+    monkeypatch.setattr(online, "ANCHORED_ROW_TOL", 1e-9)
     matrix = as_matrix(sp.csr_array(V))
     H = solve(Factorization(matrix, 4), Auto(), stop=Stop(1e-9, rounds=800)).x.H
     H = H / H.sum(axis=0)
     at = profile(matrix, H)
-    anchored = online.anchored_epoch(matrix, Factors(at.W, H), at.g, 0, 1)
-    averaged = online.averaged_pass(matrix, H, 0)
+    anchored = online.run_anchored_epoch(matrix, Factors(at.W, H), at.g, 0, 1)
+    averaged = online.run_averaged_pass(matrix, H, 0)
     best = profile(matrix, H).value
     assert profile(matrix, anchored).value - best <= 1e-7 * V.sum()
     assert profile(matrix, averaged).value - best > 1e-4 * V.sum()
@@ -149,7 +149,7 @@ def test_a_start_that_is_given_is_kept():
 
 
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(online, "BATCH", 128)
+    monkeypatch.setattr(online, "MAX_BATCH_ROWS", 128)
     matrices = [as_matrix(sp.csr_array(V), n_jobs=threads) for threads in (1, 2)]
-    first, second = (online.averaged_pass(matrix, basis(), 4) for matrix in matrices)
+    first, second = (online.run_averaged_pass(matrix, basis(), 4) for matrix in matrices)
     assert first.tobytes() == second.tobytes()

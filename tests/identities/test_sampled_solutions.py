@@ -29,12 +29,12 @@ def normal_scale_likelihoods(n, K):
 def test_epochs_lead_to_the_certified_solution(n, K):
     L = gamma_likelihoods(n, K)
     problem = MixtureProportions(L)
-    sampled = problem.solution(1e-10, sampled_from=ALWAYS)
+    sampled = problem.solution(1e-10, sampling_threshold=ALWAYS)
     assert sampled.gaps[0] <= 1e-10
     # The certificate again, from its definition.
     x = sampled.h[0] / sampled.h[0].sum()
     assert (L.T @ (1 / (L @ x))).max() / n - 1 <= 1e-9
-    plain = problem.solution(1e-10, sampled_from=NEVER)
+    plain = problem.solution(1e-10, sampling_threshold=NEVER)
     values = [problem.log_likelihood(h[0] / h[0].sum()) / n for h in (sampled.h, plain.h)]
     assert values[0] == pytest.approx(values[1], abs=2e-10)
 
@@ -43,14 +43,16 @@ def test_long_sums_take_fewer_passes_with_epochs():
     """An epoch costs 1 + 60 K²/n passes, and the default takes epochs from n = 40 K² on."""
     problem = MixtureProportions(gamma_likelihoods(64_000, 20))
     default, sampled, plain = (
-        problem.solution(1e-8, sampled_from=share).passes[0] for share in (40, ALWAYS, NEVER)
+        problem.solution(1e-8, sampling_threshold=share).passes[0] for share in (40, ALWAYS, NEVER)
     )
     assert default == sampled
     epochs = round((sampled - 1) / (1 + 1.5 * 79 * 200 / 64_000))
     assert sampled == pytest.approx(1 + epochs * (1 + 1.5 * 79 * 200 / 64_000))
     assert sampled < 0.6 * plain
     short = MixtureProportions(gamma_likelihoods(15_999, 20))
-    assert short.solution(1e-8).passes[0] == short.solution(1e-8, sampled_from=NEVER).passes[0]
+    assert (
+        short.solution(1e-8).passes[0] == short.solution(1e-8, sampling_threshold=NEVER).passes[0]
+    )
 
 
 def test_where_epochs_stall_newton_steps_take_over():
@@ -64,7 +66,7 @@ def test_where_epochs_stall_newton_steps_take_over():
 def test_a_limit_of_rounds_ends_epochs_too():
     problem = MixtureProportions(gamma_likelihoods(20_000, 10))
     for most in (0, 1, 3):
-        found = problem.solution(0.0, most, sampled_from=ALWAYS)
+        found = problem.solution(0.0, most, sampling_threshold=ALWAYS)
         assert found.passes[0] == pytest.approx(1 + most * (1 + 1.5 * 39 * 100 / 20_000))
         assert found.gaps[0] == pytest.approx(
             float(problem.multiplier(found.h).max() - 1), rel=1e-6
@@ -80,13 +82,13 @@ def test_items_are_solved_each_for_itself(layout, exact):
     V[:, ::7] = 0
     V[4, 50:] = 0
     B = rng.gamma(0.5, 1.0, (3000, 4)) + 1e-3
-    how = {"exact": exact, "sampled_from": ALWAYS}
-    whole = KLBlock(layout(V), B).solution(1e-8 if exact else 1e-4, **how)
+    options = {"exact": exact, "sampling_threshold": ALWAYS}
+    whole = KLBlock(layout(V), B).solution(1e-8 if exact else 1e-4, **options)
     assert (whole.gaps <= (1e-8 if exact else 1e-4)).all()
     order = rng.permutation(9)
-    shuffled = KLBlock(layout(V[order]), B).solution(1e-8 if exact else 1e-4, **how)
+    shuffled = KLBlock(layout(V[order]), B).solution(1e-8 if exact else 1e-4, **options)
     np.testing.assert_array_equal(shuffled.h, whole.h[order])
-    alone = KLBlock(layout(V[[3]]), B).solution(1e-8 if exact else 1e-4, **how)
+    alone = KLBlock(layout(V[[3]]), B).solution(1e-8 if exact else 1e-4, **options)
     np.testing.assert_array_equal(alone.h[0], whole.h[3])
     if exact:
         for j in (0, 4):

@@ -21,7 +21,7 @@ from sipower.problems import (
 )
 from sipower.theory import (
     kl_spectrum,
-    local,
+    local_spectrum,
 )
 
 
@@ -38,8 +38,8 @@ def solved(request):
 def test_the_solution_is_an_eigenvector_of_its_hessian(solved):
     """∇²f(x*) x* = (p − 1) λ* x*, and x·∇f(x) = λ*."""
     problem, x = solved
-    at = local(problem, x)
-    one, y = problem.single(0), x[:1]
+    at = local_spectrum(problem, x)
+    one, y = problem.single_item(0), x[:1]
     np.testing.assert_allclose(
         one.hessian(y)[0] @ y[0] / at.multiplier, (problem.degree - 1) * y[0], atol=1e-6
     )
@@ -67,7 +67,7 @@ def test_hessians_of_the_formula_sheets_are_those_of_the_gradient(name):
 def test_pca_constants_are_eigenvalues():
     A = np.random.default_rng(1).normal(size=(40, 4)) * [3, 2, 1, 1]
     values, vectors = np.linalg.eigh(A.T @ A / 40)
-    at = local(PCA(A), vectors[:, -1:].T)
+    at = local_spectrum(PCA(A), vectors[:, -1:].T)
     assert at.multiplier == pytest.approx(values[-1], rel=1e-12)
     np.testing.assert_allclose(at.tangent, values[:-1] / values[-1], rtol=1e-10)
     assert at.rate == pytest.approx((values[-2] / values[-1]) ** 2, rel=1e-10)
@@ -77,8 +77,8 @@ def test_pca_constants_are_eigenvalues():
 def test_measured_rates_are_the_predicted_ones(solved, step):
     """Started along the slowest eigenvector, 1 − (x·x*)² shrinks by the predicted factor."""
     problem, x = solved
-    one, best = problem.single(0), x[:1]
-    at = local(one, best)
+    one, best = problem.single_item(0), x[:1]
+    at = local_spectrum(one, best)
     basis = np.linalg.svd(best)[2][1:]
     H = basis @ one.hessian(best)[0] @ basis.T / at.multiplier
     values, vectors = np.linalg.eigh(H)
@@ -166,7 +166,7 @@ def test_verdicts_say_why_there_is_no_theorem():
     problem = PROBLEMS["pca"]()
     x = solve(problem, SciPi(), stop=Stop(1e-12)).x
     turned = problem.normalise(x + 0.5 * problem.start(3))
-    assert "x is no solution" in diagnose(problem, turned).verdict
+    assert "x has the residual" in diagnose(problem, turned).verdict
     edgy = LpKernelPCA(np.random.default_rng(5).normal(size=(20, 3)), 1.0)
     point = solve(edgy, SciPi(), stop=Stop(1e-12)).x
     assert "no Hessian" in diagnose(edgy, point).verdict
@@ -185,18 +185,32 @@ def test_the_spectrum_leaves_out_what_has_none():
 
 
 BAD = {
-    "item": (lambda: diagnose(PROBLEMS["kl"](), np.ones((3, 4)), item=99), "item is 99"),
+    "item": (
+        lambda: diagnose(PROBLEMS["kl"](), np.ones((3, 4)), item=99),
+        "`item` must be an integer from 0 to 2, got 99",
+    ),
     "list": (lambda: diagnose(PROBLEMS["pca"](), [1.0, 2.0]), r"shape \(1, 4\)"),
     "shape": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 3))), r"shape \(1, 4\)"),
     "NaN": (lambda: diagnose(PROBLEMS["pca"](), np.full((1, 4), np.nan)), "finite"),
     "sequential": (lambda: diagnose(BurerMonteiro(1 - np.eye(3)), np.ones((3, 4))), "interact"),
     "sign": (
-        lambda: local(ICA(np.random.default_rng(0).uniform(size=(99, 2))), np.ones((1, 2))),
+        lambda: local_spectrum(
+            ICA(np.random.default_rng(0).uniform(size=(99, 2))), np.ones((1, 2))
+        ),
         "maximise −f",
     ),
-    "delta": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), delta=-1.0), "delta is -1.0"),
-    "epoch": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0), "epoch is 0"),
-    "batch": (lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0), "batch is 0"),
+    "delta": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), delta=-1.0),
+        r"`delta` must be .* in \(0, 1\), got -1.0",
+    ),
+    "epoch": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0),
+        "`epoch` must be a positive integer of inner steps, got 0",
+    ),
+    "batch": (
+        lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0),
+        r"`batch` must be a share of the terms in \(0, 1\], got 0",
+    ),
 }
 
 

@@ -162,7 +162,7 @@ def test_an_unknown_order_of_coordinates_is_refused():
     W, H = oracles.factors(5, 8, 3)
     basis = kernels.basis(H, dense=True)
     rest = V.mass, 1, "rising", (0, 0), (0, 0, 0, 0)
-    with pytest.raises(ValueError, match="not cyclic, active or random"):
+    with pytest.raises(ValueError, match="order must be 'cyclic', 'active' or 'random'"):
         kernels.coordinate(V.data, basis, W, 0, 5, np.zeros_like(W), *rest)
 
 

@@ -198,8 +198,9 @@ def test_other_layouts_of_the_same_data_are_another_run(tmp_path, rows_only):
 
 
 @pytest.mark.parametrize(("path", "sentence"), [
-    ("missing/run.npz", "folder .*missing does not exist"), ("", "is a folder, expected a file"),
-    (".", "is a folder, expected a file"),
+    ("missing/run.npz", "folder .*missing does not exist"),
+    ("", "`checkpoint` must be a file, got the folder"),
+    (".", "`checkpoint` must be a file, got the folder"),
 ])  # fmt: skip
 def test_paths_that_cannot_be(tmp_path, monkeypatch, path, sentence):
     monkeypatch.chdir(tmp_path)

@@ -66,7 +66,7 @@ def test_limits_are_numbers_of_at_least_zero(name):
         assert getattr(Stop(**{name: limit}), name) is None
     for limit in {-1, math.nan, "5", None}.difference(no_limits):
         with pytest.raises(
-            ValueError, match=rf"^{name} is {limit}, expected a number of at least 0\.$"
+            ValueError, match=rf"^`{name}` must be a number of at least 0, got {limit}\.$"
         ):
             Stop(**{name: limit})
 

@@ -75,7 +75,7 @@ def _pca(case):
 
 def _lp(case):
     A = case.data()
-    result = case.solved(LpKernelPCA.of_features(A, 1.5))
+    result = case.solved(LpKernelPCA.from_features(A, 1.5))
     x = result.x[0]
     return result, x, (np.abs(A @ x) ** 1.5).mean() / 1.5
 

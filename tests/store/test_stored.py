@@ -148,7 +148,7 @@ def test_a_window_that_is_held_still_is_not_read_again(store, monkeypatch):
 
 
 def test_a_limit_that_no_block_fits_into_is_refused(store):
-    with pytest.raises(ValueError, match=r"memory_limit is 1000 bytes: .* needs at least \d+"):
+    with pytest.raises(ValueError, match=r"`memory_limit` must be at least \d+ bytes, .* got 1000"):
         open_store(store, memory_limit=1000)
 
 
@@ -159,7 +159,7 @@ def test_files_travel_to_other_processes(h5ad):
 
 @pytest.mark.parametrize("dtype", ["int32", "no type"])
 def test_the_working_type_must_be_one_of_the_kernels(store, dtype):
-    with pytest.raises(ValueError, match=f"dtype is .?{dtype}.?; choose float32 or float64"):
+    with pytest.raises(ValueError, match=f"`dtype` must be float32 or float64, got .?{dtype}"):
         open_store(store, dtype=dtype)
 
 

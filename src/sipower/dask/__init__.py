@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""KL-NMF of data that lie in chunks on the workers of a Dask cluster."""
+"""KL-NMF of data in row chunks on the workers of a Dask cluster."""
 
 try:
-    from distributed import Client as _Client  # noqa: F401 - whether it is there
+    from distributed import Client as _Client  # noqa: F401 - checks that it is installed
 except ImportError:
     raise ImportError(
         "sipower.dask needs the packages dask and distributed: pip install 'sipower[dask]'."

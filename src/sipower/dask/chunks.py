@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The data of a user as chunks of whole rows: those of a Dask array, or files."""
+"""`as_chunks`: the data of a user as chunks of whole rows, from a Dask array or from files."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["Chunk", "Files", "Origin", "as_chunks"]
 
 @dataclass(frozen=True)
 class Files:
-    """Files of the same features, each opened by the worker that will hold its rows.
+    """Files with the same features, each opened by the worker that will hold its rows.
 
     Parameters
     ----------
     paths
-        Whatever `sipower.io.read` reads, and stores of `sipower convert`; every worker must see
-        them under these paths.
+        Files that `sipower.io.read` reads, or stores of `sipower convert`; every worker must be
+        able to open these paths.
     transpose, layout, layer
         As of `sipower.io.read`.
     memory_limit
-        Of each store that a worker opens.
+        Memory for each store that a worker opens, as of `sipower.io.open_store`.
 
     Examples
     --------
@@ -51,9 +51,9 @@ class Files:
     memory_limit: int | str = DEFAULT_LIMIT
 
     def chunks(self) -> list[Chunk]:
-        """Return a chunk for every file: a function that a worker calls with the working type."""
+        """Return a chunk for every file, with a function that a worker calls to read it."""
         if not self.paths:
-            raise ValueError("There are no files: the list is empty.")
+            raise ValueError("`paths` must hold at least one file, got an empty list.")
         options, paths = replace(self, paths=()), [Path(path).absolute() for path in self.paths]
         return [Chunk(partial(_read, path, options), Origin(str(path))) for path in paths]
 
@@ -69,13 +69,13 @@ def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
 
 
 class Origin(NamedTuple):
-    """Where rows come from, for messages: a name, and the number of the first row in all data."""
+    """The source of rows, for messages: its name, and the number of its first row."""
 
     name: str
-    first: float = 0  # NaN: not known; 0 for a file, whose rows are counted in itself
+    first: float = 0  # NaN: not known; 0 for a file, whose rows are numbered on their own
 
     def describe(self, problem: Exception) -> str:
-        """Return what is wrong with the rows, and where."""
+        """Return the message of an error in these rows, with their source."""
         if isinstance(problem, EntryError) and not math.isnan(self.first):
             problem = problem.moved(int(self.first))
         text = str(problem)
@@ -83,11 +83,11 @@ class Origin(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows that stay together: a delayed chunk of an array, or a function that reads a file."""
+    """A chunk of rows: a delayed chunk of an array, or a function that reads a file."""
 
     data: Any
     origin: Origin
-    shape: tuple[float, float] = (math.nan, math.nan)  # as far as it is known
+    shape: tuple[float, float] = (math.nan, math.nan)  # NaN: not known
 
 
 def as_chunks(X: Any) -> list[Chunk]:
@@ -100,14 +100,14 @@ def as_chunks(X: Any) -> list[Chunk]:
         X = X.X
     if not isinstance(X, da.Array):
         raise TypeError(
-            f"X is a {type(X).__name__}, expected a Dask array of row chunks, an AnnData object "
-            "whose X is one, or a list of files: data in memory are for sipower.KLNMF."
+            f"`X` must be a Dask array of row chunks, an AnnData object with one, or a list of "
+            f"files, got a {type(X).__name__}: use sipower.KLNMF for data in memory."
         )
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimension(s), expected 2: samples by features.")
+        raise ValueError(f"`X` must be 2-dimensional, got {X.ndim} dimension(s).")
     if X.numblocks[1] != 1:
         raise ValueError(
-            f"The columns of X lie in {X.numblocks[1]} chunks: bring them together with "
+            f"`X` must have one chunk of columns, got {X.numblocks[1]}: rechunk it with "
             "X.rechunk({1: -1})."
         )
     rows, (columns,) = X.chunks

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`WorkerFactorization`: KL-NMF of rows on workers as the problem that `solve` and `Profiled` see.
+"""`WorkerFactorization`: KL-NMF of rows on Dask workers, as a problem for `Profiled`.
 
     F(H) = Σ over chunks of min over W_b ≥ 0 of D(V_b ‖ W_b Hᵀ)
 
-A round sends H to every group of chunks and brings back g and d of `nmf.rows`, summed over its
-chunks: 8 m K bytes down and 8 m K bytes up a group. The rows of W stay where they are, and are no
-more than a function of H: that of a lost chunk is computed again.
+A round sends H to every group of chunks and returns g and d of `nmf.rows`, summed over its chunks:
+8 m K bytes in each direction per group. The rows of W stay on the workers. They are a function of
+H, so that those of a lost chunk are computed again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sipower.dask.worker_rows import WorkerRows
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 from sipower.nmf import Factors
-from sipower.nmf.rows import Profile, gap_of_features, profile
+from sipower.nmf.rows import Profile, feature_gap, profile
 
 __all__ = ["WorkerFactorization"]
 
-PROFILES_KEPT = 2  # of the present point, and of the one that is tried
+MAX_PROFILES = 2  # kept: those of the present and of the trial point
 
 
 class WorkerFactorization:
@@ -29,9 +29,9 @@ class WorkerFactorization:
     Parameters
     ----------
     V
-        The data.
+        Data on workers, (n, m).
     rank
-        K.
+        Number of components K.
     """
 
     maximise = False
@@ -43,7 +43,7 @@ class WorkerFactorization:
         self._profiles: list[tuple[Array, Profile]] = []
 
     def profile(self, H: Array) -> Profile:
-        """Return the sums over the exact rows for H; W stays with its rows, here it is empty."""
+        """Return the sums over the exact rows for H; W is empty, as it stays on the workers."""
         at = next((i for i, (h, _) in enumerate(self._profiles) if np.array_equal(h, H)), None)
         if at is None:
             g, d, value, gap = self.V.reduce(_profile_sums, H)
@@ -51,25 +51,25 @@ class WorkerFactorization:
             latest = H, Profile(W, np.asarray(g), np.asarray(d), float(value), float(gap))
         else:
             latest = self._profiles.pop(at)
-        self._profiles = [*self._profiles, latest][-PROFILES_KEPT:]
+        self._profiles = [*self._profiles, latest][-MAX_PROFILES:]
         return latest[1]
 
     def value(self, x: Factors) -> float:
-        """D of the exact rows for H, in float64."""
+        """Return D of the exact rows for H, in float64."""
         return self.profile(x.H).value
 
     def residual(self, x: Factors) -> float:
-        """Certified gap of both convex halves relative to ΣV, as of `Factorization`."""
+        """Return the certified gap of both convex halves relative to ΣV, as of `Factorization`."""
         rows = self.profile(x.H)
-        gaps = rows.gap + gap_of_features(x.H, rows, self.column_mass)
+        gaps = rows.gap + feature_gap(x.H, rows, self.column_mass)
         return gaps / max(self.V.total, 1e-300)
 
     def rounding(self, value: float) -> float:
-        """8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
         return 8 * float(np.finfo(self.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:
-        """Whether H holds neither NaN nor infinity."""
+        """Return whether H holds neither NaN nor infinity."""
         return bool(np.isfinite(x.H.sum(dtype=np.float64)))
 
 

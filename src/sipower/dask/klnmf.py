@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`KLNMF` of data that lie in row chunks on the workers of a Dask cluster."""
+"""`KLNMF` for data in row chunks on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
-from sipower.nmf.online import sampled_start
+from sipower.nmf.online import fit_sample
 
 __all__ = ["KLNMF"]
 
-SHARED = (
+SHARED_PARAMETERS = (
     "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
     "checkpoint", "checkpoint_every",
 )  # fmt: skip
@@ -62,28 +62,28 @@ class KLNMF(  # type: ignore[call-arg]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,  # W is lazy: a frame would bring all of it here
+    auto_wrap_output_keys=None,  # W is lazy: a DataFrame would load all of it
 ):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence on a Dask cluster.
 
     The fit is that of ``sipower.KLNMF(solver="profile")``: in every round W is the certified
-    solution for H, row by row. W stays with its rows; only sums of the size of H travel, one task a
-    worker and round.
+    solution for H, row by row. W stays on the workers; only sums of the size of H are sent, by one
+    task per worker and round.
 
     Parameters
     ----------
     n_components : int
-        Rank K.
+        Number of components K.
     client : distributed.Client or None
-        The cluster; None is the client that was started last.
+        Client of the cluster; None: the client that was started last.
     init : {"sample", "random"}
-        Start of H: a factorisation of 8,192 rows, which are brought to the client, with surplus
-        components merged down; or uniform numbers, those of `sipower.KLNMF`.
+        Start of H: a factorisation of 8,192 rows, computed on the client, with surplus components
+        that are merged; or uniform random numbers, the same as of `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
-        As of `sipower.KLNMF`. The same seed gives the same numbers up to the rounding of the sums,
-        whose order follows the places of the chunks.
+        As of `sipower.KLNMF`. The same seed gives the same numbers up to the rounding of sums,
+        whose order depends on which workers hold the chunks.
     transform_tol : float
-        Certified gap of every row in `transform`; the rows of the fit have 1e-6.
+        Certified gap of every row in `transform`; in the fit it is 1e-6.
     checkpoint, checkpoint_every
         As of `sipower.KLNMF`; the file is written where the client runs.
 
@@ -92,7 +92,7 @@ class KLNMF(  # type: ignore[call-arg]
     components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
         As of `sipower.KLNMF`.
     feature_names_in_ : ndarray of str
-        Names of the features, if a file or a chunk has some.
+        Names of the features, if a file or a chunk has them.
 
     Examples
     --------
@@ -108,16 +108,16 @@ class KLNMF(  # type: ignore[call-arg]
     (((100, 100, 100, 100), (3,)), (400, 3), 'converged')
     """
 
-    solver = "profile"  # for the checkpoint
+    solver = "profile"  # part of the description of a run in its checkpoint
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": CONSTRAINTS["n_components"][:1],
         "client": "no_validation",
         "init": [StrOptions({"sample", "random"})],
-        **{name: CONSTRAINTS[name] for name in SHARED},
+        **{name: CONSTRAINTS[name] for name in SHARED_PARAMETERS},
     }
 
-    def __init__(  # noqa: PLR0913 - those of sipower.KLNMF that make sense here
+    def __init__(  # noqa: PLR0913 - arguments of sipower.KLNMF
         self,
         n_components: int,
         *,
@@ -166,9 +166,9 @@ class KLNMF(  # type: ignore[call-arg]
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Learn the components of X and return its W, lazily: a chunk of rows for each of X.
+        """Learn the components of X and return W as a lazy array with the row chunks of X.
 
-        As long as W is there, the workers keep the rows of X.
+        The workers keep the rows of X as long as W exists.
         """
         V = self._learn(X)
         return self._rows(list(zip(V.chunks, V.futures, strict=True)))
@@ -178,11 +178,11 @@ class KLNMF(  # type: ignore[call-arg]
         started = time.monotonic()
         listener = Listener(self, X)
         with restore_on_failure(self, Interrupted):
-            V = WorkerRows(self._connected(), X, self.dtype)
+            V = WorkerRows(self._connect(), X, self.dtype)
             seed, rank = as_seed(self.random_state), int(self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             self._set_features(V)
-            draw = sampled_start if self.init == "sample" else partial(random_factor, side=1)
+            draw = fit_sample if self.init == "sample" else partial(random_factor, side=1)
             H = draw(V, rank, seed).astype(V.dtype)
             start = Factors(np.zeros((0, rank), V.dtype), H)
             settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
@@ -203,28 +203,29 @@ class KLNMF(  # type: ignore[call-arg]
         if V.column_names is not None:
             self.feature_names_in_ = V.column_names
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         if self.client is None:
             try:
                 client: Any = default_client()
             except ValueError:
                 raise ValueError(
-                    "There is no Dask client: start one, for example with distributed.Client()."
+                    "`client` is None and there is no Dask client: start one, for example with "
+                    "distributed.Client()."
                 ) from None
         else:
             client = self.client
         if client.asynchronous:
-            raise TypeError("The client is asynchronous: a fit needs one that is not.")
+            raise TypeError("`client` must not be asynchronous: use Client(asynchronous=False).")
         check_workers(client)
         return client
 
     # ---- using -------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> da.Array:
-        """W of the convex row problems for the fitted components, lazily, chunk by chunk.
+        """Return W for the fitted components as a lazy array, chunk by chunk.
 
-        X is what `fit` takes. The bits are those of `sipower.KLNMF.transform`. Names of features
-        are compared with those of the fit when a worker has read them.
+        X is of the types that `fit` takes. The bits are those of `sipower.KLNMF.transform`. Names
+        of features are compared with those of the fit when a worker reads them.
         """
         check_is_fitted(self)
         chunks = as_chunks(X)
@@ -233,14 +234,14 @@ class KLNMF(  # type: ignore[call-arg]
         return self._rows([(chunk, load(chunk.data, self.components_.dtype)) for chunk in chunks])
 
     def _rows(self, loaded: list[tuple[Chunk, Any]]) -> da.Array:
-        """Return W as a lazy array, of delayed chunks or of such that workers hold."""
+        """Return W as a lazy array, from delayed chunks or from chunks that workers hold."""
         solve = delayed(_solve_rows, pure=False)
         basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
         names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
         chunks = [
             solve(rows, chunk.origin, basis, names, self.transform_tol_) for chunk, rows in loaded
         ]
-        # Not by da.concatenate, which drops chunks without rows.
+        # da.concatenate would drop chunks without rows.
         name = f"sipower-rows-{uuid.uuid4().hex}"
         layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
         graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
@@ -248,7 +249,7 @@ class KLNMF(  # type: ignore[call-arg]
         return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
 
     def to_local(self) -> estimators.KLNMF:
-        """The fitted model as one of `sipower.KLNMF`, for data in memory."""
+        """Return the fitted model as a `sipower.KLNMF`, for data in memory."""
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
         del parameters["client"], parameters["init"]
@@ -267,20 +268,20 @@ def _solve_rows(
     _check_features(chunk.info.shape[1], len(H))
     if other := find_other_feature(chunk.info.feature_names, names):
         raise ValueError(
-            f"{origin.name} has other features than the fit: {other}. "
+            f"{origin.name} has other features than the data of the fit: {other}. "
             "The feature names should match those that were passed during fit."
         )
     if chunk.matrix is None:
         return np.zeros((0, H.shape[1]), H.dtype)
     missing = ~H.any(axis=1)
     if missing.any() and (lost := int((chunk.matrix.column_mass[missing] > 0).sum())):
-        # The warning of `exact_rows` stays in the worker's log, this one reaches the client.
+        # The warning of `exact_rows` stays in the log of the worker; this one reaches the client.
         warn(f"{origin.name} has counts of {lost} feature(s) that no component has: left out.")
     return exact_rows(chunk.matrix, H, tol)
 
 
-def _check_features(found: float, wanted: int) -> None:
-    if not math.isnan(found) and found != wanted:
+def _check_features(count: float, expected: int) -> None:
+    if not math.isnan(count) and count != expected:
         raise ValueError(
-            f"X has {found} features, but KLNMF is expecting {wanted} features as input."
+            f"X has {count} features, but KLNMF is expecting {expected} features as input."
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`LoadedChunk`: validated rows on a worker, what the driver knows of them, and how they travel."""
+"""`LoadedChunk`: validated rows on a worker, their description, and their pickling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ChunkInfo", "LoadedChunk", "find_other_feature", "load_chunk"]
 
 
 class ChunkInfo(NamedTuple):
-    """What the driver knows of a chunk."""
+    """The description of a chunk, which is sent to the client."""
 
     shape: tuple[int, int]
     nnz: int = 0
@@ -31,7 +31,7 @@ class ChunkInfo(NamedTuple):
 
     @property
     def feature_names(self) -> Array | None:
-        """The names that scikit-learn keeps and compares: all of them strings."""
+        """The names if all of them are strings, as scikit-learn keeps and compares them."""
         names = self.column_names
         if names is None or not all(isinstance(name, str) for name in names):
             return None
@@ -39,7 +39,7 @@ class ChunkInfo(NamedTuple):
 
 
 def find_other_feature(names: Array | None, expected: Array | None) -> str:
-    """Return in words the first feature that is not the expected one, "" if there is none."""
+    """Describe the first feature that differs from the expected one; "" if none does."""
     if names is None or expected is None or not (names != expected).any():
         return ""
     at = int(np.argmax(names != expected))
@@ -47,21 +47,21 @@ def find_other_feature(names: Array | None, expected: Array | None) -> str:
 
 
 def _no_matrix() -> None:
-    """The matrix of a chunk without rows."""
+    """Return None, the matrix of a chunk without rows."""
 
 
 @dataclass
 class LoadedChunk:
-    """Rows on a worker; no matrix if there are none, or if they were refused.
+    """Rows on a worker; there is no matrix if they are empty or invalid.
 
     Attributes
     ----------
     info
-        What the driver knows of them.
+        Description of the rows.
     make
-        Makes the matrix where it has just arrived from another worker.
+        Function that makes the matrix after it has arrived from another worker.
     size
-        Bytes, so that Dask knows what it costs to hold or to move a chunk.
+        Size in bytes, from which Dask estimates the cost of a chunk.
     """
 
     info: ChunkInfo
@@ -70,16 +70,16 @@ class LoadedChunk:
 
     @classmethod
     def from_matrix(cls, info: ChunkInfo, matrix: RowBlocks) -> LoadedChunk:
-        """Return a chunk whose rows are there."""
+        """Return a chunk with these rows."""
         chunk = cls(info, size=_bytes(matrix))
         chunk.matrix = matrix
         return chunk
 
     @cached_property
     def matrix(self) -> RowBlocks | None:
-        """The rows. What has come from another worker is made here, not while it arrives.
+        """The rows. Those from another worker are made at first use, not on arrival.
 
-        Dask waits for ever for a task whose data raise when they arrive.
+        Dask would wait for ever for a task whose data raise an error on arrival.
         """
         return self.make()
 
@@ -88,13 +88,13 @@ class LoadedChunk:
         return {}
 
     def with_threads(self, threads: int) -> RowBlocks | None:
-        """Return the rows for so many threads; made once, not in every round."""
+        """Return the rows for a number of threads; they are made once, not in every round."""
         if self.matrix is not None and threads not in self._by_threads:
             self._by_threads[threads] = self.matrix.with_settings(threads=threads)
         return self._by_threads.get(threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = vars(self).get("matrix")  # a chunk that has arrived and waits goes on as it came
+        held = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
         make = self.make if held is None else partial(_restore, *held.__reduce__())
         return LoadedChunk, (self.info, make, self.size)
 
@@ -126,5 +126,5 @@ def load_chunk(data: Any, dtype: DTypeLike | None) -> LoadedChunk:
         matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
     except (TypeError, ValueError) as problem:
         return LoadedChunk(ChunkInfo(shape, problem=problem))
-    measured = matrix.nnz, matrix.total, matrix.dense, matrix.dtype, matrix.column_names
-    return LoadedChunk.from_matrix(ChunkInfo(shape, *measured), matrix)
+    facts = matrix.nnz, matrix.total, matrix.dense, matrix.dtype, matrix.column_names
+    return LoadedChunk.from_matrix(ChunkInfo(shape, *facts), matrix)

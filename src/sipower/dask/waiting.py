@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waiting for the tasks of a cluster, and one sentence for each way in which they never come."""
+"""Waiting for the tasks of a cluster, with an error message for each way that can fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distributed.scheduler import KilledWorker
 
 __all__ = ["check_workers", "gather_results", "wait_for"]
 
-PATIENCE = 60.0  # seconds that one waits for a worker to be there
+WORKER_TIMEOUT = 60.0  # seconds to wait for a worker
 
 
 def gather_results(client: Any, futures: list[Any]) -> list[Any]:
@@ -21,13 +21,13 @@ def gather_results(client: Any, futures: list[Any]) -> list[Any]:
         return list(client.gather(futures))
     except KilledWorker as problem:
         raise RuntimeError(
-            f"Workers died again and again on the task {problem.task}: they may need more memory, "
-            "or smaller chunks; their logs tell more."
+            f"Workers died repeatedly on the task {problem.task}: they may need more memory or "
+            "smaller chunks; see their logs."
         ) from None
     except CancelledError:
         raise RuntimeError(
             "Dask has cancelled the tasks of the fit: the scheduler was closed or restarted, or "
-            "data that cannot be made again were lost with a worker."
+            "data that cannot be computed again were lost with a worker. Fit again."
         ) from None
     except BaseException:
         client.cancel(futures)
@@ -35,10 +35,10 @@ def gather_results(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def wait_for(client: Any, futures: list[Any]) -> None:
-    """Wait until all tasks are done, as long as there are workers."""
+    """Wait until all tasks are done; raise if there are no workers."""
     while True:
         try:
-            wait(futures, timeout=PATIENCE)
+            wait(futures, timeout=WORKER_TIMEOUT)
         except TimeoutError:
             check_workers(client)
         else:
@@ -46,8 +46,8 @@ def wait_for(client: Any, futures: list[Any]) -> None:
 
 
 def check_workers(client: Any) -> None:
-    """Refuse a cluster on which nothing can run; a worker that has died may come back."""
+    """Check that the cluster has a worker, after waiting for one to start or to restart."""
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:
         raise RuntimeError("The cluster has no workers: start some and fit again.") from None

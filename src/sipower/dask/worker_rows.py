@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`WorkerRows`: row blocks that Dask workers hold, validated once, and tasks that go to them.
+"""`WorkerRows`: row blocks that Dask workers hold, and the tasks that run on them.
 
-Chunks are grouped by the worker that holds them when a fit begins. What is asked of all rows is one
-task a group, whose small answer comes back in the order of the groups. A chunk that is lost with
-its worker is loaded again, and a task that was lost runs again elsewhere.
+Chunks are grouped by the worker that holds them when a fit begins. A computation over all rows is
+one task per group; its small results are added in the order of the groups. A chunk that is lost
+with its worker is loaded again, and a lost task runs again on another worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from distributed import get_worker
 from numpy.typing import DTypeLike, NDArray
 
 import dask
-from sipower.dask.balance import spread
+from sipower.dask.balance import assign_workers
 from sipower.dask.chunks import Chunk, as_chunks
 from sipower.dask.loaded_chunk import ChunkInfo, LoadedChunk, find_other_feature, load_chunk
 from sipower.dask.waiting import gather_results, wait_for
@@ -42,16 +42,16 @@ class WorkerRows(RowBlocks):
     Parameters
     ----------
     client
-        Of `distributed`.
+        Client of `distributed`.
     X
-        Whatever `as_chunks` takes.
+        Data that `as_chunks` takes.
     dtype
         Working type; None: float64 if one chunk needs it.
     """
 
-    has_items = False  # the driver cannot reach single rows
+    has_items = False  # the client cannot run kernels on single rows
     has_columns = False
-    layout = "chunks"  # the same rows in other chunks are other data
+    layout = "chunks"  # results depend on how the rows are divided into chunks
 
     def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
         self.client = client
@@ -65,7 +65,7 @@ class WorkerRows(RowBlocks):
         self.dense = all(info.dense for info in infos if info.dtype)
         self.total = float(sum(info.total for info in infos))
         self.dtype = np.result_type(*(info.dtype for info in infos if info.dtype))
-        self.threads = count_threads(None)  # of the driver
+        self.threads = count_threads(None)  # of the client
         check_total(self.total, self.dtype)
         self._convert([info.dtype for info in infos])
         self.groups = self._group(infos)
@@ -79,20 +79,22 @@ class WorkerRows(RowBlocks):
         return list(self.client.compute(tasks))
 
     def _convert(self, types: list[Any]) -> None:
-        """Convert the chunks of another type to the working type of all."""
+        """Convert the chunks of another type to the common working type."""
         for number, dtype in enumerate(types):
             if dtype not in (None, self.dtype):
                 chunk = self.futures[number]
-                self.futures[number] = self.client.submit(_in_type, chunk, self.dtype, pure=False)
+                self.futures[number] = self.client.submit(
+                    _convert_type, chunk, self.dtype, pure=False
+                )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
-        """Return the chunks that have rows by a worker that holds them, in their order."""
+        """Return the nonempty chunks, grouped by worker and in their order."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
-        anyone = min(threads)  # for a chunk that was just lost
-        places = [min(holders[future.key], default=anyone) for future in self.futures]
+        any_worker = min(threads)  # for a chunk that was just lost
+        places = [min(holders[future.key], default=any_worker) for future in self.futures]
         work = [info.nnz + info.shape[0] for info in infos]
-        for number, place in enumerate(spread(work, places, threads)):
+        for number, place in enumerate(assign_workers(work, places, threads)):
             if place != places[number]:
                 self.futures[number] = self.client.submit(
                     _move, self.futures[number], workers=[place], allow_other_workers=True,
@@ -106,13 +108,13 @@ class WorkerRows(RowBlocks):
         return groups
 
     def reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return function(rows, *arguments) added up over all chunks, where these are.
+        """Return function(rows, *arguments) summed over all chunks, computed on their workers.
 
-        The function returns an array or a tuple of arrays and numbers. It and its arguments travel
-        inside the tasks: nothing has to be broadcast, kept or released.
+        The function returns an array or a tuple of arrays and numbers. It and its arguments are
+        part of the tasks, so that nothing has to be broadcast or released.
         """
         run, name = uuid.uuid4().hex, function.__name__.strip("_")
-        # A large factor is no large graph, about which Dask would warn.
+        # Dask would warn about a large graph, but it is only the factor that is large.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             futures = [
                 self.client.submit(
@@ -130,13 +132,13 @@ class WorkerRows(RowBlocks):
         return _add(gather_results(self.client, futures))
 
     def windows(self) -> Iterator[Window]:
-        """Refuse: the driver holds no rows."""
+        """Raise: the client holds no rows."""
         raise ValueError(
-            "The rows lie on Dask workers, and this step needs single rows: use sipower.dask.KLNMF."
+            "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
         )
 
     def take(self, items: Array) -> Any:
-        """Bring chosen rows to the driver, as an array or in CSR."""
+        """Load chosen rows to the client, as an array or in CSR."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
         held = np.searchsorted(ends, items, side="right")
         order = np.argsort(held, kind="stable")
@@ -151,41 +153,43 @@ class WorkerRows(RowBlocks):
         return joined[np.argsort(order)]
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Refuse, as `windows` does; whole rows are drawn by `columns.sample`."""
+        """Raise, as `windows` does; `columns.sample` draws whole rows."""
         return Batch(next(self.windows()).data)
 
     @property
     def columns(self) -> RowBlocks:
-        """The columns, reached by sums alone."""
+        """The columns, available as sums over the rows only."""
         return ColumnSums(self)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return other data, an array or CSR, in the memory of the driver."""
+        """Return other data, an array or CSR, in the memory of the client."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> WorkerRows:
-        """Return the rows for other threads of the driver; the type is chosen by the loading."""
+        """Return the rows for another number of threads of the client; the type is fixed."""
         if dtype is not None and dtype != self.dtype:
-            raise ValueError(f"The chunks were loaded for {self.dtype}: load them for {dtype}.")
+            raise ValueError(
+                f"`dtype` must be {self.dtype}, the type of the loaded chunks, got {dtype}."
+            )
         same = threads is None or threads == self.threads
         return self if same else self._copy(threads=threads)
 
     @cached_property
     def mass(self) -> NDArray[np.float64]:  # type: ignore[override]
-        """Sums of the rows, brought to the driver."""
+        """The sums of the rows, loaded to the client."""
         parts = self.client.map(_mass, self.futures, pure=False)
         return np.concatenate(gather_results(self.client, parts))
 
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the columns."""
+        """The sums of the columns."""
         return np.asarray(self.reduce(_column_mass))
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the chunks."""
+        """The fingerprint of the chunks."""
         digests = self.client.map(_sha256, self.futures, pure=False)
         return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
 
@@ -201,7 +205,7 @@ def _move(chunk: LoadedChunk) -> LoadedChunk:
     return chunk
 
 
-def _in_type(chunk: LoadedChunk, dtype: Any) -> LoadedChunk:
+def _convert_type(chunk: LoadedChunk, dtype: Any) -> LoadedChunk:
     info = chunk.info._replace(dtype=dtype)
     if chunk.matrix is None:
         return LoadedChunk(info)
@@ -238,21 +242,23 @@ def _add(parts: list[Any]) -> Any:
     return sum(parts)
 
 
-# ---- on the driver ---------------------------------------------------------------------------
+# ---- on the client ---------------------------------------------------------------------------
 
 
 def _locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
-    """Return the chunks with their shapes and first rows, which may not have been known before."""
-    located, before = [], 0
+    """Return the chunks with their shapes and first rows, now that they are known."""
+    located_chunks, before = [], 0
     for chunk, info in zip(chunks, infos, strict=True):
         first = before if math.isnan(chunk.origin.first) else chunk.origin.first
-        located.append(chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first)))
+        located_chunks.append(
+            chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first))
+        )
         before += info.shape[0]
-    return located
+    return located_chunks
 
 
 def _check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
-    """Refuse bad entries and chunks that do not fit together; return the names of features."""
+    """Check that all chunks are valid and have the same features; return their names."""
     named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
     for chunk, info in zip(chunks, infos, strict=True):
         if info.problem is not None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data as row blocks: in memory, on disk, and the one validation that makes them."""
+"""Non-negative data as row blocks, in memory or on disk, and their validation."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The memory that windows of a store are read into: two buffers, used in turns."""
+"""`Buffers`: two reusable pieces of memory that windows of a store are read into."""
 
 from __future__ import annotations
 
@@ -12,50 +12,56 @@ from numpy.typing import NDArray
 from sipower.data.row_blocks import Window
 from sipower.kernels import Array
 
-__all__ = ["INDEX", "Buffers", "Held"]
+__all__ = ["INDEX", "Buffers", "LoadedWindow"]
 
 INDEX = np.dtype(np.int32)
 
 
-class Held(NamedTuple):
-    """A window and the buffer that it lies in."""
+class LoadedWindow(NamedTuple):
+    """A window of data, its key, and the number of the buffer that holds it."""
 
     key: Any
-    place: int
+    buffer: int
     window: Window
 
 
 class Buffers:
-    """Two pieces of memory, together as large as the limit."""
+    """Two buffers for windows.
+
+    Parameters
+    ----------
+    limit
+        Bytes of both together.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.lock = threading.Lock()
-        self.held: list[Held | None] = [None, None]
+        self.loaded: list[LoadedWindow | None] = [None, None]
         self._memory: list[NDArray[np.uint8] | None] = [None, None]
         self._last = 1
 
-    def terms(self, value_type: np.dtype[Any]) -> int:
-        """Terms that one buffer has room for."""
+    def capacity(self, value_type: np.dtype[Any]) -> int:
+        """Return the number of nonzeros that fit into one buffer."""
         return (self.limit // 2 - 8) // (INDEX.itemsize + value_type.itemsize)
 
-    def free(self, busy: int) -> int:
-        """The buffer that is not worked on; of two, that which was filled longer ago."""
+    def claim(self, busy: int) -> int:
+        """Return the buffer to overwrite: not the busy one (−1: none), else the older one."""
         self._last = 1 - (self._last if busy < 0 else busy)
-        self.held[self._last] = None
+        self.loaded[self._last] = None
         return self._last
 
-    def arrays(self, place: int, terms: int, value_type: np.dtype[Any]) -> tuple[Array, Array]:
-        """Room for indices and values."""
-        middle = (INDEX.itemsize * terms + 7) // 8 * 8
-        size = middle + terms * value_type.itemsize
-        memory = self._memory[place]
+    def arrays(self, buffer: int, nnz: int, value_type: np.dtype[Any]) -> tuple[Array, Array]:
+        """Return arrays for the indices and values of `nnz` nonzeros in a buffer."""
+        middle = (INDEX.itemsize * nnz + 7) // 8 * 8
+        size = middle + nnz * value_type.itemsize
+        memory = self._memory[buffer]
         if memory is None or len(memory) < size:
-            self._memory[place] = memory = None  # given back before more is asked for
-            self._memory[place] = memory = np.empty(size, np.uint8)
-        return memory[: INDEX.itemsize * terms].view(INDEX), memory[middle:size].view(value_type)
+            self._memory[buffer] = memory = None  # freed before more is allocated
+            self._memory[buffer] = memory = np.empty(size, np.uint8)
+        return memory[: INDEX.itemsize * nnz].view(INDEX), memory[middle:size].view(value_type)
 
-    def keep(self, held: Held) -> Held:
-        """Remember what a buffer holds."""
-        self.held[held.place] = held
-        return held
+    def register(self, loaded: LoadedWindow) -> LoadedWindow:
+        """Record which window a buffer holds."""
+        self.loaded[loaded.buffer] = loaded
+        return loaded

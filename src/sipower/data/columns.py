@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`ColumnSums`: the columns of data that hold only their rows, reached by sums over the rows."""
+"""`ColumnSums`: the columns of data that hold only their rows, as sums over these rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["ColumnSums"]
 
 
 class ColumnSums(RowBlocks):
-    """The columns of `rows` as items without a form of their own, reached by sums over rows.
+    """The columns of row-only data as items: sums over them are possible, single columns are not.
 
     Parameters
     ----------
     rows
-        The data, which have `has_columns` False.
+        The data, with `has_columns` False.
     """
 
     has_items = False
@@ -43,18 +43,18 @@ class ColumnSums(RowBlocks):
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the rows."""
+        """The sums of the rows."""
         return self._rows.mass
 
     def windows(self) -> Iterator[Window]:
-        """Refuse: no kernel can work on single columns."""
+        """Raise: no kernel can work on single columns."""
         raise ValueError(
-            "The data hold their rows only, and this step needs single columns: use a solver that "
-            "needs sums alone, such as 'sci-pi' or 'auto'."
+            "The data hold their rows only, but this step needs their columns: use a solver that "
+            "needs only sums over the rows, such as 'sci-pi' or 'auto'."
         )
 
     def take(self, items: Array) -> Any:
-        """Refuse, as `windows` does."""
+        """Raise, as `windows` does."""
         return self.windows()
 
     def with_settings(
@@ -72,8 +72,7 @@ class ColumnSums(RowBlocks):
         """Draw whole rows."""
         if scheme != "vectors":
             raise ValueError(
-                f"Data that hold their rows only are sampled by vectors, not by {scheme}: use "
-                "scheme='vectors'."
+                f"`scheme` must be 'vectors' for data that hold their rows only, got {scheme!r}."
             )
         n = self._rows.shape[0]
         s = batch_size(share, n)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fingerprint of data: equal numbers have equal hashes, dense or sparse, from any file.
+"""`Fingerprint`: a hash of data that is the same for dense and sparse data and any file format.
 
 It is the SHA-256 of the shape and, row by row, of the numbers of nonzeros, their columns and their
-values, each as little-endian int64 or float64. `RowBlocks.sha256` has it in hexadecimal digits.
+values, each as little-endian int64 or float64. `RowBlocks.sha256` is its hexadecimal form.
 
 >>> import numpy as np
 >>> from scipy import sparse
@@ -23,7 +23,7 @@ __all__ = ["Fingerprint"]
 
 
 class Fingerprint:
-    """The hash of rows that come one block after another."""
+    """The hash of rows that are added block by block."""
 
     def __init__(self) -> None:
         self._parts = [(hashlib.sha256(), kind) for kind in ("<i8", "<i8", "<f8")]
@@ -35,7 +35,7 @@ class Fingerprint:
             digest.update(np.ascontiguousarray(array, kind).data)
 
     def hexdigest(self, shape: tuple[int, int]) -> str:
-        """Return the hash of the rows so far as data of this shape."""
+        """Return the hash of the rows so far, for data of this shape, as hexadecimal digits."""
         whole = hashlib.sha256(np.array(shape, "<i8").data)
         for digest, _ in self._parts:
             whole.update(digest.digest())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`open_store`: a store of .npy files as row blocks on disk."""
+"""`open_store`: open a store of .npy files as row blocks on disk."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ __all__ = ["open_store"]
 
 
 class StoreSource:
-    """One orientation of a store of .npy files."""
+    """One orientation of a store, its rows or its columns, as a `RowSource`."""
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
-        # Open for good: a store that is replaced meanwhile is not mixed with this one.
+        # The files stay open: a store that is replaced meanwhile must not be mixed with this one.
         self.indices, self.values = (
             OpenPart(layout.part(side, name)) for name in ("indices", "values")
         )
         self.value_type = self.values.part.dtype
         self.indptr = _read_all(layout, side, "indptr")
-        rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
-        if not rising or self.indptr[-1] != layout.nonzeros:
+        is_rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
+        if not is_rising or self.indptr[-1] != layout.nonzeros:
             raise ValueError(
-                f"The store {layout.path} is damaged: {side}/indptr.npy; convert again."
+                f"The store {layout.path} is damaged: {side}/indptr.npy; convert the data again."
             )
         self.smallest, self.largest = layout.smallest, layout.largest
-        turned = 1 - 2 * SIDES.index(side)
-        self.mass, self.column_mass = [_read_mass(layout, name) for name in SIDES][::turned]
-        self.row_names, self.column_names = [name_array(n) for n in read_names(layout)][::turned]
+        order = 1 - 2 * SIDES.index(side)  # −1 swaps rows and columns
+        self.mass, self.column_mass = [_read_mass(layout, name) for name in SIDES][::order]
+        self.row_names, self.column_names = [name_array(n) for n in read_names(layout)][::order]
 
     @property
     def path(self) -> Path:
-        """Folder of the store."""
+        """The folder of the store."""
         return self.layout.path
 
     @property
     def sha256(self) -> str | None:
-        """Fingerprint; that of the transpose is not known."""
+        """The fingerprint; None for the transpose."""
         return self.layout.sha256 if self.side == "rows" else None
 
     def __str__(self) -> str:
@@ -75,7 +75,9 @@ def _read_all(layout: Layout, side: str, name: str) -> Array:
 def _read_mass(layout: Layout, side: str) -> Array:
     mass = _read_all(layout, side, "mass")
     if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= SUM_TOL * layout.total):
-        raise ValueError(f"The store {layout.path} is damaged: {side}/mass.npy; convert again.")
+        raise ValueError(
+            f"The store {layout.path} is damaged: {side}/mass.npy; convert the data again."
+        )
     return mass
 
 
@@ -97,14 +99,14 @@ def open_store(
     n_jobs
         Threads; None means all cores, or one inside a joblib or Dask worker.
     memory_limit
-        Bytes that the data may take, such as "1GB"; the factors come on top. It changes no bit of
-        any result.
+        Memory for the data in bytes or as text such as "1GB"; the factors need more. It changes no
+        bit of any result.
 
     Returns
     -------
     StoredMatrix
-        What `KLNMF`, `solve` and everything else that takes a `Matrix` works on. If the store holds
-        its rows only, it serves the rules that need sums alone.
+        Row blocks for `KLNMF`, `solve` and everything else that takes a `Matrix`. A store that
+        holds its rows only works with the rules that need only sums over the rows.
 
     Examples
     --------

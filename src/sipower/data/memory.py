@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Matrix`: non-negative data in memory, one array cut into blocks by work."""
+"""`Matrix`: non-negative data in memory, one array divided into blocks of equal work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Matrix(RowBlocks):
     threads
         Threads that work on the blocks.
     rows_only
-        Whether the transpose must not be made: columns are then reached by sums alone.
+        Whether to do without the transpose: columns are then available as sums only.
     """
 
     is_in_memory = True
@@ -54,13 +54,13 @@ class Matrix(RowBlocks):
         self._transpose: Matrix | Callable[[], Matrix | None] | None = None
         if isinstance(data, np.ndarray):
             self.dense, self.nnz = True, data.size
-            self.data: Any = kernels.Dense(kernels.readable(data))
+            self.data: Any = kernels.Dense(kernels.as_contiguous(data))
             entries = np.full(self.shape[0], self.shape[1])
         else:
             self.dense, self.nnz = False, int(data.nnz)
-            self.indptr = kernels.readable(data.indptr, np.int64)
-            indices = kernels.readable(data.indices, np.int32)
-            values = kernels.readable(data.data)
+            self.indptr = kernels.as_contiguous(data.indptr, np.int64)
+            indices = kernels.as_contiguous(data.indices, np.int32)
+            values = kernels.as_contiguous(data.data)
             self.data = kernels.Csr(self.indptr, indices, values, self.shape[1])
             entries = np.diff(self.indptr)
         self.bounds = cut_by_work(entries + ITEM_WORK, self._max_blocks())
@@ -69,14 +69,14 @@ class Matrix(RowBlocks):
             self.total = float(self.mass.sum())
 
     def _max_blocks(self) -> int | None:
-        """Dense items share the panels of the basis that are in cache, so blocks hold several."""
+        """Return the number of blocks: dense blocks hold several items, which share cached data."""
         if not self.dense:
             return None
         return min(max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK), MAX_BLOCKS)
 
     @property
     def array(self) -> Any:
-        """All entries, as an array or in CSR; not to be written to."""
+        """All entries, as an array or in CSR; do not write to them."""
         return self._array
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,8 +115,8 @@ class Matrix(RowBlocks):
     @property
     def T(self) -> Matrix:  # noqa: N802
         """The same data with the other side as items; computed once, when first needed."""
-        known = self._transpose
-        other = known if isinstance(known, Matrix) or known is None else known()
+        cached = self._transpose
+        other = cached if isinstance(cached, Matrix) or cached is None else cached()
         if other is None:
             if not self.has_columns:
                 raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
@@ -130,12 +130,12 @@ class Matrix(RowBlocks):
         return other
 
     def _refer_to(self, original: Matrix) -> None:
-        """Know the matrix that this one is the transpose of, without keeping it alive."""
+        """Set the matrix that this one is the transpose of, as a weak reference."""
         self._transpose = weakref.ref(original)
 
     @property
     def columns(self) -> RowBlocks:
-        """The other side as items: the transpose, or sums over the rows."""
+        """The columns as items: the transpose, or sums over the rows."""
         return self.T if self.has_columns else ColumnSums(self)
 
     def sparse(self) -> Matrix:
@@ -174,19 +174,20 @@ class Matrix(RowBlocks):
         """Return chosen rows as an array or in CSR."""
         return self.array[items]
 
-    # ---- what is known of the data -----------------------------------------------------------
+    # ---- statistics of the data --------------------------------------------------------------
 
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the columns, computed without a transpose."""
+        """The sums of the columns, computed without a transpose."""
         return np.asarray(self.array.sum(axis=0, dtype=np.float64))
 
     @cached_property
     def unevenness(self) -> float:
-        """n Σ_i v_i² / (Σ_i v_i)² of an item's n entries, averaged over the items by their mass.
+        """The mean over the items, weighted by mass, of n Σ_i v_i² / (Σ_i v_i)² of their n entries.
 
-        1 where all entries are equal, n where one entry has all of the mass: so many times as large
-        a batch of random entries has the same variance. Nonzeros of sparse data count as equal.
+        It is 1 if all entries are equal and n if one entry has all the mass. A random batch must be
+        larger by this factor to have the same variance as for equal entries. Nonzeros of sparse
+        data count as equal.
         """
         n = self.shape[1]
         if not self.dense:
@@ -212,7 +213,7 @@ def _restore(
 
 
 def read_only(data: Any) -> Any:
-    """Protect an array, or the three arrays of a CSR one, against later writing."""
+    """Make an array, or the three arrays of a CSR array, read-only and return it."""
     for part in (data,) if isinstance(data, np.ndarray) else (data.data, data.indices, data.indptr):
         part.flags.writeable = False
     return data

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`StoredMatrix`: rows on disk, read in windows of whole blocks into two reusable buffers.
+"""`StoredMatrix`: data on disk, read in windows of whole blocks into two reusable buffers.
 
-While the kernels work on one window the next is read into the other buffer, so that memory stays
-within `memory_limit` whatever the size of the data. The blocks and their order are those of the
-same data in memory, and so are the bits of every result.
+While the kernels work on one window, the next one is read into the other buffer, so that memory
+stays within `memory_limit` whatever the size of the data. The blocks and their order are those of
+the same data in memory, and so are the bits of every result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sipower import kernels
 from sipower.data import sampling
-from sipower.data.buffers import INDEX, Buffers, Held
+from sipower.data.buffers import INDEX, Buffers, LoadedWindow
 from sipower.data.columns import ColumnSums
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import ITEM_WORK, Batch, RowBlocks, Window, cut_by_work
@@ -33,11 +33,11 @@ from sipower.store.reader import check_terms
 __all__ = ["DEFAULT_LIMIT", "SUM_TOL", "RowSource", "StoredMatrix"]
 
 DEFAULT_LIMIT = "512MB"
-SUM_TOL = 1e-9  # of the sum of a row, by rounding
+SUM_TOL = 1e-9  # relative rounding error of the sum of a row
 
 
 class RowSource(Protocol):
-    """A file of rows in CSR, open and checked, and what is known of it."""
+    """An open and checked file of CSR rows, with their sums and names."""
 
     indptr: NDArray[np.int64]
     value_type: np.dtype[Any]
@@ -50,11 +50,11 @@ class RowSource(Protocol):
 
     @property
     def path(self) -> Path:
-        """The file, for messages."""
+        """The path of the file, for messages."""
 
     @property
     def sha256(self) -> str | None:
-        """Fingerprint, where it is known."""
+        """The fingerprint, or None if it is not known."""
 
     def read(self, first: int, indices: Array, values: Array) -> None:
         """Fill both arrays with the entries from `first` on."""
@@ -64,12 +64,12 @@ class RowSource(Protocol):
 
 
 class StoredMatrix(RowBlocks):
-    """Rows on disk; made by `sipower.io.open_store` and `open_h5ad`.
+    """Data on disk, opened by `sipower.io.open_store` and `open_h5ad`.
 
     Parameters
     ----------
     sides
-        The rows, and the columns as rows of the transpose where the file has both.
+        The rows and, if the file has them, the rows of the transpose.
     dtype, threads
         As for `Matrix`.
     buffers
@@ -92,7 +92,7 @@ class StoredMatrix(RowBlocks):
         self._check_range(dtype)
         self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
         self.windows_of_blocks = self._cut_into_windows()
-        self._verified: set[int] = set()  # windows whose values were compared with their sums
+        self._verified: set[int] = set()  # first blocks of the windows with checked row sums
 
     def _check_range(self, dtype: np.dtype[Any]) -> None:
         source = self.source
@@ -127,7 +127,7 @@ class StoredMatrix(RowBlocks):
 
     @cached_property
     def T(self) -> StoredMatrix:  # noqa: N802
-        """The columns of the file as rows."""
+        """The transpose: the columns of the file as rows."""
         if not self.has_columns:
             raise ValueError("This file holds its rows only: use .columns instead of .T.")
         transpose = StoredMatrix(self.sides[::-1], self.dtype, self.threads, self.buffers)
@@ -136,21 +136,21 @@ class StoredMatrix(RowBlocks):
 
     @property
     def columns(self) -> RowBlocks:
-        """The other side as items: the transpose, or sums over the rows."""
+        """The columns as items: the transpose, or sums over the rows."""
         return self.T if self.has_columns else ColumnSums(self)
 
     # ---- windows -----------------------------------------------------------------------------
 
     def _cut_into_windows(self) -> list[range]:
-        """Return runs of blocks that fit into one buffer."""
+        """Return ranges of blocks that fit into one buffer."""
         starts = self.indptr[np.array(self.bounds)]
-        room = self.buffers.terms(self.source.value_type)
+        room = self.buffers.capacity(self.source.value_type)
         longest = int(np.diff(starts).max(initial=0))
         if longest > room:
             need = 2 * longest * (INDEX.itemsize + self.source.value_type.itemsize) + 32
             raise ValueError(
-                f"memory_limit is {self.buffers.limit} bytes: the largest block of these data "
-                f"needs at least {need}."
+                f"`memory_limit` must be at least {need} bytes, which the largest block of these "
+                f"data needs, got {self.buffers.limit}."
             )
         windows, first = [], 0
         while first < len(starts) - 1:
@@ -160,37 +160,37 @@ class StoredMatrix(RowBlocks):
         return windows
 
     def windows(self) -> Iterator[Window]:
-        """Yield window after window; the next is being read while one is worked on."""
+        """Yield one window after another, while the next one is read in the background."""
         waiting = iter(self.windows_of_blocks)
         with self.buffers.lock, ThreadPoolExecutor(1, "sipower-read") as reader:
-            ahead: Future[Held] | None = reader.submit(self._load, next(waiting), -1)
+            ahead: Future[LoadedWindow] | None = reader.submit(self._load, next(waiting), -1)
             while ahead is not None:
-                held = ahead.result()
-                coming = next(waiting, None)
-                ahead = None if coming is None else reader.submit(self._load, coming, held.place)
-                yield held.window
+                loaded = ahead.result()
+                blocks = next(waiting, None)
+                ahead = None if blocks is None else reader.submit(self._load, blocks, loaded.buffer)
+                yield loaded.window
 
-    def _load(self, blocks: range, busy: int) -> Held:
-        """Return the window of some blocks, read unless a buffer still holds it."""
+    def _load(self, blocks: range, busy: int) -> LoadedWindow:
+        """Return the window of some blocks; it is read unless a buffer still holds it."""
         key = (id(self.source), blocks)
-        for held in self.buffers.held:
-            if held is not None and held.key == key:
-                return held
-        place = self.buffers.free(busy)
+        for loaded in self.buffers.loaded:
+            if loaded is not None and loaded.key == key:
+                return loaded
+        buffer = self.buffers.claim(busy)
         begin, end = self.bounds[blocks.start], self.bounds[blocks.stop]
         first, last = int(self.indptr[begin]), int(self.indptr[end])
-        indices, values = self.buffers.arrays(place, last - first, self.source.value_type)
+        indices, values = self.buffers.arrays(buffer, last - first, self.source.value_type)
         self.source.read(first, indices, values)
         rows = slice(begin, end)
         mass = None if blocks.start in self._verified else self.mass[rows]
         data = self._verify(self.indptr, indices, values, rows, mass)
         self._verified.add(blocks.start)
-        return self.buffers.keep(Held(key, place, Window(data, blocks)))
+        return self.buffers.register(LoadedWindow(key, buffer, Window(data, blocks)))
 
     # ---- parts of the data -------------------------------------------------------------------
 
     def take(self, items: Array) -> Any:
-        """Return chosen rows in CSR; those that follow one another are read together."""
+        """Return chosen rows in CSR; consecutive rows are read together."""
         indptr = np.append(0, np.cumsum(self.indptr[items + 1] - self.indptr[items]))
         indices = np.empty(indptr[-1], INDEX)
         values = np.empty(indptr[-1], self.source.value_type)
@@ -205,10 +205,10 @@ class StoredMatrix(RowBlocks):
     def _verify(
         self, indptr: Array, indices: Array, values: Array, rows: slice, mass: Array | None
     ) -> kernels.Csr:
-        """Return what was read, once its indices lie within the matrix and rows have their `mass`.
+        """Check what was read and return it: indices in range, and row sums equal to `mass`.
 
-        The indices are checked at every read, for none may leave its array; the sums when something
-        is read for the first time.
+        The indices are checked at every read, because kernels rely on them; the sums (None: not
+        checked) when something is read for the first time.
         """
         try:
             data = kernels.Csr(indptr, indices, values, self.shape[1], (rows.start, rows.stop))
@@ -216,7 +216,7 @@ class StoredMatrix(RowBlocks):
                 starts = indptr[rows.start : rows.stop + 1]
                 check_terms(starts - starts[0], indices, values)
                 if not np.allclose(data.row_sums(), mass, rtol=SUM_TOL, atol=0):
-                    raise ValueError("the values of a row have another sum")
+                    raise ValueError("the values of a row do not have the recorded sum")
             return data
         except ValueError as problem:
             raise ValueError(
@@ -224,25 +224,25 @@ class StoredMatrix(RowBlocks):
             ) from None
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw entries of every item; the other schemes need the data in memory."""
+        """Draw nonzeros of every item; other schemes need the data in memory."""
         if scheme in ("vectors", "elements"):
-            return Batch(self.array)  # which refuses
+            return Batch(self.array)  # raises
         weighted = scheme == "weighted"
         csr = sampling.sample_items(self, share, draw, weighted=weighted, replace=replace)
         return Batch(self.with_data(csr))
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the columns."""
+        """The sums of the columns."""
         return self.source.column_mass
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
+        """The fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
         return self.source.sha256 or super().sha256
 
 
 def _reopen(sides: Any, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
-    """Open a file in another process; nothing is opened before this is called."""
+    """Open a file in another process, after unpickling."""
     sources = tuple(make(*arguments) for make, arguments in sides)
     return StoredMatrix(sources, dtype, threads, Buffers(limit))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`RowBlocks`: the one face of data, and how kernels run over its fixed blocks of rows.
+"""`RowBlocks`: the interface of all data, and how kernels run over their fixed blocks of rows.
 
-Problems and solvers see non-negative data through this class alone and cannot tell where the rows
-are. What an implementation cannot do, it declares:
+Problems and solvers use non-negative data through this class alone, wherever the rows are stored.
+Each implementation declares its capabilities:
 
 ===============================  =========  ===========  ============
 implementation                   has_items  has_columns  is_in_memory
@@ -35,28 +35,28 @@ __all__ = ["Batch", "RowBlocks", "Window", "cut_by_work"]
 R = TypeVar("R")
 
 MAX_BLOCKS = 64
-MIN_BLOCK = 32768  # entries: far more work than handing out a block
-MAX_BLOCK = 2**21  # entries: what is read from disk at once stays small
+MIN_BLOCK = 32768  # entries; far more work than starting a block
+MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
-ITEM_WORK = 8  # what an item costs beside its entries, in entries
+ITEM_WORK = 8  # cost of an item beside its entries, in entries
 
 
 class Window(NamedTuple):
-    """Data that hold the items of some blocks."""
+    """Some blocks, and the data in memory that hold their items."""
 
     data: Any
     blocks: range
 
 
 class Batch(NamedTuple):
-    """A sampled matrix and the rows of the basis that it meets (None: all of them)."""
+    """A sampled matrix and the rows of the basis that its columns belong to (None: all)."""
 
     matrix: RowBlocks
     basis_rows: NDArray[np.int32] | None = None
 
 
 class RowBlocks(ABC):
-    """Non-negative data (items, others) in fixed blocks of rows, wherever the rows are.
+    """Non-negative data (items, n) in fixed blocks of rows, in memory or elsewhere.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class RowBlocks(ABC):
     row_names, column_names
         Arrays of names, or None.
     bounds
-        Block b holds the rows from bounds[b] up to bounds[b + 1]. They depend on the data alone.
+        Block b holds the rows bounds[b] to bounds[b + 1] − 1. They depend on the data alone.
     indptr
-        Where the entries of each row begin, of sparse data that have items.
+        Where the nonzeros of each row begin; only sparse data with `has_items`.
     has_items
         Whether kernels can work on single rows (`for_items`).
     has_columns
@@ -102,7 +102,7 @@ class RowBlocks(ABC):
     def for_items(
         self, kernel: kernels.Kernel, basis: Basis, h: Array, out: Array, *extra: Any
     ) -> Array:
-        """Run kernel(data, basis, h, begin, end, out, *extra) over all blocks of items."""
+        """Run kernel(data, basis, h, begin, end, out, *extra) on all blocks and return `out`."""
         for data, blocks in self.windows():
 
             def task(number: int, data: Any = data, blocks: range = blocks) -> None:
@@ -112,7 +112,7 @@ class RowBlocks(ABC):
         return out
 
     def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
-        """Add up what the kernel computes for the other side, (others, K), in block order."""
+        """Return the sum over all blocks of what a kernel computes for the columns, (n, K)."""
         total = np.zeros((self.shape[1], h.shape[1]))
         for data, blocks in self.windows():
 
@@ -124,25 +124,25 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def windows(self) -> Iterator[Window]:
-        """Yield all blocks with the data that hold them, as many at a time as are in memory."""
+        """Yield all blocks with their data, as many at a time as fit into memory."""
 
     def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
-        """Return function(rows, *arguments), added up over all places that hold rows."""
+        """Return function(rows, *arguments), summed over all places that hold rows."""
         return function(self, *arguments)
 
     def _items(self, block: int) -> tuple[int, int]:
         return self.bounds[block], self.bounds[block + 1]
 
     def _useful_threads(self, h: Array) -> int:
-        work = self.nnz * h.shape[1] * kernels.threads.SECONDS_PER_TERM
-        return self.threads if work > kernels.threads.WORTH_A_THREAD else 1
+        work = self.nnz * h.shape[1] * kernels.threads.SECONDS_PER_ENTRY
+        return self.threads if work > kernels.threads.MIN_PARALLEL_SECONDS else 1
 
     # ---- other forms of the data -------------------------------------------------------------
 
     @property
     @abstractmethod
     def columns(self) -> RowBlocks:
-        """The other side as items."""
+        """The columns as items."""
 
     @abstractmethod
     def with_settings(
@@ -155,7 +155,7 @@ class RowBlocks(ABC):
         """Return other data, an array or CSR, in memory and with the settings of these."""
 
     def sparse(self) -> RowBlocks:
-        """Return the same data in CSR, so that every nonzero is an entry of its own."""
+        """Return the same data in CSR."""
         return self
 
     def with_names(self, rows: Array | None, columns: Array | None) -> Self:
@@ -163,7 +163,7 @@ class RowBlocks(ABC):
         return self._copy(row_names=rows, column_names=columns)
 
     def _copy(self, **changes: Any) -> Self:
-        """Return an object that shares all data with this one, but for some attributes."""
+        """Return a copy that shares all data with this object, with some attributes changed."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), **changes)
         return other
@@ -189,31 +189,31 @@ class RowBlocks(ABC):
     def array(self) -> Any:
         """All entries as an array or in CSR, where they are in memory."""
         raise ValueError(
-            "The data are not in memory, and this step needs all of them: read the whole file, or "
-            "choose another way (init='random', any solver, no held-out counts)."
+            "The data are not in memory, but this step needs all of them: read the whole file with "
+            "sipower.io.read, or use init='random' and no held-out counts."
         )
 
-    # ---- what is known of the data -----------------------------------------------------------
+    # ---- statistics of the data --------------------------------------------------------------
 
     @property
     @abstractmethod
     def column_mass(self) -> NDArray[np.float64]:
-        """Sums of the columns, computed without a transpose."""
+        """The sums of the columns, computed without a transpose."""
 
     @property
     def unevenness(self) -> float:
-        """How much larger a batch must be than for equal entries; see `Matrix.unevenness`."""
+        """The factor by which uneven entries increase the size of a batch; see `Matrix`."""
         return self.shape[0] * self.shape[1] / max(self.nnz, 1)
 
     @property
     def layout(self) -> str:
-        """What decides the bits of results beside the numbers themselves."""
+        """The storage format, on which the bits of results depend beside the numbers."""
         form = "dense" if self.dense else "sparse"
         return form if self.has_columns else f"{form}, rows alone"
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
+        """The fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
         digest, n = Fingerprint(), self.shape[0]
         for begin in range(0, n, ROWS_HASHED_AT_ONCE):
             digest.add(sp.csr_array(self.rows(begin, min(begin + ROWS_HASHED_AT_ONCE, n))))
@@ -221,7 +221,10 @@ class RowBlocks(ABC):
 
 
 def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
-    """Return the bounds of at most so many blocks of about equal work."""
+    """Return the bounds of at most `max_blocks` blocks of about equal work.
+
+    `work` is the work of every item; the bounds are row numbers, the first 0, the last its length.
+    """
     upto = np.append(0, np.cumsum(work))
     if max_blocks is None:
         max_blocks = max(MAX_BLOCKS, upto[-1] // MAX_BLOCK)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random batches of a matrix: which entries are drawn, and by what factor they are scaled.
+"""Random batches of a matrix: which entries are drawn, and the factors that they are scaled by.
 
 A batch is a sparser matrix V_S with E[V_S] = V.
 
@@ -12,8 +12,8 @@ stratified  s_j of the n_j nonzeros of every item                  n_j / s_j
 weighted    s_j of every item, with probability p_i = V_ij / c_j   1 / (s_j p_i)
 ==========  =====================================================  ===================
 
-Weighted draws without replacement are systematic: the factor is one over the inclusion probability
-min(1, τ V_ij), whose sum over the item is s_j.
+Weighted draws without replacement use systematic sampling: the factor is one over the inclusion
+probability min(1, τ V_ij), whose sum over the item is s_j.
 """
 
 from __future__ import annotations
@@ -54,17 +54,19 @@ def sample_elements(csr: Any, positions: NDArray[np.int64], dtype: np.dtype[Any]
 
 
 def draw_positions(nnz: int, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
-    """Return s sorted positions among all nonzeros."""
+    """Draw s sorted positions among all nonzeros."""
     if nnz == 0:
         return np.zeros(0, np.int64)
     if nnz >= 2**31:
-        raise ValueError("More than 2^31 nonzeros cannot be drawn at once: use 'stratified'.")
+        raise ValueError(
+            f"scheme='elements' takes at most 2^31 - 1 nonzeros, got {nnz}: use 'stratified'."
+        )
     drawn = draw.batch(nnz, batch_size(share, nnz), replace=replace)
     return np.sort(drawn).astype(np.int64)
 
 
 def sample_items(V: Any, share: float, draw: Draw, *, weighted: bool, replace: bool) -> Any:
-    """Draw s_j nonzeros of every item of sparse row blocks, evenly or by their size."""
+    """Draw s_j nonzeros of every item of sparse row blocks, uniformly or weighted by value."""
     drawn: list[tuple[Array, Array, Array]] = [
         draw.items(data, V.dtype, share, weighted=weighted, replace=replace)
         for data, _ in V.windows()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`as_matrix`: the one validation of data, which returns row blocks or says what is wrong."""
+"""`as_matrix`: validate data and return them as row blocks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array, count_threads
 
-READ_AS_THEY_ARE = (np.uint8, np.uint16, np.float32, np.float64)  # dense types the kernels read
+KERNEL_TYPES = (np.uint8, np.uint16, np.float32, np.float64)  # dense types that kernels read
 
 
 class EntryError(ValueError):
-    """An entry that no factorisation can explain: a sentence with places for it and its value."""
+    """An invalid entry of the data.
+
+    Its arguments are a sentence with placeholders, the position (row, column), the value and the
+    working type.
+    """
 
     def __str__(self) -> str:
         sentence, entry, value, working = self.args
         return str(sentence.format(entry, value, working))
 
     def moved(self, rows: int) -> EntryError:
-        """The same of data in which so many rows come before."""
+        """Return the same error for data in which `rows` rows come before."""
         sentence, (row, column), value, working = self.args
         return EntryError(sentence, (row + rows, column), value, working)
 
@@ -41,8 +45,8 @@ def as_matrix(
     V
         ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
         samples. Row blocks, such as an open store, keep their working type and threads unless
-        others are asked for. The caller's arrays are never modified, and are shared where they
-        need no conversion: do not write to them while the result is in use.
+        `dtype` or `n_jobs` are given. The arrays are never modified, and are shared if they need
+        no conversion: do not write to them while the result is in use.
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
@@ -63,51 +67,57 @@ def as_matrix(
     """
     if isinstance(V, RowBlocks):
         working = V.dtype if dtype is None else working_type(V.dtype, dtype)
-        if working.itemsize < V.dtype.itemsize and V.is_in_memory:  # others know their range
+        # Data on disk check their range themselves.
+        if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
-    row_names, column_names = _names(V)
+    row_names, column_names = _frame_names(V)
     array = _to_array(V)
     _check_kind(array)
     working = working_type(array.dtype, dtype)
-    data = _dense(array, working) if isinstance(array, np.ndarray) else _csr(array, working)
+    data = _as_dense(array, working) if isinstance(array, np.ndarray) else _as_csr(array, working)
     matrix = Matrix(data, working, count_threads(n_jobs), rows_only=rows_only)
     check_total(matrix.total, working)
     return matrix.with_names(row_names, column_names)
 
 
 def check_total(total: float, working: np.dtype[Any]) -> None:
-    """Refuse a sum of all entries that the working type does not hold."""
+    """Check that the working type can hold the sum of all entries."""
     if not total <= float(np.finfo(working).max):
-        raise ValueError(f"The sum of the data is too large for {working}: rescale them.")
+        raise ValueError(f"The sum of the data is too large for {working}: rescale the data.")
 
 
 def check_range(
     name: str, smallest: float, largest: float, total: float, working: np.dtype[Any]
 ) -> None:
-    """Refuse a file whose nonzeros or sum the working type does not hold."""
-    if 0 < smallest < least_beside(largest, working):
-        raise ValueError(f"The smallest entry of {name} is {smallest}, too small for {working}.")
+    """Check that the working type can hold the nonzeros of a file and their sum."""
+    if 0 < smallest < smallest_distinguishable(largest, working):
+        raise ValueError(
+            f"The smallest entry of {name} is {smallest}, too small for {working}: rescale the "
+            "data."
+        )
     if max(largest, total) > float(np.finfo(working).max):
-        raise ValueError(f"The sum of the data in {name} is too large for {working}: rescale them.")
+        raise ValueError(
+            f"The sum of the data in {name} is too large for {working}: rescale the data."
+        )
 
 
 def name_array(names: Sequence[str] | None) -> Array | None:
-    """Return names as `row_names` and `column_names` hold them: objects of any length."""
+    """Return names as an object array, the type of `row_names` and `column_names`."""
     return None if names is None else np.array(names, object)
 
 
 def _check_narrower_type(V: RowBlocks, working: np.dtype[Any]) -> None:
-    """Refuse what a narrower working type does not hold."""
+    """Check that a narrower working type can hold the data."""
     if V.dense:
         _check_entries(V.array, lambda flat: np.unravel_index(flat, V.shape), working)
     else:
-        _check_entries(V.array.data, lambda flat: _entry(V.array, flat), working)
+        _check_entries(V.array.data, lambda flat: _position(V.array, flat), working)
     check_total(V.total, working)
 
 
-def _names(V: Any) -> tuple[Array | None, Array | None]:
-    """Row and column names of a DataFrame; polars has no row names."""
+def _frame_names(V: Any) -> tuple[Array | None, Array | None]:
+    """Return the row and column names of a DataFrame; polars has no row names."""
     if not hasattr(V, "columns"):
         return None, None
     index = getattr(V, "index", None)
@@ -118,10 +128,10 @@ def _to_array(V: Any) -> Any:
     module = type(V).__module__.partition(".")[0]
     if module == "dask":
         raise TypeError(
-            "The data are a Dask collection: use sipower.dask.KLNMF, or bring them into memory, "
+            "The data are a Dask collection: use sipower.dask.KLNMF, or load them into memory with "
             "V.compute()."
         )
-    if module == "anndata" and hasattr(V, "obs"):  # not the array of a view
+    if module == "anndata" and hasattr(V, "obs"):  # the array of a view has no obs
         raise TypeError(
             "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
         )
@@ -134,7 +144,7 @@ def _to_array(V: Any) -> Any:
     try:
         array = np.asarray(V)
     except ValueError as error:
-        raise ValueError("The data are no table: their rows differ in length.") from error
+        raise ValueError("The data must be 2-dimensional: their rows differ in length.") from error
     if hasattr(V, "columns") and array.dtype == np.dtype(object):  # columns of several types
         with contextlib.suppress(TypeError, ValueError):
             return array.astype(np.float64)
@@ -142,7 +152,7 @@ def _to_array(V: Any) -> Any:
 
 
 def _all_sparse(frame: Any) -> bool:
-    """Every column sparse with zeros left out, as `DataFrame.sparse.to_coo` needs it."""
+    """Return whether all columns are sparse with fill value 0, as `sparse.to_coo` needs."""
     kinds = list(frame.dtypes)
     return bool(kinds) and all(getattr(kind, "fill_value", None) == 0 for kind in kinds)
 
@@ -150,7 +160,7 @@ def _all_sparse(frame: Any) -> bool:
 def _check_kind(array: Any) -> None:
     if array.ndim != 2:
         raise ValueError(
-            f"The data have {array.ndim} dimension(s), expected 2. Reshape your data to "
+            f"The data must be 2-dimensional, got {array.ndim} dimension(s). Reshape your data to "
             "(samples, features), a single sample with V.reshape(1, -1)."
         )
     for size, what in zip(array.shape, ("sample", "feature"), strict=True):
@@ -163,91 +173,99 @@ def _check_kind(array: Any) -> None:
         raise ValueError("Complex data not supported: the data must be non-negative counts.")
     if array.dtype.kind not in "biuf":
         raise ValueError(
-            f"The data have dtype {array.dtype}, expected numbers: convert them, for example "
-            "with V.astype(float)."
+            f"The data must be numbers, got dtype {array.dtype}: convert them, for example with "
+            "V.astype(float)."
         )
     if array.shape[1] >= 2**31 or array.shape[0] >= 2**31:
-        raise ValueError(f"The data have shape {array.shape}; at most 2^31 - 1 rows and columns.")
+        raise ValueError(
+            f"The data must have at most 2^31 - 1 rows and columns, got shape {array.shape}."
+        )
 
 
-def working_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
-    """The type to work in, as wanted or as the data suggest it."""
-    if wanted is None:
-        wanted = np.float32 if given in (np.float32, np.float16) else np.float64
+def working_type(data_type: np.dtype[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the working type: `dtype`, or by default that for data of a type."""
+    if dtype is None:
+        dtype = np.float32 if data_type in (np.float32, np.float16) else np.float64
     try:
-        working = np.dtype(wanted)
+        working = np.dtype(dtype)
     except TypeError:
-        raise ValueError(f"dtype is {wanted!r}; choose float32 or float64.") from None
+        raise ValueError(f"`dtype` must be float32 or float64, got {dtype!r}.") from None
     if working not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype is {working}; choose float32 or float64.")
+        raise ValueError(f"`dtype` must be float32 or float64, got {working}.")
     return working
 
 
-def _dense(array: Array, working: np.dtype[Any]) -> Array:
+def _as_dense(array: Array, working: np.dtype[Any]) -> Array:
     _check_entries(array, lambda flat: np.unravel_index(flat, array.shape), working)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
-    kind = array.dtype if array.dtype in READ_AS_THEY_ARE[:2] else working
+    kind = array.dtype if array.dtype in KERNEL_TYPES[:2] else working
     return np.asarray(read_only(np.require(array, kind, ["C", "A"]).view()))
 
 
 def by_rows(array: Any, working: np.dtype[Any] | None = None) -> sp.csr_array:
-    """Sparse data as CSR; places given twice are summed in a type that holds the sums."""
-    if array.format not in ("csr", "csc"):  # others are summed on the way, in their own type
+    """Return sparse data as CSR; duplicate entries are summed in a type that holds the sums."""
+    if array.format not in ("csr", "csc"):  # scipy sums duplicates in their own type
         kind = np.result_type(array.dtype, working or working_type(array.dtype, None))
         array = array.astype(kind, copy=False)
     return sp.csr_array(array)
 
 
-def _csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
+def _as_csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
     csr = by_rows(array, working)
-    inside = csr.nnz == 0 or (csr.indices.min() >= 0 and csr.indices.max() < csr.shape[1])
-    if not inside:
-        raise ValueError("The sparse data are damaged: a column index is out of range.")
-    _check_entries(csr.data, lambda flat: _entry(csr, flat), working)
+    is_inside = csr.nnz == 0 or (csr.indices.min() >= 0 and csr.indices.max() < csr.shape[1])
+    if not is_inside:
+        raise ValueError("The sparse data are invalid: a column index is out of range.")
+    _check_entries(csr.data, lambda flat: _position(csr, flat), working)
     if not csr.has_canonical_format or (csr.data == 0).any():
         csr = csr.astype(np.result_type(csr.dtype, working))  # a copy: sums stay exact
         csr.sum_duplicates()
-        _check_entries(csr.data, lambda flat: _entry(csr, flat), working)
+        _check_entries(csr.data, lambda flat: _position(csr, flat), working)
         csr.eliminate_zeros()
     values = csr.data.astype(working, copy=False)
     return sp.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
 
 
-def _entry(csr: sp.csr_array, flat: int) -> tuple[int, int]:
+def _position(csr: sp.csr_array, flat: int) -> tuple[int, int]:
     row = int(np.searchsorted(csr.indptr, flat, side="right")) - 1
     return row, int(csr.indices[flat])
 
 
-def _check_entries(values: Array, where: Any, working: np.dtype[Any]) -> None:
-    """Refuse what is negative, not finite, or leaves the range of the working type."""
+def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None:
+    """Check that entries are non-negative, finite and in the range of the working type.
+
+    position(i) returns the row and column of the i-th value.
+    """
     if values.dtype.kind in ("b", "u") or values.size == 0:
         return
     lowest, highest = values.min(), values.max()
     limits = np.finfo(working)
     smallest = _smallest_positive(values) if values.dtype.kind == "f" else 1
-    least = least_beside(highest, working)
-    if lowest >= 0 and highest <= limits.max and smallest >= least:
+    limit = smallest_distinguishable(highest, working)
+    if lowest >= 0 and highest <= limits.max and smallest >= limit:
         return
-    small = (values > 0) & (values < least_beside(0, working))
-    lost = (values > 0) & (values < least)
-    refused = (
+    small = (values > 0) & (values < smallest_distinguishable(0, working))
+    negligible = (values > 0) & (values < limit)
+    invalid = (
         (np.isnan(values), "NaN in data: entry {} is {}; fill it or drop its row."),
         (np.isinf(values), "Infinity in data: entry {} is {}; fill it or drop its row."),
         (values < 0, "Negative values in data: entry {} is {}; counts must be non-negative."),
         (values > limits.max, "Entry {} is {}, too large for {}; rescale the data."),
         (small, "Entry {} is {}, too small for {}; rescale the data."),
-        (lost, "Entry {} is {}, nothing beside the largest in {}; set such entries to 0."),
+        (negligible, "Entry {} is {}, negligible beside the largest in {}; set such entries to 0."),
     )
-    for bad, sentence in refused:
+    for bad, sentence in invalid:
         if bad.any():
             flat = int(np.argmax(bad))
-            row, column = (int(i) for i in where(flat))
+            row, column = (int(i) for i in position(flat))
             raise EntryError(sentence, (row, column), values.flat[flat], working)
 
 
-def least_beside(largest: Any, working: np.dtype[Any]) -> float:
-    """The smallest entry that a fit can tell from 0: quotients take half the range of exponents."""
+def smallest_distinguishable(largest: Any, working: np.dtype[Any]) -> float:
+    """Return the smallest entry that a fit can tell from 0.
+
+    Quotients of entries use half of the exponent range of the working type.
+    """
     return max(1.0, float(largest)) / float(np.sqrt(np.finfo(working).max))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn's faces of the library."""
+"""Estimators and functions with the interface of scikit-learn."""
 
 from sipower.estimators.function import non_negative_factorization
 from sipower.estimators.klnmf import KLNMF

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fitted attributes of KL-NMF models, and what needs nothing but them."""
+"""`FittedAttributes`: the fitted attributes of KL-NMF models, and methods that need only them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["FittedAttributes", "restore_on_failure", "row_tolerance", "warn_unless_converged"]
 
-FADED = 1e-200  # statistics this small fade no further: their quotient would lose its bits
-LEAST_ROW_TOL = 1e-13  # nothing more exact can be told from rounding
+MIN_STATISTIC = 1e-200  # smaller statistics decay no further: their quotients would lose precision
+MIN_ROW_TOL = 1e-13  # smaller gaps cannot be told from rounding
 
 
 class FittedAttributes:
-    """The fitted attributes of a model, set after a fit and updated by batches."""
+    """Mixin that sets the fitted attributes after a fit, and updates them from batches."""
 
     transform_tol_: float
 
     def _set_fit(self, fit: Fit, weights: Array | None = None) -> None:
-        """Set all attributes; `weights` are the column sums of W where the fit does not hold W."""
+        """Set all attributes; `weights` are the column sums of W if the fit does not hold W."""
         self._set_components(fit.H.T)
         self._set_statistics(fit.W.sum(axis=0) if weights is None else weights)
         self.n_iter_ = fit.rounds
@@ -40,33 +40,33 @@ class FittedAttributes:
         self.trace_ = fit.trace
 
     def _set_statistics(self, weights: Array) -> None:
-        """Set what `partial_fit` updates: as if the components came from rows of these sums."""
+        """Set the statistics of `partial_fit`, as if the components came from W with these sums."""
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
 
     def _learn_from(self, V: RowBlocks, forget_factor: float) -> None:
-        """Update the components from the rows of a batch, solved exactly for the present ones."""
+        """Update the components from a batch, whose rows are solved for the present components."""
         self._delete_measures()
         self.n_steps_ += 1
-        if not V.total > 0:  # rows without counts tell nothing
+        if not V.total > 0:  # rows without counts carry no information
             return
         H = self.components_
         basis = np.ascontiguousarray(H.T, V.dtype)
         block = KLBlock(V.columns, exact_rows(V, basis, self.transform_tol_))
-        # Where H is zero its share is zero too, however large the ratio.
+        # Where H is zero its share is zero, even if the ratio is infinite.
         share = H * np.where(H > 0, block.ratio_sums(basis).T, 0)
-        fading = np.where(self._denominator > FADED, forget_factor, 1.0)
-        self._numerator = fading * self._numerator + share
-        self._denominator = fading * self._denominator + block.d[:, None]
+        decay = np.where(self._denominator > MIN_STATISTIC, forget_factor, 1.0)
+        self._numerator = decay * self._numerator + share
+        self._denominator = decay * self._denominator + block.d[:, None]
         alive = self._denominator > 0
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
-        # A feature that no batch has had so far must be able to come.
+        # The floor lets features enter that no batch has had so far.
         new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
         self._set_components(new.astype(V.dtype))
 
     def _delete_measures(self) -> None:
-        """Delete the numbers of an earlier `fit`, which are not those of the components now."""
+        """Delete the attributes of an earlier `fit` that no longer belong to the components."""
         divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
         for name in (*divergences, "n_iter_", "status_", "trace_"):
             self.__dict__.pop(name, None)
@@ -78,7 +78,7 @@ class FittedAttributes:
 
 @contextmanager
 def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[None]:
-    """Leave a model as it was if its fit fails, except by an error that leaves a usable one."""
+    """Restore a model if its fit fails, except by an error that leaves a usable model."""
     before = dict(vars(model))
     try:
         yield
@@ -91,16 +91,19 @@ def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[Non
 
 
 def row_tolerance(transform_tol: float, tol: float) -> float:
-    """Return the certified gap for rows: a larger one would open the gap the loop has closed."""
-    return min(transform_tol, max(tol / 4, LEAST_ROW_TOL)) if tol > 0 else transform_tol
+    """Return the certified gap to solve rows to, at most a quarter of `tol`.
+
+    A larger one could raise the gap of the whole fit above `tol` again.
+    """
+    return min(transform_tol, max(tol / 4, MIN_ROW_TOL)) if tol > 0 else transform_tol
 
 
 def warn_unless_converged(fit: Fit, tol: float) -> None:
-    """Warn, where `fit_transform` was called, that a fit has used up its rounds."""
+    """Warn, at the call of `fit_transform`, if a fit has not converged."""
     if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
         warnings.warn(
             f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "
-            f"tol is {tol:.2e}. Increase max_iter or tol.",
+            f"tol is {tol:.2e}. Increase `max_iter` or `tol`.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who is told of every round of a fit: `verbose`, `on_round`, and scikit-learn's callbacks."""
+"""`Listener`: report every round of a fit to `verbose`, `on_round` and scikit-learn callbacks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """No callbacks."""
+        """A placeholder without callbacks."""
 
 
 __all__ = ["CallbackSupportMixin", "Listener"]
 
 
 class Listener:
-    """Tells the listeners of a model of its rounds; a true answer of one of them stops the fit.
+    """Calls the listeners of a model after every round; if one returns true, the fit stops.
 
-    To scikit-learn's callbacks each round is a subtask of the fit, and hands over a model as if the
-    fit had ended there.
+    For scikit-learn's callbacks each round is a subtask of the fit, with the attributes that the
+    model would have if the fit ended there.
     """
 
     def __init__(self, model: Any, X: Any) -> None:
@@ -35,36 +35,38 @@ class Listener:
             self.root.call_on_fit_task_begin(estimator=model, X=X)
 
     def __call__(self, record: Record, x: Factors) -> bool:
-        """After a round."""
+        """Call all listeners after a round, and return whether to stop."""
         if self.model.verbose and not np.isnan(record.gap):
             _print(record)
-        asked = self.model.on_round is not None and self.model.on_round(record)
-        return bool(asked) | self._task_ends(x)
+        is_stopped = self.model.on_round is not None and self.model.on_round(record)
+        return bool(is_stopped) | self._end_task(x)
 
-    def _task_ends(self, x: Factors) -> bool:
+    def _end_task(self, x: Factors) -> bool:
         if self.root is None:
             return False
         task = self.root.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self.model, X=self.X)
         return bool(
             task.call_on_fit_task_end(
-                estimator=self.model, X=self.X, reconstruction_attributes=lambda: _fitted(x)
+                estimator=self.model,
+                X=self.X,
+                reconstruction_attributes=lambda: _fitted_attributes(x),
             )
         )
 
     def end(self) -> None:
-        """After the fit."""
+        """Tell scikit-learn's callbacks that the fit has ended."""
         if self.root is not None:
             self.root.call_on_fit_task_end(estimator=self.model, X=self.X)
 
 
-def _fitted(x: Factors) -> dict[str, Any]:
+def _fitted_attributes(x: Factors) -> dict[str, Any]:
     rank = x.H.shape[1]
     return {"components_": x.H.T.copy(), "n_components_": rank, "_n_features_out": rank}
 
 
 def _print(record: Record) -> None:
-    print(  # noqa: T201 - what verbose asks for
+    print(  # noqa: T201 - verbose prints
         f"round {record.round:5d}  passes {record.passes:8.1f}  {record.seconds:8.2f} s  "
         f"KL {record.objective:.6e}  gap {record.gap:.2e}"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One fit of KL-NMF as the estimator promises it: guarded, certified, W exact for the final H."""
+"""`fit`: one certified fit of KL-NMF, with W the exact solution for the final H."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
 
 @dataclass(frozen=True)
 class Fit:
-    """Factors and what is known of them; all numbers belong to these very factors."""
+    """The result of a fit; all numbers belong to these factors, W (n, K) and H (m, K)."""
 
     W: Array
     H: Array
@@ -40,44 +40,44 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What a fit needs to know beside the problem and the start."""
+    """The settings of a fit beside the problem and the start."""
 
     solver: str
     stop: Stop
     seed: int
     row_tol: float
-    started: float  # on the monotonic clock; the limit of seconds counts from here
+    started: float  # time.monotonic() from which the limit of seconds counts
     on_round: Callable[[Record, Factors], object]
     checkpoint: Checkpoint | None = None
     trace: Literal["growing", "every"] = "growing"
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock the checkpoint, if there is one, until the block ends."""
-        return nullcontext() if self.checkpoint is None else self.checkpoint.taken()
+        return nullcontext() if self.checkpoint is None else self.checkpoint.lock()
 
 
 # ---- rows for a given H ----------------------------------------------------------------------
 
 
 def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
-    """Solve the convex row problems for a given H (m, K), each from a cold start, and return W.
+    """Solve the convex row problems for a given H (m, K) and return W (n, K).
 
-    Counts of features that no component has (H is zero there) can be explained by no W; they are
-    left out, with a warning.
+    Every row starts from the uniform point. Counts of features that no component contains (H is
+    zero there) are left out, with a warning, because no W can explain them.
     """
     V = _leave_out_unexplained(V, H)
     rows, gaps, _ = KLBlock(V, H).solution(tol)
     if gaps.max() > tol:
         warnings.warn(
-            f"{int((gaps > tol).sum())} rows are certified to {gaps.max():.1e} only, "
-            f"transform_tol is {tol:.1e}.",
+            f"{int((gaps > tol).sum())} rows of W are certified only to {gaps.max():.1e}, but "
+            f"`transform_tol` is {tol:.1e}: increase it, or use float64.",
             ConvergenceWarning,
             stacklevel=3,
         )
     with np.errstate(over="ignore"):
         W = rows.astype(V.dtype)
     if not np.isfinite(W).all():
-        raise ValueError(f"W is too large for {V.dtype}: rescale H or the data.")
+        raise ValueError(f"W is too large for {V.dtype}: rescale H or the data, or use float64.")
     return W
 
 
@@ -88,14 +88,14 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
     if not V.is_in_memory:
         first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
         raise ValueError(
-            f"No component has feature {first}, of which the data on disk have counts: make a "
+            f"No component has feature {first}, but the data on disk have counts of it: make a "
             "store without it, or read the data into memory."
         )
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
     warnings.warn(
-        f"No component has feature {int(np.flatnonzero(missing)[column])}, of which row {row} has "
-        f"counts: {int(lost.astype(bool).sum())} such entries are left out.",
+        f"No component has feature {int(np.flatnonzero(missing)[column])}, but row {row} has "
+        f"counts of it: {int(lost.astype(bool).sum())} such entries are left out.",
         UserWarning,
         stacklevel=4,
     )
@@ -107,11 +107,11 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
 
 
 def fit(problem: Factorization, start: Factors | None, settings: FitSettings) -> Fit:
-    """Alternate until both halves are certified with W the exact solution for H.
+    """Fit a factorisation until both halves are certified, with W the exact solution for H.
 
-    The loop's own certificate belongs to the loop's W. Should the exact W open the gap of H again,
-    the loop goes on from there with a smaller tolerance. Ctrl-C and the time limit leave the
-    factors of the last completed round. Without a start the solver chooses one from the seed.
+    The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
+    above the tolerance, the loop continues from there with a smaller one. Ctrl-C and the time limit
+    leave the factors of the last completed round. Without a start the solver draws one.
     """
     with settings.lock():
         loops = _Loops(problem, settings)
@@ -124,7 +124,7 @@ def fit(problem: Factorization, start: Factors | None, settings: FitSettings) ->
 
 
 def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[Any]:
-    """Run the one loop that a problem needs whose rows are exact in every round."""
+    """Fit a problem whose rows are exact in every round, by a single loop."""
     with settings.lock():
         return _Loops(problem, settings).run(start)
 
@@ -147,25 +147,26 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
 
 
 def as_fit(result: Result[Any]) -> Fit:
-    """Return the factors of a loop as they are, when there is no time for exact ones."""
+    """Return the factors of a loop as they are, without solving the rows exactly."""
     rounds = result.trace[-1].round
     W, H = result.x
     return Fit(W, H, result.value, result.residual, result.status, rounds, result.trace)
 
 
 class _Loops:
-    """The successive loops of a fit, each to half the tolerance; their counts add up.
+    """The successive loops of a fit, each with half the tolerance of the one before.
 
-    A checkpoint holds the state of the present loop and the trace of those before it.
+    Their rounds, passes and seconds are added up. A checkpoint holds the state of the present loop
+    and the trace of the earlier ones.
     """
 
     def __init__(self, problem: Any, settings: FitSettings) -> None:
         self.problem, self.settings = problem, settings
-        self.count = 0  # loops done
+        self.count = 0  # loops completed
         self.trace: list[Record] = []
         self.latest: Result[Any] | None = None
         checkpoint = settings.checkpoint
-        memory = None if checkpoint is None else checkpoint.remembered()
+        memory = None if checkpoint is None else checkpoint.load_memory()
         if checkpoint is not None and memory is not None:
             with checkpoint.report_damage():
                 self.count = memory["loops"]
@@ -180,11 +181,11 @@ class _Loops:
         return time.monotonic() - self.settings.started
 
     def limit(self) -> Status | None:
-        """Return the limit of the whole fit that is used up, if one is."""
+        """Return the limit of the whole fit that is reached, if one is."""
         return self.settings.stop.reached(self.last, self._elapsed())
 
     def run(self, x: Factors | None) -> Result[Any]:
-        """Solve from x within what is left of the limits."""
+        """Run a loop from x within the remaining limits."""
         settings, before = self.settings, self.last
         stop = settings.stop.remaining(before, self._elapsed())
 
@@ -210,7 +211,7 @@ class _Loops:
         if self.settings.checkpoint is None:
             return None
         memory = {"loops": self.count, "trace": [astuple(record) for record in self.trace]}
-        # What an earlier loop of this fit has written is not resumed.
+        # A checkpoint that an earlier loop of this fit has written is not resumed.
         return replace(self.settings.checkpoint, memory=memory, read=self.latest is None)
 
     def _append(self, result: Result[Any]) -> Result[Any]:
@@ -222,7 +223,7 @@ class _Loops:
 
 
 def _add_counts(before: Record, record: Record) -> Record:
-    """Return a record of a loop in the counts of the whole fit."""
+    """Return a record of a loop with the counts of the loops before it added."""
     return replace(
         record,
         round=before.round + record.round,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`non_negative_factorization`: scikit-learn's function for the KL divergence."""
+"""`non_negative_factorization`: the function of scikit-learn, for the KL divergence."""
 
 from __future__ import annotations
 
@@ -34,11 +34,24 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
 ) -> tuple[Array, Array, int]:
     """Factorise X ≈ W H for the KL divergence, with scikit-learn's signature.
 
+    Parameters
+    ----------
+    X
+        Non-negative data, (n_samples, n_features).
+    W, H
+        Start, (n_samples, K) and (K, n_features), with ``init="custom"``.
+    update_H
+        Whether to fit H; if not, H is the given one.
+    n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose
+        As of `KLNMF`.
+    alpha_W, alpha_H, l1_ratio, shuffle
+        Accepted for compatibility; penalties are not supported.
+
     Returns
     -------
     W, H, n_iter
-        Factors (n_samples, K) and (K, n_features), and the rounds done. With ``update_H=False`` H
-        is the given one and W the exact solution for it.
+        Factors (n_samples, K) and (K, n_features), and the number of rounds. With
+        ``update_H=False``, W is the exact solution for the given H.
 
     Examples
     --------

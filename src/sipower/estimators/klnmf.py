@@ -64,50 +64,50 @@ class KLNMF(
         Rank K; "auto" takes it from a custom start, else the number of features.
     solver : str
         "auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton" or "profile".
-        "auto" goes from power steps to extrapolated second-order steps; the others are update
-        rules. All but the monotone ones are guarded: no round raises the divergence.
+        "auto" takes power steps, then extrapolated second-order steps; the others are update
+        rules. Those that are not monotone are guarded: no round raises the divergence.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
-        Start; None is "nndsvda" where the rank allows it, else "random".
+        Start; None: "nndsvda" if K ≤ min(n_samples, n_features), else "random".
     tol : float
         Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
         by changing one factor alone, relative to the sum of the data: the one deliberate difference
         from scikit-learn's `tol`.
     max_iter : int
-        Most rounds.
+        Maximum number of rounds.
     max_time : float or None
-        Most seconds, everything included. A fit stopped by it returns the loop's W, not the exact
-        one of `transform`.
+        Maximum wall time in seconds. A fit that is stopped by it returns the W of the last round,
+        not the exact W of `transform`.
     random_state : int, RandomState or None
-        Seed; the same one gives the same bits for any number of threads.
+        Seed; the same seed gives the same bits for any number of threads.
     n_jobs : int or None
-        Threads; None is all cores, one inside a joblib or Dask worker.
+        Number of threads; None: all cores, or one inside a joblib or Dask worker.
     dtype : {float32, float64} or None
-        Working type; None is float32 for float32 data, else float64.
+        Working type; None: float32 for float32 data, else float64.
     transform_tol : float
-        Certified gap of every row in `transform`, no more than a quarter of `tol` after `fit`.
+        Certified gap of every row in `transform`; after `fit` at most a quarter of `tol`.
     forget_factor : float
         Decay of the statistics of earlier batches in `partial_fit`.
     verbose : int
         Print a line per evaluated round.
     on_round : callable or None
-        Called with a `Record` after every round; a true answer stops the fit. Callbacks of
+        Called with a `Record` after every round; if it returns true, the fit stops. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.
     checkpoint, checkpoint_every : str, path or None; float
-        File that receives the state of the fit, so often that no more than so many seconds, or one
-        round, can be lost. If it exists the fit goes on from it to the same bits; one of other
-        data or parameters is refused. `max_iter` and `max_time` may differ, and `max_time` counts
-        from the present start.
+        File that the state of the fit is saved to, such that at most `checkpoint_every` seconds or
+        one round can be lost. If it exists, the fit is resumed from it and gives the same bits; a
+        checkpoint of other data or parameters is refused. `max_iter` and `max_time` may differ,
+        and `max_time` counts from the resumption.
     beta_loss, alpha_W, alpha_H, l1_ratio, shuffle
-        scikit-learn's arguments. Only the KL divergence without penalties is offered.
+        scikit-learn's arguments. Only the KL divergence without penalties is supported.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        H.
+        Factor H.
     n_components_, n_iter_, n_features_in_ : int
-        Rank, rounds done, features seen.
+        Number of components, of rounds and of features.
     kl_divergence_ : float
-        D of the returned factors, in float64.
+        Divergence D of the returned factors, in float64.
     reconstruction_err_ : float
         √(2 D), scikit-learn's definition.
     kkt_residual_ : float
@@ -191,9 +191,9 @@ class KLNMF(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Array:
-        """Learn the components of X and return its W, which `transform` would return too.
+        """Learn the components of X and return W, the same as `transform` returns.
 
-        W (n_samples, n_components) and H (n_components, n_features) start the run when init is
+        W (n_samples, n_components) and H (n_components, n_features) are the start if init is
         "custom".
         """
         started = time.monotonic()
@@ -220,8 +220,8 @@ class KLNMF(
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Update the components from a batch of samples.
 
-        The batch's rows are solved exactly for the present H; then H ← A/B, where the statistics
-        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches decay by `forget_factor`.
+        The rows of the batch are solved exactly for the present H. Then H ← A/B with the statistics
+        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches, which decay by `forget_factor`.
         """
         check_supported(self)
         with restore_on_failure(self):
@@ -232,8 +232,8 @@ class KLNMF(
         first = not hasattr(self, "components_")
         V = self._matrix(X, reset=first)
         if not first and (W is not None or H is not None):
-            raise ValueError("W and H start the first partial_fit only.")
-        # All before were rows without counts: the start has the size of the first that are not.
+            raise ValueError("`W` and `H` must be None after the first partial_fit.")
+        # If no batch so far had counts, the start is drawn again from the first one that has.
         if first or (V.total > 0 and not self.components_.any()):
             first_H = initial_components(self, V, as_seed(self.random_state), W, H)
             self.transform_tol_ = self.transform_tol
@@ -243,10 +243,10 @@ class KLNMF(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _rows_for(self, X: Any, H: Any) -> Array:
-        """Return W for a given H; nothing is learnt."""
+        """Return W for a given H, without a fit."""
         check_supported(self)
         if H is None:
-            raise ValueError("update_H=False needs H.")
+            raise ValueError("`H` must be given with update_H=False.")
         V = self._matrix(X, reset=True)
         H = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
         return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
@@ -254,9 +254,9 @@ class KLNMF(
     # ---- using -------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
-        """W of the convex row problems for the fitted components, certified row by row.
+        """Return W (n_samples, n_components) for the fitted components, certified row by row.
 
-        A row's answer depends on the row alone: order and batching change no bit.
+        Each row of W depends only on its row of X: order and batching change no bit.
         """
         check_is_fitted(self)
         V = self._matrix(X, reset=False)
@@ -264,34 +264,34 @@ class KLNMF(
         return exact_rows(V, basis, self.transform_tol_)
 
     def inverse_transform(self, X: Any) -> Array:
-        """W H."""
+        """Return W H for X = W, (n_samples, n_components)."""
         check_is_fitted(self)
         W: Any = X if sp.issparse(X) else np.asarray(X)
         if W.ndim != 2 or W.shape[1] != self.n_components_:
-            raise ValueError(f"X has shape {W.shape}, expected (samples, {self.n_components_}).")
+            raise ValueError(f"`X` must have shape (samples, {self.n_components_}), got {W.shape}.")
         return np.asarray(W @ self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """−D(V ‖ transform(V) H)/ΣV; higher is better, 0 is a perfect fit.
+        """Return −D(X ‖ transform(X) H)/ΣX; higher is better, 0 is a perfect fit.
 
-        W is fitted to the very rows that are scored, so more components always score better; counts
-        of features that no component has are left out, as in `transform`.
+        W is fitted to the rows that are scored, so more components always score better. Counts of
+        features that no component has are left out, as in `transform`.
         """
         W = self.transform(X)
-        known = self.components_.any(axis=0)
-        if not known.any():
+        covered = self.components_.any(axis=0)
+        if not covered.any():
             return 0.0
         V, H = self._matrix(X, reset=False), self.components_.T
-        if V.dense or V.column_mass[~known].any():
-            V = as_matrix(V.array[:, np.flatnonzero(known)], dtype=V.dtype, n_jobs=self.n_jobs)
-            H = H[known]
+        if V.dense or V.column_mass[~covered].any():
+            V = as_matrix(V.array[:, np.flatnonzero(covered)], dtype=V.dtype, n_jobs=self.n_jobs)
+            H = H[covered]
         block = KLBlock(V, np.ascontiguousarray(H, V.dtype))
         return -block.divergence(W) / V.total if V.total > 0 else 0.0
 
     # ---- arguments ---------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
-        if getattr(X, "dtype", None) == np.dtype(object):  # numbers in objects
+        if getattr(X, "dtype", None) == np.dtype(object):  # numbers of type object
             X = np.asarray(X).astype(np.float64)
         dtype = self.dtype if reset else self.components_.dtype
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)

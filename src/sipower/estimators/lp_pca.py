@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`LpPCA`: kernel PCA by Lp-norm dispersion, with scikit-learn's face.
+"""`LpPCA`: kernel PCA by Lp-norm dispersion, as a scikit-learn estimator.
 
-Component by component, max (1/np) Σ_i |a_i·x|^p over unit x orthogonal to those before, where the
+Each component maximises (1/np) Σ_i |a_i·x|^p over unit x orthogonal to those before, where the
 features a_i are the rows of the pivoted Cholesky factor of the (centred) kernel matrix.
 """
 
@@ -37,34 +37,34 @@ from sipower.solvers.state import PointState
 __all__ = ["LpPCA"]
 
 KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
-LEAST_REST = 1e-12  # of the trace: what the Cholesky factor may leave out
+MIN_REST = 1e-12  # share of the trace that the Cholesky factor may leave out
 
 
 class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal directions by Lp-norm dispersion, in the feature space of a kernel.
 
-    With p = 2 this is kernel PCA, with p = 1 the L1-norm PCA that outliers pull far less. The
+    With p = 2 this is kernel PCA, with p = 1 L1-norm PCA, which outliers affect far less. The
     problem is not concave: each component is the best of `n_init` runs of SCI-PI, the first of them
-    from the direction of p = 2, so that none is worse than that one.
+    from the direction for p = 2, so that no component is worse than that one.
 
     Parameters
     ----------
     n_components : int
         Number of directions, at most the rank of the (centred) kernel matrix.
     p : float
-        Norm, at least 1.
+        Exponent of the norm, at least 1.
     kernel : {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"} or callable
         As in `sklearn.decomposition.KernelPCA`; it must be positive semi-definite.
     gamma, degree, coef0, kernel_params
         Parameters of the kernel, `kernel_params` those of a callable.
     center : bool
-        Whether to centre the features, by the mean whatever p is.
+        Whether to centre the features, by their mean for any p.
     n_init : int
-        Runs for every component; those after the first start at random.
+        Number of runs per component; all but the first start at random.
     tol : float
         A run stops when ‖∇f − λx‖/λ is at most this.
     max_iter : int
-        Most steps of a run.
+        Maximum number of steps of a run.
     random_state : int, RandomState or None
         Seed of the random starts.
 
@@ -77,9 +77,9 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     pivots_ : ndarray of shape (rank,)
         Training samples whose features span those of all.
     n_iter_ : int
-        Most steps that a run has taken.
+        Largest number of steps of a run.
     n_features_in_ : int
-        Features seen.
+        Number of features.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         "random_state": ["random_state"],
     }
 
-    def __init__(  # noqa: PLR0913 - those of KernelPCA and ours
+    def __init__(  # noqa: PLR0913 - KernelPCA's arguments and ours
         self,
         n_components: int = 2,
         *,
@@ -155,14 +155,14 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the directions of X and return its scores, (n_samples, n_components)."""
         with restore_on_failure(self):
-            return self._fitted(X)
+            return self._fit(X)
 
-    def _fitted(self, X: Any) -> Array:
-        X = self._validated(X, reset=True)
-        # A linear kernel of centred samples is centred, without the cancellation of large offsets.
-        by_hand = self.center and self.kernel == "linear" and not sp.issparse(X)
-        self._offset = X.mean(axis=0) if by_hand else 0.0
-        X = X - self._offset if by_hand else X
+    def _fit(self, X: Any) -> Array:
+        X = self._validate(X, reset=True)
+        # A linear kernel of centred samples is centred, without cancellation if offsets are large.
+        centre_samples = self.center and self.kernel == "linear" and not sp.issparse(X)
+        self._offset = X.mean(axis=0) if centre_samples else 0.0
+        X = X - self._offset if centre_samples else X
         K = self._kernel(X)
         tol = self._centre(K)
         self._cholesky = pivoted_cholesky(K, tol)
@@ -172,16 +172,16 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if self.n_components > A.shape[1]:
             n, d = X.shape
             raise ValueError(
-                f"n_components is {self.n_components}, but the features of X (n_samples={n}, "
-                f"n_features={d}) have rank {A.shape[1]} under this kernel: choose at most that."
+                f"`n_components` must be at most {A.shape[1]}, the rank of the features of X "
+                f"(n_samples={n}, n_features={d}) under this kernel, got {self.n_components}."
             )
-        self._find(A)
+        self._find_directions(A)
         return np.asarray(A @ self.components_.T)
 
     def transform(self, X: Any) -> Array:
-        """Scores of new samples, or of their kernels with the training samples."""
+        """Return the scores of new samples, or of their kernels with the training samples."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._validate(X, reset=False)
         X = X - self._offset if np.ndim(self._offset) else X
         K = X if self._X is None else self._kernel(X, self._X)
         if self.center:
@@ -191,7 +191,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     # ---- the kernel --------------------------------------------------------------------------
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
+    def _validate(self, X: Any, *, reset: bool) -> Any:
         sparse = False if self.kernel == "precomputed" else "csr"
         return validate_data(
             self, X, reset=reset, accept_sparse=sparse, dtype=np.float64, copy=True
@@ -201,10 +201,10 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if self.kernel == "precomputed":
             return np.asarray(X)
         if self.kernel == "rbf" and not sp.issparse(X):
-            # Of differences: squared norms less products would cancel for samples far from zero.
+            # From differences: norms minus products would cancel for samples far from zero.
             gamma = 1 / X.shape[1] if self.gamma is None else self.gamma
             return np.asarray(np.exp(-gamma * cdist(X, X if Y is None else Y, "sqeuclidean")))
-        # Imported here: scikit-learn's metrics bring in more than the rest of the package.
+        # Imported here: sklearn.metrics takes longer to import than the rest of the package.
         from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
 
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
@@ -213,7 +213,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return np.asarray(K, np.float64)
 
     def _centre(self, K: Array) -> float:
-        """Centre K in place; return the share of its trace that is rounding."""
+        """Centre K in place and return the share of its trace that is rounding."""
         from sklearn.preprocessing import KernelCenterer  # noqa: PLC0415
 
         check_kernel_matrix(K)
@@ -230,22 +230,22 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
                 f"No sample of X (n_samples={len(K)}) has features that {what}: there is no "
                 "direction to find."
             )
-        return max(LEAST_REST, rounding / trace)
+        return max(MIN_REST, rounding / trace)
 
     # ---- the directions ----------------------------------------------------------------------
 
-    def _find(self, A: Array) -> None:
+    def _find_directions(self, A: Array) -> None:
         # With features of norm at most 1 no power overflows.
         scale = float(np.sqrt((A**2).sum(axis=1).max()))
-        seed, found = as_seed(self.random_state), np.zeros((0, A.shape[1]))
+        seed, components = as_seed(self.random_state), np.zeros((0, A.shape[1]))
         values, rounds, worst = [], 0, 0.0
         for k in range(self.n_components):
-            problem = LpKernelPCA.of_features(A / scale, self.p, found=found)
-            runs = self._runs(problem, seed + k * self.n_init)
+            problem = LpKernelPCA.from_features(A / scale, self.p, orthogonal_to=components)
+            runs = self._run_all_starts(problem, seed + k * self.n_init)
             best = max(runs, key=lambda run: run.value)
             scores = A @ best.x[0]
             sign = np.sign(scores[np.argmax(np.abs(scores))]) or 1.0
-            found = np.vstack([found, sign * best.x])
+            components = np.vstack([components, sign * best.x])
             values.append(best.value)
             rounds = max(rounds, *(run.state.round for run in runs))
             worst = max(worst, 0.0 if best.status is Status.CONVERGED else best.residual)
@@ -253,26 +253,26 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             self.dispersion_ = np.array(values) * np.float64(scale) ** self.p
         if not (np.isfinite(self.dispersion_) & (self.dispersion_ > 0)).all():
             raise ValueError(
-                f"Powers of X with p={self.p} leave the range of float64: rescale X or choose a "
-                "smaller p."
+                f"Powers of X with p={self.p} are outside the range of float64: rescale X or "
+                "choose a smaller p."
             )
-        self.components_, self.n_iter_ = found, rounds
+        self.components_, self.n_iter_ = components, rounds
         if worst > self.tol:
             warnings.warn(
                 f"Not converged after {self.max_iter} steps: a residual is {worst:.2e}, tol is "
-                f"{self.tol:.2e}. Increase max_iter or tol.",
+                f"{self.tol:.2e}. Increase `max_iter` or `tol`.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
 
-    def _runs(self, problem: LpKernelPCA, seed: int) -> list[Result[PointState]]:
-        starts = [_second_moment_direction(problem.A, problem.deflated)]
+    def _run_all_starts(self, problem: LpKernelPCA, seed: int) -> list[Result[PointState]]:
+        starts = [_second_moment_direction(problem.A, problem.deflate)]
         starts += [problem.start(seed + i) for i in range(1, self.n_init)]
         stop = Stop(self.tol, rounds=self.max_iter)
         return [solve(problem, SciPi(), start, stop=stop) for start in starts]
 
 
-def _second_moment_direction(A: Array, deflated: Deflation) -> Array:
-    """The direction that p = 2 would give, (1, r)."""
-    left = deflated(A)
-    return np.asarray(np.linalg.eigh(left.T @ left)[1][:, -1:].T)
+def _second_moment_direction(A: Array, deflate: Deflation) -> Array:
+    """Return the direction for p = 2, (1, r)."""
+    rest = deflate(A)
+    return np.asarray(np.linalg.eigh(rest.T @ rest)[1][:, -1:].T)

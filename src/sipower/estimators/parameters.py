@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of the estimator: what each may be, and what start and settings they ask for."""
+"""Parameters of the estimator: their allowed values, and the start and settings they define."""
 
 from __future__ import annotations
 
@@ -57,35 +57,38 @@ CONSTRAINTS: dict[str, Any] = {
 
 
 def check_supported(model: Any) -> None:
-    """Refuse values of scikit-learn's parameters that are not supported."""
+    """Check that scikit-learn's parameters have supported values."""
     if model.beta_loss not in ("kullback-leibler", 1):
         raise ValueError(
-            f"beta_loss is {model.beta_loss!r}; this is NMF for 'kullback-leibler': use "
+            f"`beta_loss` must be 'kullback-leibler', got {model.beta_loss!r}: use "
             "sklearn.decomposition.NMF for other losses."
         )
     if model.solver == "cd":
         raise ValueError("solver='cd' is for the Frobenius norm: use 'ccd' or 'auto'.")
     if model.alpha_W != 0 or model.alpha_H not in ("same", 0):
-        raise ValueError("Penalties are not offered yet: leave alpha_W and alpha_H at 0.")
+        raise ValueError("`alpha_W` and `alpha_H` must be 0: penalties are not supported.")
 
 
 def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:
-    """Return K: that of the start, or `n_components`, where "auto" means one per feature."""
+    """Return K: that of the start, or `n_components`; "auto" means one per feature."""
     if start is not None:
         return int(start.W.shape[1])
     return V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
 
 
 def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factors | None:
-    """Return the start that `init` asks for; None leaves a random one to the solver.
+    """Return the start for `init`; None: the solver draws a random one.
 
-    W (n, K) and H (K, m) are the user's, for init="custom", and are copied.
+    W (n, K) and H (K, m) are those of the user, for init="custom"; they are copied.
     """
     custom = model.init == "custom"
     if custom and (W is None or H is None):
-        raise ValueError("init='custom' needs both W and H.")
+        raise ValueError("`W` and `H` must both be given with init='custom'.")
     if not custom and (W is not None or H is not None):
-        raise ValueError(f"W and H are given but init is {model.init!r}: use init='custom'.")
+        raise ValueError(
+            f"`W` and `H` are used only with init='custom', got init={model.init!r}: change it, or "
+            "leave out W and H."
+        )
     if not custom:
         rank = fit_rank(model, V, None)
         init: Any = model.init or ("nndsvda" if rank <= min(V.shape) else "random")
@@ -104,18 +107,18 @@ def initial_components(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> A
 
 
 def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlocks) -> Array:
-    """Return a given factor in the working type; a size in `shape` that is no number may be any."""
+    """Return a given factor in the working type; a size in `shape` that is no number is free."""
     try:
         with np.errstate(over="ignore"):
             factor = np.array(factor, V.dtype, order="C")
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a dense array of numbers.") from None
+        raise ValueError(f"`{name}` must be a dense array of numbers.") from None
     if not _fits(factor.shape, shape):
-        raise ValueError(f"{name} has shape {factor.shape}, expected {shape}.")
+        raise ValueError(f"`{name}` must have shape {shape}, got {factor.shape}.")
     if not np.isfinite(factor).all() or (factor < 0).any():
-        raise ValueError(f"{name} must be finite and non-negative in {V.dtype}.")
+        raise ValueError(f"`{name}` must be finite and non-negative in {V.dtype}.")
     if not factor.any():
-        raise ValueError(f"{name} is zero everywhere in {V.dtype}: no rule can leave that.")
+        raise ValueError(f"`{name}` must not be all zero in {V.dtype}: no rule changes zeros.")
     return np.asarray(factor)
 
 
@@ -126,7 +129,7 @@ def _fits(shape: tuple[int, ...], expected: tuple[Any, ...]) -> bool:
 
 
 def as_seed(random_state: Any) -> int:
-    """Return a seed for the counter-based numbers: an integer stands for itself."""
+    """Return the seed of the random numbers: an integer itself, else one drawn from the state."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -141,7 +144,7 @@ def fit_settings(
     started: float,
     listener: Listener,
 ) -> FitSettings:
-    """Return the settings of the fit that the parameters of a model ask for."""
+    """Return the settings of a fit from the parameters of a model."""
     stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
     checkpoint = _checkpoint(model, V, start)
     row_tol = model.transform_tol_
@@ -149,15 +152,16 @@ def fit_settings(
 
 
 def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
-    """Return the checkpoint of a fit; everything that decides the bits belongs to its run.
+    """Return the checkpoint of a fit; its run describes everything that the bits depend on.
 
-    Limits on rounds and seconds do not: a run may go on with larger ones.
+    Limits on rounds and seconds are not part of it: a run may be resumed with larger ones.
     """
     if model.checkpoint is None:
         return None
     if not isinstance(model.random_state, Integral):
         raise ValueError(
-            "A run with a checkpoint needs a number as random_state: only the same seed can go on."
+            "`random_state` must be an integer if `checkpoint` is given: only a fit with the "
+            "same seed can be resumed."
         )
     run = {
         "data": V.sha256,

@@ -226,9 +226,9 @@ class _SignCounter(KLBlock):
             self.anchor_gradient = g
         return g
 
-    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+    def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
         """Count, and return what a batch adds."""
-        added = super().anchored(x, x0, alpha, S)
+        added = super().anchored_difference(x, x0, alpha, S)
         reduced = alpha * self.anchor_gradient + added
         self.negative += int((reduced < 0).sum())
         self.entries += reduced.size

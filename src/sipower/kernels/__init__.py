@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiled kernels, the threads that run them, and the random draws."""
+"""The compiled kernels, the threads that run them, and counter-based random numbers."""
 
 from sipower.kernels import threads
 from sipower.kernels.doors import (
@@ -10,6 +10,7 @@ from sipower.kernels.doors import (
     Dense,
     EpochPlan,
     Kernel,
+    as_contiguous,
     basis,
     coordinate,
     divergence,
@@ -20,8 +21,7 @@ from sipower.kernels.doors import (
     mu,
     newton,
     power,
-    projected,
-    readable,
+    projected_gradient,
     solve_items,
     sums,
 )
@@ -38,6 +38,7 @@ __all__ = [
     "EpochPlan",
     "Kernel",
     "Stream",
+    "as_contiguous",
     "basis",
     "batch_size",
     "coordinate",
@@ -50,8 +51,7 @@ __all__ = [
     "mu",
     "newton",
     "power",
-    "projected",
-    "readable",
+    "projected_gradient",
     "run_blocks",
     "solve_items",
     "sum_blocks",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Typed doors to the compiled kernels.
+"""The compiled kernels, with types.
 
-A kernel is serial over a range of items and releases the GIL; `threads` runs it on many.
+A kernel is serial over a range of items and releases the GIL; `threads` runs it on many ranges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sipower._kernels import (
     mu,
     newton,
     power,
-    projected,
+    projected_gradient,
     solve_items,
     sums,
 )
@@ -40,6 +40,7 @@ __all__ = [
     "Dense",
     "EpochPlan",
     "Kernel",
+    "as_contiguous",
     "basis",
     "coordinate",
     "divergence",
@@ -50,8 +51,7 @@ __all__ = [
     "mu",
     "newton",
     "power",
-    "projected",
-    "readable",
+    "projected_gradient",
     "solve_items",
     "sums",
 ]
@@ -60,18 +60,25 @@ Array = NDArray[Any]
 Basis = BasisFloat32 | BasisFloat64
 Kernel = Callable[..., None]
 
-FLOOR = 1e-15  # share of an item's mass that every living component keeps, as in cpp/kernels.hpp
+FLOOR = 1e-15  # smallest share of the mass of a component with d > 0, as in cpp/kernels.hpp
 
 
 def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:
-    """Return the factor (others, K) in the kernels' own padded layout.
+    """Return a factor (n, K) in the padded layout of the kernels.
 
-    `column_sums` are those of the whole basis where the factor is a sample of its rows.
+    Parameters
+    ----------
+    factor
+        The fixed factor, float32 or float64.
+    dense
+        Whether it will be used with dense data.
+    column_sums
+        Column sums (K,) of the whole basis, if the factor is a sample of its rows.
     """
     kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
     return kind(factor, dense, column_sums)
 
 
-def readable(array: Array, dtype: Any = None) -> Array:
-    """The array C-ordered and aligned; one that came over a network may be neither."""
+def as_contiguous(array: Array, dtype: Any = None) -> Array:
+    """Return an array as C-contiguous and aligned; one from a network may be neither."""
     return np.require(array, dtype, ["C", "A"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers that are functions of their place alone: Philox4x64-10, counter-based."""
+"""`Draw`: counter-based random numbers (Philox4x64-10), which depend on their key alone."""
 
 from __future__ import annotations
 
@@ -16,23 +16,31 @@ __all__ = ["Draw", "Stream", "batch_size"]
 
 
 class Stream(IntEnum):
-    """What random numbers are for: numbers of different streams are independent.
+    """The purpose of random numbers; those of different streams are independent.
 
     PROBE and CUT share the numbers of FACTOR and ONLINE, which no run uses together with them.
     """
 
-    BATCH = 0  # of S-SCI-PI
+    BATCH = 0  # batches of S-SCI-PI
     POINT = 1  # random starts of `Problem`
     FACTOR = 2  # random starts of KL-NMF
-    PROBE = 2  # batches that measure a variance
-    ONLINE = 3  # the order of the rows
+    PROBE = 2  # batches that estimate a variance
+    ONLINE = 3  # the order of the batches of rows
     CUT = 3  # hyperplanes that round a solution of Burer-Monteiro
     THEORY = 4  # batches of `diagnose`
     EIGENVECTOR = 5  # the start of an eigenvalue solver
 
 
 class Draw(NamedTuple):
-    """Where a draw of random numbers belongs: Philox's key (seed, stream) and its counter."""
+    """The key of random numbers: Philox's key (seed, stream) and its counter.
+
+    Attributes
+    ----------
+    seed, stream
+        Seed of the run and purpose of the numbers.
+    round, side, inner
+        Round, side (0: rows, 1: columns) and inner step that draws them.
+    """
 
     seed: int
     stream: int = Stream.BATCH
@@ -42,30 +50,31 @@ class Draw(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """Philox's key."""
+        """The key of Philox."""
         return self.seed % 2**64, int(self.stream)
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """Philox's counter; a kernel puts its item into it."""
+        """The counter of Philox; kernels replace the zero by the number of the item."""
         return self.round, self.side, 0, self.inner
 
     def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
-        """Draw s of 0, ..., n-1."""
+        """Draw s of the numbers 0, ..., n-1."""
         return draw_batch(self.key, self.place, n, s, replace)
 
     def items(
         self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
-        """Draw a share of the terms of every item that V holds.
+        """Draw a share of the nonzeros of every item that V holds.
 
-        Values, each times its unbiased factor, their columns, and how many every item has.
+        Returns the values, each times its unbiased factor, their columns, and the number drawn of
+        every item.
         """
         sample = sample_float32 if dtype == np.float32 else sample_float64
         return sample(V, self.key, self.place, share, weighted, replace)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
-        """Draw uniform numbers of the open interval (0, 1)."""
+        """Draw uniform numbers from the open interval (0, 1)."""
         size = int(np.prod(shape))
         return draw_uniform(self.key, self.place, size).reshape(shape)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one place where threads live: blocks of a matrix are handed to them in rising order.
+"""Threads: all of them are started here, and work on numbered blocks in rising order.
 
-`run_blocks` runs a task on every block, `sum_blocks` also adds the blocks' partial results in the
-order of the blocks, so every result is the same bits for any number of threads.
+`run_blocks` runs a task on every block; `sum_blocks` also adds the partial results of the blocks in
+their order, so that every result has the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from numpy.typing import NDArray
 
 from sipower.kernels.doors import Array
 
-__all__ = ["SECONDS_PER_TERM", "WORTH_A_THREAD", "count_threads", "run_blocks", "sum_blocks"]
+__all__ = ["MIN_PARALLEL_SECONDS", "SECONDS_PER_ENTRY", "count_threads", "run_blocks", "sum_blocks"]
 
-WORTH_A_THREAD = 200e-6  # seconds of work under which the caller does all blocks itself
-SECONDS_PER_TERM = 0.2e-9  # rough cost of one nonzero and component, to judge that
+MIN_PARALLEL_SECONDS = 200e-6  # with less work the calling thread does all blocks itself
+SECONDS_PER_ENTRY = 0.2e-9  # approximate cost of one entry and component
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Threads to use: all cores of the affinity mask, but one inside a joblib or Dask worker."""
+    """Return the number of threads for `n_jobs`.
+
+    None means all cores of the affinity mask, or one inside a joblib or Dask worker.
+    """
     if n_jobs is not None:
         return int(joblib.effective_n_jobs(n_jobs))
     if joblib.parallel.get_active_backend()[0].nesting_level or _inside_dask_worker():
@@ -44,25 +47,25 @@ def _inside_dask_worker() -> bool:
 
 
 class _Workers:
-    """The threads, started when first needed and never inherited by a forked child."""
+    """A pool of threads that starts when first needed; a forked child starts its own."""
 
     pool: ThreadPoolExecutor | None = None
     lock = threading.Lock()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.pool, self.lock = None, threading.Lock()
 
     def submit(self, task: Callable[[], None]) -> bool:
-        """Have a thread do a task; without an answer of True it may do it late or never."""
+        """Give a task to a thread; unless this returns True, the task may run late or never."""
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
             try:
                 self.pool.submit(task)
                 return True
-            except RuntimeError:  # no more threads, or none at the end: the caller works alone
+            except RuntimeError:  # no more threads, or interpreter exit: the caller works alone
                 return False
-            except BaseException:  # Ctrl-C: it may have started a thread that it does not know
+            except BaseException:  # Ctrl-C: the pool may have started a thread without counting it
                 self.pool.shutdown(wait=False)
                 self.pool = None
                 raise
@@ -70,7 +73,7 @@ class _Workers:
 
 _workers = _Workers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.forget)
+    os.register_at_fork(after_in_child=_workers.reset)
 
 
 def run_blocks(
@@ -79,9 +82,18 @@ def run_blocks(
     threads: int,
     failed: threading.Event | None = None,
 ) -> None:
-    """Run task(block) for every block number below count; blocks are taken in rising order.
+    """Run task(block) for every block number below count, started in rising order.
 
-    `failed` is set as soon as a block fails, for tasks that wait for one another.
+    Parameters
+    ----------
+    count
+        Number of blocks.
+    task
+        Called with the number of a block.
+    threads
+        Number of threads, including the calling one.
+    failed
+        Event that is set as soon as a block fails, for tasks that wait for one another.
     """
     if threads > 1 and count > 1:
         _Blocks(count, task, failed or threading.Event()).run(min(threads, count))
@@ -91,14 +103,14 @@ def run_blocks(
 
 
 class _Blocks:
-    """Blocks that are given to whoever works on them: the caller and helpers among the workers."""
+    """Blocks that the calling thread and helpers from the pool work on together."""
 
     def __init__(self, count: int, task: Callable[[int], None], failed: threading.Event) -> None:
         self.count, self.task, self.failed = count, task, failed
         self.numbers = itertools.count()  # next() on it is atomic
-        self.called: list[threading.Lock] = []  # one for each helper, held until its end
-        self.begun: list[threading.Lock] = []
-        self.problems: list[BaseException] = []
+        self.pending: list[threading.Lock] = []  # one per helper, held until it is done
+        self.running: list[threading.Lock] = []
+        self.errors: list[BaseException] = []
 
     def run(self, threads: int) -> None:
         try:
@@ -107,46 +119,49 @@ class _Blocks:
             self._work()
         except BaseException:  # Ctrl-C: running blocks end, no new ones start
             self.failed.set()
-            self.called.clear()  # who has not begun finds nothing to do
+            self.pending.clear()  # a helper that has not begun finds no block to do
             raise
         finally:
-            for over in (*self.called, *self.begun):
-                with over:
+            for done in (*self.pending, *self.running):
+                with done:
                     pass
         try:
-            for problem in self.problems:
-                raise problem
+            for error in self.errors:
+                raise error
         finally:
-            self.problems.clear()  # else it and what it holds would live on in a circle
+            self.errors.clear()  # breaks a reference cycle that would keep the error alive
 
     def _call_helper(self) -> None:
-        over = threading.Lock()
-        over.acquire()
-        if _workers.submit(partial(self._help, over)):
-            self.called.append(over)
+        done = threading.Lock()
+        done.acquire()
+        if _workers.submit(partial(self._help, done)):
+            self.pending.append(done)
 
-    def _help(self, over: threading.Lock) -> None:
-        self.begun.append(over)
+    def _help(self, done: threading.Lock) -> None:
+        self.running.append(done)
         self._work()
-        over.release()
+        done.release()
 
     def _work(self) -> None:
         try:
             while not self.failed.is_set() and (block := next(self.numbers)) < self.count:
                 self.task(block)
-        except BaseException as problem:
+        except BaseException as error:
             self.failed.set()
-            self.problems.append(problem)
+            self.errors.append(error)
 
 
 def sum_blocks(
     count: int, partial: Callable[[int, Array], None], total: NDArray[np.float64], threads: int
 ) -> None:
-    """Add to `total` what partial(block, zeros) writes into its zeros, in the order of blocks."""
+    """Add the partial results of all blocks to `total`, in the order of the blocks.
+
+    partial(block, part) writes the result of a block into `part`, zeros of the shape of `total`.
+    """
     spare = threading.local()
     failed = threading.Event()
-    # A block is added once the one before has opened its gate. Plain locks: Ctrl-C within a
-    # Condition could leave it locked.
+    # A block is added once the block before it has released its gate. Plain locks: Ctrl-C within
+    # a Condition could leave it locked.
     gates = [threading.Lock() for _ in range(count + 1)]
     for gate in gates[1:]:
         gate.acquire()
@@ -156,8 +171,8 @@ def sum_blocks(
             spare.part = np.empty_like(total)
         spare.part[...] = 0
         partial(block, spare.part)
-        # Lower blocks were taken earlier and are being worked on, so the wait ends; the timeout is
-        # for a block that failed meanwhile.
+        # Lower blocks were started earlier, so the wait ends; the timeout is for a block that has
+        # failed.
         while not gates[block].acquire(timeout=0.05):
             if failed.is_set():
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`check_problem`: does a problem keep what its formulas promise? For everyone's own problems."""
+"""`check_problem`: tests of a scale invariant problem, for users who write their own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sipower.problems.base import Problem, Sampling
 
 __all__ = ["Check", "Report", "check_problem"]
 
-DRAWS = 400  # batches that the test of unbiasedness averages
+DRAWS = 400  # batches that the check of unbiasedness averages
 
 
 @dataclass(frozen=True)
 class Check:
-    """One property: what was measured and what it may be."""
+    """The result of one check: the measured number and the allowed range."""
 
     name: str
     measured: float
@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """All checks of a problem."""
+    """The results of all checks of a problem."""
 
     checks: tuple[Check, ...]
 
@@ -45,20 +45,27 @@ class Report:
 
 
 def check_problem(problem: Problem, *, seed: int = 0) -> Report:
-    """Test a scale invariant problem at a random point.
+    """Check a scale invariant problem at a random point.
 
-    Gradient against value by Taylor slope, c∇f(cx) = |c|^p ∇f(x), ∇²f(x)x = (p−1)∇f(x), unbiased
-    and repeatable batches.
+    The checks are: the gradient against the value by a Taylor expansion, c∇f(cx) = |c|^p ∇f(x),
+    ∇²f(x)x = (p−1)∇f(x), and batches that are unbiased and repeatable.
+
+    Parameters
+    ----------
+    problem
+        The problem to check.
+    seed
+        Seed of the random point and of the batches.
 
     Returns
     -------
     Report
-        Prints as a table.
+        The results of all checks; prints as a table.
 
     Raises
     ------
     ValueError
-        If a check fails; the message is the table, with the failed checks and by how much.
+        If a check fails; the message is the table with all results.
 
     Examples
     --------
@@ -69,11 +76,15 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
     True
     """
     if not isinstance(problem, Problem):
-        raise ValueError(f"{type(problem).__name__} is no problem on the sphere.")
+        raise ValueError(f"`problem` must be a Problem, got a {type(problem).__name__}.")
     x = problem.start(seed)
-    checks = [_slope(problem, x, seed), _scale(problem, x), _hessian(problem, x)]
+    checks = [
+        _check_slope(problem, x, seed),
+        _check_scale_law(problem, x),
+        _check_hessian(problem, x),
+    ]
     if not problem.sequential:
-        checks += _batches(problem, x, seed)
+        checks += _check_batches(problem, x, seed)
     report = Report(tuple(checks))
     if not report.ok:
         raise ValueError(
@@ -82,36 +93,36 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
     return report
 
 
-def _slope(problem: Problem, x: Array, seed: int) -> Check:
-    """|f(x(t)) − f(x) − t ∇f·v| must fall as t² along the sphere, v tangent at x = x(0)."""
+def _check_slope(problem: Problem, x: Array, seed: int) -> Check:
+    """Check that |f(x(t)) − f(x) − t ∇f·v| falls as t² along the sphere, v tangent at x = x(0)."""
     v = problem.start(seed + 1)
     v = v - problem.inner(v, x)[:, None] * x
     slope = float((problem.item_weights * problem.inner(problem.gradient(x), v)).sum())
     steps = np.array([1e-2, 1e-3])
     here = problem.value(x)
-    moved = [problem.value(problem.normalise(x + t * v)) - here for t in steps]
-    errors = np.abs(np.array(moved) - steps * slope) + 1e-15 * abs(here)
-    order = np.inf  # where f is constant along the sphere there is nothing but rounding
+    changes = [problem.value(problem.normalise(x + t * v)) - here for t in steps]
+    errors = np.abs(np.array(changes) - steps * slope) + 1e-15 * abs(here)
+    order = np.inf  # if f is constant along the sphere, the errors are rounding alone
     if errors.max() > min(problem.rounding(here), 1e-10 * (1 + abs(here))):
         order = float(np.log(errors[0] / errors[1]) / np.log(steps[0] / steps[1]))
     return Check("order of the Taylor error of the gradient", order, "at least 1.7", order >= 1.7)
 
 
-def _scale(problem: Problem, x: Array) -> Check:
+def _check_scale_law(problem: Problem, x: Array) -> Check:
     worst = 0.0
     for c in (2.5, 0.3) if problem.sequential else (2.5, 0.3, -1.7):
         scaled, base = x.copy(), problem.gradient(x)
-        if problem.sequential:  # the law holds row by row
+        if problem.sequential:  # the law holds for each row alone
             scaled[0] *= c
             left, right = c * problem.gradient(scaled)[0], c**problem.degree * base[0]
         else:
             left, right = c * problem.gradient(c * x), abs(c) ** problem.degree * base
         worst = max(worst, float(np.linalg.norm(left - right) / np.linalg.norm(right)))
-    return _small("c ∇f(cx) = |c|^p ∇f(x)", worst, max(1e-8, _precision(problem, x)))
+    return _at_most("c ∇f(cx) = |c|^p ∇f(x)", worst, max(1e-8, _precision(problem, x)))
 
 
-def _hessian(problem: Problem, x: Array) -> Check:
-    """∇²f(x)x by central differences along x, of the first item where rows interact."""
+def _check_hessian(problem: Problem, x: Array) -> Check:
+    """Check ∇²f(x)x by central differences along x, of the first item if items interact."""
     precision = _precision(problem, x)
     h, where = max(1e-5, precision ** (1 / 3)), slice(0, 1) if problem.sequential else slice(None)
     up, down = x.copy(), x.copy()
@@ -120,10 +131,10 @@ def _hessian(problem: Problem, x: Array) -> Check:
     along = (problem.gradient(up) - problem.gradient(down))[where] / (2 * h)
     base = problem.gradient(x)[where]
     error = np.linalg.norm(along - (problem.degree - 1) * base) / np.linalg.norm(base)
-    return _small("∇²f(x) x = (p − 1) ∇f(x)", float(error), max(1e-5, 10 * h**2))
+    return _at_most("∇²f(x) x = (p − 1) ∇f(x)", float(error), max(1e-5, 10 * h**2))
 
 
-def _batches(problem: Problem, x: Array, seed: int) -> list[Check]:
+def _check_batches(problem: Problem, x: Array, seed: int) -> list[Check]:
     full = problem.gradient(x)
     sampling = Sampling(0.25)
     drawn = [
@@ -136,16 +147,16 @@ def _batches(problem: Problem, x: Array, seed: int) -> list[Check]:
     error = float(np.linalg.norm(whole - full) / np.linalg.norm(full))
     return [
         Check("bias of ∇f_S in standard errors", off, "at most 6", off <= 6),
-        _small("∇f_S = ∇f for the whole batch", error, max(1e-8, _precision(problem, x))),
-        _small("same key, same batch", float(np.abs(again - drawn[0]).max()), 0.0),
+        _at_most("∇f_S = ∇f for the whole batch", error, max(1e-8, _precision(problem, x))),
+        _at_most("same key, same batch", float(np.abs(again - drawn[0]).max()), 0.0),
     ]
 
 
 def _precision(problem: Problem, x: Array) -> float:
-    """How far equal numbers may differ, relative to their size: data may be of float32."""
+    """Return the relative rounding error of the problem; its data may be float32."""
     value = problem.value(x)
     return 10 * problem.rounding(value) / max(abs(value), 1e-300)
 
 
-def _small(name: str, measured: float, limit: float) -> Check:
+def _at_most(name: str, measured: float, limit: float) -> Check:
     return Check(name, measured, f"at most {limit:.0e}", measured <= limit)

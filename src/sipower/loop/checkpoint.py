@@ -89,7 +89,7 @@ class Checkpoint:
             raise self._mismatch("seed")
         return type(like)(**arrays, **scalars), header["notes"]
 
-    def remembered(self) -> Any:
+    def load_memory(self) -> Any:
         """Return the caller's memory in the file, or None without a file."""
         found = self._read()
         return None if found is None else found[0]["memory"]
@@ -103,10 +103,10 @@ class Checkpoint:
             raise self._damage() from None
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the file until the block ends, and remove what a killed run was writing."""
         if not Path(self.path).name or Path(self.path).is_dir():
-            raise ValueError(f"The checkpoint {str(self.path)!r} is a folder, expected a file.")
+            raise ValueError(f"`checkpoint` must be a file, got the folder {str(self.path)!r}.")
         with file_lock(Path(self.path)):
             remove_unfinished(self.path)
             yield

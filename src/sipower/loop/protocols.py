@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The contracts of the loop: what `solve` and each solver need of a problem, a solver, a state.
+"""Protocols of problems, solvers and states: what `solve` and each solver need.
 
-A solver names in `needs` the protocols that its problems must meet. `solve` checks them once, when
+A solver lists in `needs` the protocols that its problems must meet. `solve` checks them once, when
 it starts.
 
 ================  ==================================================================
@@ -9,7 +9,7 @@ it starts.
 `Comparable`      `Guarded`, and with `Factorizable` `Extrapolated` and `Auto`
 `ScaleInvariant`  `SciPi`, `SSciPi`
 `Factorizable`    `Alternating`, `Extrapolated`, `Auto`
-`Profilable`      `Profiled`, and `Auto` where only the rows are held
+`Profilable`      `Profiled`, and `Auto` where the data hold their rows only
 ================  ==================================================================
 """
 
@@ -35,32 +35,32 @@ __all__ = [
 
 
 class State(Protocol):
-    """What `solve` reads of a state; a solver's own dataclass has more."""
+    """The attributes of a state that `solve` reads; the dataclass of a solver has more."""
 
     @property
     def x(self) -> Any:
-        """The point."""
+        """The current point."""
 
     @property
     def round(self) -> int:
-        """Rounds done."""
+        """The number of rounds done."""
 
     @property
     def passes(self) -> float:
-        """Passes over the data so far."""
+        """The number of passes over the data so far."""
 
     @property
     def step(self) -> float:
-        """Step size in use."""
+        """The step size in use."""
 
     @property
     def value(self) -> float:
-        """Objective at x where the solver knows it, else NaN."""
+        """The objective at x if the solver knows it, else NaN."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The part that all states share; each solver adds its iterates and whatever else it needs.
+    """The fields that all states share; a solver adds its iterates and whatever else it needs.
 
     A state is a flat dataclass of arrays and scalars that holds everything that influences the
     future of a run: a checkpoint is exactly its fields.
@@ -77,38 +77,38 @@ class Progress:
 
 
 class Solvable(Protocol):
-    """What `solve` needs of every problem."""
+    """A problem as `solve` needs it."""
 
     maximise: bool
 
     def value(self, x: Any) -> float:
-        """Objective at x."""
+        """Return the objective at x."""
 
     def residual(self, x: Any) -> float:
-        """Distance from optimality, zero at a stationary point."""
+        """Return the distance from optimality, zero at a stationary point."""
 
     def is_finite(self, x: Any) -> bool:
-        """Whether x holds neither NaN nor infinity."""
+        """Return whether x holds neither NaN nor infinity."""
 
     @property
     def evaluation_passes(self) -> float:
-        """Passes that one value and one residual cost."""
+        """The passes that one value and one residual cost."""
 
 
 class Comparable(Solvable, Protocol):
-    """An objective that a solver may compare after every round."""
+    """A problem whose objective a solver may compare after every round."""
 
     value_passes: float
 
     def quick_value(self, x: Any) -> float:
-        """Objective at x to `rounding`, by the fastest way there is."""
+        """Return the objective at x up to `rounding`, in the fastest way."""
 
     def rounding(self, value: float) -> float:
-        """How far two equal objectives may differ by rounding alone."""
+        """Return how far two equal objectives may differ by rounding alone."""
 
 
 class ScaleInvariant(Solvable, Protocol):
-    """A finite-sum scale invariant problem on the sphere; `sipower.problems.base` has the maths."""
+    """A finite-sum scale invariant problem on the sphere, as `sipower.problems.base` defines it."""
 
     degree: float
     sequential: bool
@@ -118,31 +118,31 @@ class ScaleInvariant(Solvable, Protocol):
     terms: int | None
 
     def gradient(self, x: Any, S: Any = None) -> Any:
-        """∇f(x), or its estimate from a batch."""
+        """Return ∇f(x), or its estimate from a batch."""
 
     def item_gradient(self, x: Any, item: int) -> Any:
-        """Row `item` of ∇f(x)."""
+        """Return row `item` of ∇f(x)."""
 
     def batch(self, sampling: Any, draw: Any) -> Any:
-        """A batch S with E[∇f_S] = ∇f."""
+        """Draw a batch S with E[∇f_S] = ∇f."""
 
-    def anchored(self, x: Any, x0: Any, alpha: Any, S: Any) -> Any:
-        """∇f_S(x) − α ∇f_S(x₀)."""
+    def anchored_difference(self, x: Any, x0: Any, alpha: Any, S: Any) -> Any:
+        """Return ∇f_S(x) − α ∇f_S(x₀)."""
 
     def inner(self, x: Any, y: Any) -> Any:
-        """x·y, item by item."""
+        """Return x·y, item by item."""
 
     def scale(self, x: Any, g: Any) -> Any:
-        """|x·∇f(x)| as a column."""
+        """Return |x·∇f(x)| as a column."""
 
     def normalise(self, x: Any) -> Any:
-        """x/‖x‖, item by item."""
+        """Return x/‖x‖, item by item."""
 
     def retract(self, x_new: Any, x: Any, threshold: float) -> Any:
-        """The feasible point of a step."""
+        """Return the feasible point of a step from x to x_new."""
 
     def start(self, seed: int) -> Any:
-        """A random point."""
+        """Draw a random point."""
 
 
 class Factorizable(Comparable, Protocol):
@@ -152,7 +152,7 @@ class Factorizable(Comparable, Protocol):
     rank: int
 
     def half(self, side: int, x: Any) -> Any:
-        """The block of W given H (side 0) or of H given W (side 1)."""
+        """Return the convex half of W given H (side 0) or of H given W (side 1)."""
 
 
 class Profilable(Solvable, Protocol):
@@ -164,10 +164,10 @@ class Profilable(Solvable, Protocol):
     column_mass: Any
 
     def profile(self, H: Any) -> Any:
-        """The exact rows for H and the sums over them that a step of H needs."""
+        """Return the exact rows for H and the sums over them that a step of H needs."""
 
     def rounding(self, value: float) -> float:
-        """How far two equal objectives may differ by rounding alone."""
+        """Return how far two equal objectives may differ by rounding alone."""
 
 
 # ---- solvers ---------------------------------------------------------------------------------
@@ -177,27 +177,27 @@ S = TypeVar("S", bound=State)
 
 
 class Solver(Protocol[P_contra, S]):
-    """An algorithm: how it begins, and one round of it.
+    """An iterative algorithm: its initial state and one round.
 
-    It may list in a tuple `needs` the protocols that its problems must meet.
+    A tuple `needs` may list the protocols that its problems must meet.
     """
 
     def init(self, problem: P_contra, x0: Any, seed: int) -> S:
-        """State before the first round."""
+        """Return the state before the first round."""
 
     def advance(self, problem: P_contra, state: S) -> S:
-        """State one round later; the given one stays as it is."""
+        """Return the state one round later; the given state is not changed."""
 
 
 def check_contract(problem: Any, solver: Any) -> None:
-    """Refuse a problem that lacks something the solver needs."""
+    """Check that a problem has everything that the solver needs."""
     for protocol in (Solvable, *getattr(solver, "needs", ())):
         for name in _members(protocol):
             if not (hasattr(type(problem), name) or name in vars(problem)):
                 raise ValueError(
                     f"{type(solver).__name__} needs `{name}` of its problem, which "
-                    f"{type(problem).__name__} does not have: `{protocol.__name__}` in "
-                    "sipower.loop.protocols lists all that it needs."
+                    f"{type(problem).__name__} does not have: define everything that "
+                    f"`{protocol.__name__}` in sipower.loop.protocols lists."
                 )
 
 

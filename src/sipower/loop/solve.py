@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`solve`: the only loop of the library. It owns time, stopping, trace, callbacks, checkpoints.
+"""`solve`: the loop of the library: time, stopping, trace, callbacks and checkpoints.
 
 A solver is a frozen dataclass of hyper-parameters with ``init(problem, x0, seed) -> state`` and
 ``advance(problem, state) -> state``, one round. A state is a flat dataclass of arrays and
-scalars that holds everything that influences the future.
+scalars that holds everything that influences later rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,23 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Result(Generic[S]):
-    """What `solve` returns."""
+    """The result of `solve`.
+
+    Attributes
+    ----------
+    x
+        Final point; for KL-NMF a pair (W, H).
+    value, residual
+        Objective and distance from optimality at x.
+    status
+        Why the run stopped.
+    passes, seconds
+        Passes over the data, and seconds without evaluations for the trace.
+    trace
+        Records of the evaluated rounds.
+    state
+        Final state of the solver.
+    """
 
     x: Any
     value: float
@@ -47,14 +63,14 @@ class Result(Generic[S]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during `solve`; `result` is that of the last completed round."""
+    """Raised on Ctrl-C during `solve`; `result` is that of the last completed round."""
 
     def __init__(self, result: Result[Any]) -> None:
-        super().__init__("interrupted; the result of the last completed round is in .result")
+        super().__init__("Interrupted: `result` is that of the last completed round.")
         self.result = result
 
 
-def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, what to tell
+def solve(  # noqa: PLR0913 - the public entry point
     problem: Any,
     solver: Solver[Any, S],
     x0: Any = None,
@@ -74,24 +90,25 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     problem, solver
         For example ``PCA(A)`` and ``SSciPi()``.
     x0
-        Start; None lets the problem choose one from the seed.
+        Start; None: a random one, drawn from the seed.
     stop
-        When to stop, by default at a residual of 1e-6 or after 1,000 rounds. What is running when
-        the seconds are over is finished first.
+        When to stop, by default at a residual of 1e-6 or after 1,000 rounds. A round that is
+        running when the seconds are over is completed.
     seed
-        Same seed, same bits, for any number of threads.
+        Seed of all random numbers; the same seed gives the same bits for any number of threads.
     on_round
-        Called with a `Record` after every round; a true answer stops the run.
+        Called with a `Record` after every round; if it returns true, the run stops.
     on_state
-        The same with the solver's state as a second argument. What a state holds is the solver's
-        own affair and may change from release to release.
+        The same with the state of the solver as a second argument. The fields of a state are not
+        part of the public interface and may change from release to release.
     trace
-        When to evaluate objective and residual, off the clock: on a growing schedule that takes at
-        most a tenth of the passes, on the same from the first round on, or after every round.
+        When to evaluate objective and residual, which is not counted in `seconds`: "growing" at
+        growing intervals that take at most a tenth of the passes, "early" at the same intervals
+        without that limit, "every" after every round.
     checkpoint, checkpoint_every
-        File that receives the state so often that no more than so many seconds, or one round, can
-        be lost. If it exists the run goes on from it, to the same bits; one of another run is
-        refused.
+        File that the state is saved to, such that at most `checkpoint_every` seconds or one round
+        can be lost. If it exists, the run is resumed from it and gives the same bits; a checkpoint
+        of another run is refused.
 
     Returns
     -------
@@ -115,7 +132,7 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     """
     stop = Stop() if stop is None else stop
     if trace not in ("growing", "early", "every"):
-        raise ValueError(f"trace is {trace!r}, expected 'growing', 'early' or 'every'.")
+        raise ValueError(f"`trace` must be 'growing', 'early' or 'every', got {trace!r}.")
     check_contract(problem, solver)
     clock = Clock()
     state = solver.init(problem, x0, operator.index(seed))
@@ -128,15 +145,15 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
     state = writer.resume(state)
 
     def listener(record: Record, state: S) -> bool:
-        asked = on_round is not None and on_round(record)
-        return bool(asked) | bool(on_state is not None and on_state(record, state))
+        is_stopped = on_round is not None and on_round(record)
+        return bool(is_stopped) | bool(on_state is not None and on_state(record, state))
 
     try:
         status = _status(notes, stop, state)
         while status is None:
             new = solver.advance(problem, state)
             if not problem.is_finite(new.x):
-                status = Status.NOT_FINITE  # what is returned is the last finite state
+                status = Status.NOT_FINITE  # the last finite state is returned
                 break
             state = new
             status = _status(notes, stop, state, listener)
@@ -148,10 +165,10 @@ def solve(  # noqa: PLR0913 - the public entry point: what, how, when to stop, w
 
 
 def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
-    """What a run is: names may be alike, but the data show in what the start x is worth."""
-    given, seed = start
+    """Return a description of a run; value and residual at the start identify the data."""
+    x0, seed = start
     digest = hashlib.sha256()
-    for part in given if isinstance(given, tuple) else (given,):
+    for part in x0 if isinstance(x0, tuple) else (x0,):
         digest.update(b"" if part is None else np.ascontiguousarray(part).data)
     return {
         "solver": repr(solver),
@@ -165,7 +182,7 @@ def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> 
 def _status(
     notes: Trace, stop: Stop, state: State, listener: Callable[..., object] | None = None
 ) -> Status | None:
-    """Record the state, tell the listener, and return why to stop, if there is a reason."""
+    """Record the state, call the listener, and return the reason to stop, if there is one."""
     limit = stop.reached(state, notes.clock.wall())
     record = notes.record(state, forced=limit is not None)
     is_asked_to_stop = listener is not None and listener(record, state)

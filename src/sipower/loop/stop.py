@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a run stops, and why it did."""
+"""`Stop`, the stopping rules of a run, and `Status`, the reason why it stopped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Status", "Stop", "Work"]
 
 
 class Status(enum.Enum):
-    """Why `solve` stopped."""
+    """The reason why `solve` stopped."""
 
     CONVERGED = "converged"
     MAX_ROUNDS = "max_rounds"
     MAX_PASSES = "max_passes"
     MAX_SECONDS = "max_seconds"
-    STOPPED = "stopped"  # the callback asked for it
+    STOPPED = "stopped"  # a callback returned true
     INTERRUPTED = "interrupted"
     NOT_FINITE = "not_finite"
 
@@ -27,22 +27,27 @@ class Status(enum.Enum):
 
 
 class Work(Protocol):
-    """What limits count: a state or a record of the trace."""
+    """Something with rounds and passes done: a state or a record of the trace."""
 
     @property
     def round(self) -> int:
-        """Rounds done."""
+        """The number of rounds done."""
 
     @property
     def passes(self) -> float:
-        """Passes over the data."""
+        """The number of passes over the data."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: at a residual of tol, or after so many rounds, passes or seconds.
+    """The stopping rules of a run.
 
-    None is no limit; tol is a number always.
+    Parameters
+    ----------
+    tol
+        Residual at which the run has converged.
+    rounds, passes, seconds
+        Limits on rounds, passes over the data and wall time; None: no limit.
     """
 
     tol: float = 1e-6
@@ -54,10 +59,10 @@ class Stop:
         for name, limit in vars(self).items():
             number = isinstance(limit, Real) and float(limit) >= 0
             if not number and (limit is not None or name == "tol"):
-                raise ValueError(f"{name} is {limit}, expected a number of at least 0.")
+                raise ValueError(f"`{name}` must be a number of at least 0, got {limit}.")
 
     def reached(self, done: Work, elapsed: float) -> Status | None:
-        """Return the limit that is used up, if one is."""
+        """Return the limit that is reached, if one is."""
         if self.rounds is not None and done.round >= self.rounds:
             return Status.MAX_ROUNDS
         if self.passes is not None and done.passes >= self.passes:
@@ -67,7 +72,7 @@ class Stop:
         return None
 
     def remaining(self, done: Work, elapsed: float) -> Stop:
-        """Return what is left of the limits, for a run that goes on after this work."""
+        """Return what is left of the limits after some work."""
         return replace(
             self,
             rounds=None if self.rounds is None else max(self.rounds - done.round, 0),

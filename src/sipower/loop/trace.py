@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of a run: records of objective and gap, when they are evaluated, and the clock."""
+"""`Trace`: when objective and gap of a run are evaluated, and what they were."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from sipower.loop.protocols import Solvable, State
 
 __all__ = ["Clock", "Record", "Trace"]
 
-EVALUATION_SHARE = 0.1  # of the passes, at most this many go into filling the trace
-GROWTH = 1.15  # the trace's passes grow by this factor from record to record
+EVALUATION_SHARE = 0.1  # share of the passes that evaluations for the trace may take
+GROWTH = 1.15  # factor between the passes of successive records
 
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the trace. Objective and gap are NaN in a round that was not evaluated."""
+    """One line of the trace.
+
+    Attributes
+    ----------
+    round, passes, seconds
+        Rounds, passes over the data and seconds of the solver so far.
+    objective, gap
+        Objective and residual; NaN in a round that was not evaluated.
+    step
+        Step size in use.
+    """
 
     round: int
     passes: float
@@ -29,9 +39,9 @@ class Record:
 
 
 class Clock:
-    """Seconds of the solver, without those of evaluations, and wall time with everything.
+    """A clock of wall time, and of the seconds of the solver without evaluations.
 
-    A run that goes on from a checkpoint adds to its seconds; its wall time begins anew.
+    A run that is resumed from a checkpoint adds to its seconds; its wall time starts at zero.
     """
 
     def __init__(self) -> None:
@@ -39,30 +49,31 @@ class Clock:
         self.off = 0.0
 
     def wall(self) -> float:
-        """Seconds since the start, with everything; a clock that goes back stands still."""
+        """Return the seconds since the start; they never decrease."""
         self.latest = max(self.latest, time.monotonic())
         return self.latest - self.started
 
     def seconds(self) -> float:
-        """Seconds of the solver alone."""
+        """Return the seconds of the solver alone."""
         return self.wall() - self.off
 
 
 @dataclass
 class Trace:
-    """Records on a growing schedule: counted in passes, so that it does not depend on time."""
+    """The records of a run, at intervals that are counted in passes, not in time."""
 
     problem: Solvable
     clock: Clock
     schedule: str
     records: list[Record] = field(default_factory=list)
     spent: float = 0.0
-    scheduled: float = -math.inf  # passes at the last record that was due
+    scheduled: float = -math.inf  # passes at the last scheduled record
 
     def record(self, state: State, *, forced: bool = False) -> Record:
-        """Objective and gap where they are due or asked for; the latter leave the schedule alone.
+        """Return the record of a state, evaluated if that is scheduled or `forced`.
 
-        So a run that was stopped and goes on evaluates where an uninterrupted one does.
+        Forced evaluations do not change the schedule, so that a resumed run evaluates in the same
+        rounds as an uninterrupted one.
         """
         if self.records and self.records[-1].round == state.round:
             return self.records[-1]
@@ -73,13 +84,13 @@ class Trace:
         seconds, wall = self.clock.seconds(), self.clock.wall()
         if not due and not forced:
             return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
-        value, gap = self._evaluated(state)
+        value, gap = self._evaluate(state)
         self.clock.off += self.clock.wall() - wall
         record = Record(state.round, state.passes, seconds, value, gap, state.step)
         self.records.append(record)
         return record
 
-    def _evaluated(self, state: State) -> tuple[float, float]:
+    def _evaluate(self, state: State) -> tuple[float, float]:
         return self.problem.value(state.x), self.problem.residual(state.x)
 
     def _is_due(self, state: State) -> bool:
@@ -92,7 +103,7 @@ class Trace:
         return affordable and state.passes >= GROWTH * self.scheduled
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of the trace."""
+        """Return the part of the trace that a checkpoint holds."""
         records = [astuple(record) for record in self.records]
         return {
             "records": records,
@@ -104,15 +115,16 @@ class Trace:
     def restore(self, notes: dict[str, Any], state: State) -> None:
         """Restore the trace from a checkpoint.
 
-        What the state is worth is evaluated again: no certificate is taken from a file. A record
-        that only a limit asked for is dropped, for a run with a larger one does not have it.
+        Objective and gap of the state are evaluated again: a certificate is never read from a
+        file. A record that was forced by a limit is dropped, because a run with a larger limit
+        does not have it.
         """
         self.records = [Record(*values) for values in notes["records"]]
         self.spent, self.scheduled = notes["spent"], notes["scheduled"]
         last = self.records.pop() if self.records else None
         if last is not None and last.passes == self.scheduled:
             if last.round == state.round:
-                value, gap = self._evaluated(state)
+                value, gap = self._evaluate(state)
                 last = replace(last, objective=value, gap=gap)
             self.records.append(last)
         self.clock.off = self.clock.wall() - notes["seconds"]

@@ -33,7 +33,15 @@ SOLVERS = ("auto", *RULES, "profile")
 
 
 def make_solver(name: str, *, near: bool = False) -> Any:
-    """The solver of a name, from near a solution or not; guarded unless it is monotone itself."""
+    """Return the solver of KL-NMF with a given name, guarded unless it is monotone itself.
+
+    Parameters
+    ----------
+    name
+        One of `SOLVERS`.
+    near
+        Whether the start is near a solution; "auto" then skips its phase of power steps.
+    """
     if name == "auto":
         return Auto(near)
     if name == "profile":

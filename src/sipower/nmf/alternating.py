@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Alternating`: the driver that makes a solver of KL-NMF from an update rule.
+"""`Alternating`: a solver of KL-NMF that applies an update rule to H and W in alternation.
 
 A round is one half-step on H and one on W (one-step alternation), or each half solved to a
 certified gap by a nested `solve` (exact alternation). Both factors are stored (items, K) and
@@ -18,10 +18,10 @@ from sipower.kernels import Array
 from sipower.loop.protocols import Factorizable, Progress
 from sipower.loop.solve import Stop, solve
 from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors, check_shapes, drift, lift_zeros
+from sipower.nmf.factors import Factors, balancing_scale, check_shapes, lift_zeros
 from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
-from sipower.nmf.rule import Half, OnBlock, Rule, Turn
+from sipower.nmf.rule import Half, HalfStep, OnBlock, Rule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Alternating", "NMFState"]
@@ -29,7 +29,7 @@ __all__ = ["Alternating", "NMFState"]
 
 @dataclass(frozen=True)
 class NMFState(Progress):
-    """The state of plain alternation."""
+    """The state of `Alternating`: both factors, (n, K) and (m, K)."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -37,7 +37,7 @@ class NMFState(Progress):
 
     @property
     def x(self) -> Factors:
-        """The point."""
+        """The current point (W, H)."""
         return Factors(self.W, self.H)
 
 
@@ -48,28 +48,30 @@ class Alternating:
     Parameters
     ----------
     rule
-        What happens to one factor while the other is the basis.
+        Update of one factor while the other one is fixed.
     tol
-        None: one update a half. Otherwise each half is solved to this certified gap.
-    most
-        Updates that an exactly solved half may take.
+        None: one update per half-step. Otherwise each half is solved to this certified gap.
+    max_updates
+        Maximum number of updates of a half that is solved to `tol`.
     """
 
     needs: ClassVar = (Factorizable,)
     rule: Rule
     tol: float | None = None
-    most: int = 100
+    max_updates: int = 100
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, Rule):
-            raise TypeError(f"rule is {self.rule!r}, expected a rule such as MU() or CCD().")
+            raise TypeError(
+                f"`rule` must be an update rule such as MU() or CCD(), got {self.rule!r}."
+            )
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> NMFState:
-        """State at x0 = (W, H), or at a random start."""
+        """Return the state at x0 = (W, H), or at a random start."""
         V = problem.V
         if self.rule.needs_items and not V.has_columns:
             raise ValueError(
-                f"The data hold their rows only, and {type(self.rule).__name__} needs single "
+                f"The data hold their rows only, but {type(self.rule).__name__} needs their "
                 "columns too: use solver='sci-pi' or 'auto'."
             )
         start = initial_factors(V, problem.rank, seed) if x0 is None else x0
@@ -81,32 +83,32 @@ class Alternating:
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
-        """H given W, then W given H."""
+        """Update H given W, then W given H."""
         columns = problem.half(1, state.x)
         H, cost_h = self._half(columns, 1, state)
         rows = problem.half(0, Factors(state.W, H))
         W, cost_w = self._half(rows, 0, state)
         passes = state.passes + cost_h + cost_w
-        scale = drift(W, rows.d)
+        scale = balancing_scale(W, rows.d)
         if scale is not None:
             W, H = W / scale, H * scale
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
 
     def _half(self, block: KLBlock, side: int, state: NMFState) -> tuple[Array, float]:
         if self.tol is None:
-            turn = Turn(state.step, state.seed, state.round, side)
-            h = self.rule.update(block, state.x[side], turn)
-            return h, self.rule.passes(block, turn)
-        half, first = Half(block), state.round * self.most
+            half_step = HalfStep(state.step, state.seed, state.round, side)
+            h = self.rule.update(block, state.x[side], half_step)
+            return h, self.rule.passes(block, half_step)
+        half, first = Half(block), state.round * self.max_updates
         solver = OnBlock(self.rule, side, first, state.step)
-        stop = Stop(self.tol, rounds=first + self.most)
+        stop = Stop(self.tol, rounds=first + self.max_updates)
         result = solve(half, solver, state.x[side], stop=stop, seed=state.seed)
         return result.x, result.passes + half.evaluation_passes * len(result.trace)
 
     def largest_step(self, problem: Factorization) -> float:
-        """A guard lets the step grow up to this."""
+        """Return the step size up to which a guard lets the step grow."""
         return self.rule.largest_step(problem.V)
 
     def safe(self) -> Alternating:
-        """What a guard falls back to: multiplicative updates are monotone."""
-        return Alternating(MU(), self.tol, self.most)
+        """Return the fallback of a guard: multiplicative updates, which are monotone."""
+        return Alternating(MU(), self.tol, self.max_updates)

@@ -8,9 +8,9 @@ m = max_i b_ik/z_i and the Newton step δ, t = 1/(1 + mδ) minimises an upper bo
 every coordinate step descends and no z reaches zero. Only nonzeros are visited. A sweep over all
 coordinates counts 1.5 passes.
 
-In the order "active" one gradient per update finds the coordinates that are positive or pushed
-upwards, and the sweeps visit those alone: on text, fewer than half. A coordinate that would leave
-zero only because of the others' steps waits for the next update.
+In the order "active" one gradient per update finds the coordinates that are positive or whose
+gradient points upwards, and the sweeps visit only those: on text, fewer than half. A coordinate
+that would leave zero only after the steps of other coordinates is updated in the next update.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import HalfStep, Rule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["CCD", "SCD"]
@@ -37,9 +37,9 @@ class CCD(Rule):
     Parameters
     ----------
     sweeps
-        Sweeps over the coordinates in one update.
+        Number of sweeps over the coordinates in one update.
     order
-        "cyclic", or "active": sweeps leave out zeros that stay zero.
+        "cyclic" (all coordinates), "active" (zeros that stay zero are skipped) or "random".
     """
 
     monotone: ClassVar[bool] = True
@@ -50,18 +50,18 @@ class CCD(Rule):
 
     def __post_init__(self) -> None:
         if self.sweeps < 1:
-            raise ValueError(f"sweeps is {self.sweeps}, expected at least 1.")
+            raise ValueError(f"`sweeps` must be a positive integer, got {self.sweeps}.")
         if self.order not in ORDERS:
-            raise ValueError(f"order is {self.order!r}, expected one of {', '.join(ORDERS)}.")
+            raise ValueError(f"`order` must be one of {', '.join(ORDERS)}, got {self.order!r}.")
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Sweep over the coordinates of every item."""
-        V, draw = block.V, turn.draw()
-        how = self.sweeps, self.order, draw.key, draw.place
-        return V.for_items(kernels.coordinate, block.basis, h, np.zeros_like(h), block.c, *how)
+        V, draw = block.V, half_step.draw()
+        out, options = np.zeros_like(h), (self.sweeps, self.order, draw.key, draw.place)
+        return V.for_items(kernels.coordinate, block.basis, h, out, block.c, *options)
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """1.5 a sweep."""
+    def passes(self, block: KLBlock, half_step: HalfStep) -> float:
+        """Return 1.5 passes per sweep."""
         return 1.5 * self.sweeps
 
 

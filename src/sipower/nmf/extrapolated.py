@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Extrapolated alternation: each factor's update starts ahead, along the way it last went.
+"""`Extrapolated`: alternation in which each update starts from an extrapolated factor.
 
     H ← update(H | Ŵ),   Ĥ = H + β (H − H_last);   W ← update(Ŵ | Ĥ),   Ŵ = W + β (W − W_last)
 
-(Ang & Gillis 2019). The pair (W, Ĥ) is kept where D fell, and β grows; otherwise the round is
-undone, β shrinks (`momentum`) and a plain round follows, which a monotone rule cannot fail. So D
-never rises.
+(Ang & Gillis 2019). If D fell, the pair (W, Ĥ) is kept and β grows. Otherwise the round is undone,
+β shrinks (`momentum`) and a round without extrapolation follows, which lowers D because the rule is
+monotone. So D never rises.
 
 ======  ======================================  ========
 symbol  meaning                                 shape
 ======  ======================================  ========
 W, Ĥ    the pair that is kept                   (n, K), (m, K)
-Ŵ       W ahead, basis of the next update of H  (n, K)
-H_last  H as it was updated, not ahead          (m, K)
+Ŵ       extrapolated W, basis of the next H     (n, K)
+H_last  H before extrapolation                  (m, K)
 β       momentum                                –
 ======  ======================================  ========
 """
@@ -26,9 +26,9 @@ from sipower.kernels import Array
 from sipower.loop.protocols import Factorizable
 from sipower.nmf.alternating import Alternating
 from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors, drift
+from sipower.nmf.factors import Factors, balancing_scale
 from sipower.nmf.momentum import Momentum, extrapolate
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import HalfStep, Rule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Extrapolated", "ExtrapolatedState"]
@@ -36,7 +36,7 @@ __all__ = ["Extrapolated", "ExtrapolatedState"]
 
 @dataclass(frozen=True)
 class ExtrapolatedState(Momentum):
-    """The state of extrapolated alternation."""
+    """The state of `Extrapolated`: the pair that is kept, Ŵ and H_last."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -46,7 +46,7 @@ class ExtrapolatedState(Momentum):
 
     @property
     def x(self) -> Factors:
-        """The point."""
+        """The current point (W, H)."""
         return Factors(self.W, self.H)
 
 
@@ -60,7 +60,7 @@ class Extrapolated:
     Parameters
     ----------
     rule
-        What happens to one factor while the other is the basis.
+        Monotone update of one factor while the other one is fixed.
     """
 
     needs: ClassVar = (Factorizable,)
@@ -68,32 +68,33 @@ class Extrapolated:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.rule, Rule) and self.rule.monotone):
-            raise TypeError(f"rule is {self.rule!r}, expected a monotone rule such as CCD().")
+            raise TypeError(f"`rule` must be a monotone rule such as CCD(), got {self.rule!r}.")
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> ExtrapolatedState:
-        """State at x0 = (W, H), or at a random start; its objective is known."""
+        """Return the state at x0 = (W, H), or at a random start, with its objective."""
         start = Alternating(self.rule).init(problem, x0, seed)
         W, H = start.x
         value = problem.quick_value(start.x)
         return ExtrapolatedState(W, H, W, H, step=start.step, seed=seed, value=value)
 
     def advance(self, problem: Factorization, state: S) -> S:
-        """H given W ahead, then W given H ahead."""
+        """Update H given the extrapolated W, then W given the extrapolated H."""
         beta = state.beta
         columns = KLBlock(problem.V.columns, state.W_ahead)
-        turn = Turn(state.step, state.seed, state.round, 1)
-        H_new = self.rule.update(columns, state.H, turn)
+        half_step = HalfStep(state.step, state.seed, state.round, 1)
+        H_new = self.rule.update(columns, state.H, half_step)
         H = extrapolate(H_new, state.H_last, beta)
         rows = KLBlock(problem.V, H)
-        W = self.rule.update(rows, state.W_ahead, turn._replace(side=0))
+        W = self.rule.update(rows, state.W_ahead, half_step._replace(side=0))
         value = problem.quick_value(Factors(W, H))
-        cost = self.rule.passes(columns, turn) + self.rule.passes(rows, turn) + problem.value_passes
+        cost = self.rule.passes(columns, half_step) + self.rule.passes(rows, half_step)
+        cost += problem.value_passes
         state = replace(state, round=state.round + 1, passes=state.passes + cost)
         allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
         if not value <= allowed:
             return replace(state.slow_down(), W_ahead=state.W, H_last=state.H)
         W_ahead = extrapolate(W, state.W, beta)
-        scale = drift(W, rows.d)
+        scale = balancing_scale(W, rows.d)
         if scale is not None:
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
         state = replace(state, W=W, H=H, W_ahead=W_ahead, H_last=H_new, value=value)

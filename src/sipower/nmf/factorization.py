@@ -34,9 +34,9 @@ class Factorization:
     Parameters
     ----------
     V
-        Data, (n, m); anything `as_matrix` takes.
+        Data, (n, m), rows are samples; anything `as_matrix` takes.
     rank
-        K.
+        Number of components K.
     """
 
     maximise = False
@@ -46,7 +46,7 @@ class Factorization:
         self.V: RowBlocks = as_matrix(V)
         self.rank: int = rank
         if not isinstance(rank, Integral) or rank < 1:
-            raise ValueError(f"The rank is {rank}, expected a whole number of at least 1.")
+            raise ValueError(f"`rank` must be a positive integer, got {rank}.")
 
     def __repr__(self) -> str:
         V = self.V
@@ -54,33 +54,33 @@ class Factorization:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Working type of the factors."""
+        """The working type of the factors."""
         return self.V.dtype
 
     @property
     def column_mass(self) -> Array:
-        """Masses of the features."""
+        """The masses of the features: column sums of V, (m,)."""
         return self.V.columns.mass
 
     @property
     def evaluation_passes(self) -> float:
-        """What value and gap cost: two gradients and the logarithms, always in float64."""
+        """The passes that value and gap cost: two gradients and the logarithms, in float64."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:
-        """The block of W given H (side 0) or of H given W (side 1)."""
+        """Return the convex half of W given H (side 0) or of H given W (side 1)."""
         return KLBlock(self.V, x.H) if side == 0 else KLBlock(self.V.columns, x.W)
 
     def value(self, x: Factors) -> float:
-        """D(V ‖ W Hᵀ), in float64."""
+        """Return D(V ‖ W Hᵀ), in float64."""
         return self.half(0, x).divergence(x.W)
 
     def quick_value(self, x: Factors) -> float:
-        """D in the working type, to its rounding: what solvers decide by between evaluations."""
+        """Return D in the working type, which is faster and exact to `rounding`."""
         return self.half(0, x).divergence(x.W, exact=False)
 
     def residual(self, x: Factors) -> float:
-        """Certified gap of both convex halves, in float64 and relative to ΣV.
+        """Return the certified gap of both convex halves, in float64 and relative to ΣV.
 
         It bounds how far D can fall by changing W alone plus by changing H alone. Zero means a
         stationary point; it says nothing about other local minima.
@@ -93,9 +93,9 @@ class Factorization:
         return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
-        """8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:
-        """Whether the factors hold neither NaN nor infinity."""
+        """Return whether the factors hold neither NaN nor infinity."""
         return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)

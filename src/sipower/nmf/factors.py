@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The point of KL-NMF, V ≈ W Hᵀ, and what keeps its numbers within range."""
+"""`Factors`, the point of KL-NMF, and checks and scalings that keep it within range."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from sipower.kernels import FLOOR, Array
 
-__all__ = ["Factors", "check_shapes", "drift", "lift_zeros"]
+__all__ = ["Factors", "balancing_scale", "check_shapes", "lift_zeros"]
 
-MAX_DRIFT = 24  # the factors' column sums may differ by this power of two
+MAX_DRIFT = 24  # log2 of the largest allowed ratio of the column sums of W and H
 
 
 class Factors(NamedTuple):
@@ -22,18 +22,20 @@ class Factors(NamedTuple):
 
 
 def check_shapes(x: Factors, shape: tuple[int, int], rank: int) -> None:
-    """Refuse factors that do not fit data of a shape, or that are not finite and non-negative."""
+    """Check that factors fit data of a shape, and are finite and non-negative."""
     expected = ((shape[0], rank), (shape[1], rank))
     if (x.W.shape, x.H.shape) != expected:
-        raise ValueError(f"W and H have shapes {x.W.shape} and {x.H.shape}, expected {expected}.")
+        raise ValueError(
+            f"`x0` must hold W and H of shapes {expected}, got {x.W.shape} and {x.H.shape}."
+        )
     if not all(np.isfinite(factor).all() and (factor >= 0).all() for factor in x):
-        raise ValueError("W and H must be finite and non-negative.")
+        raise ValueError("W and H of `x0` must be finite and non-negative.")
 
 
-def drift(W: Array, h: Array) -> Array | None:
-    """Return powers of two that W is to be divided and H multiplied by, if scales have drifted.
+def balancing_scale(W: Array, h: Array) -> Array | None:
+    """Return powers of two that balance the scales of W and H, or None if that is not needed.
 
-    `h` are the column sums of H.
+    W is to be divided and H multiplied by them. `h` are the column sums of H, (K,).
     """
     w = (np.ones(len(W), W.dtype) @ W).astype(np.float64)  # a product: faster than a sum
     alive = (w > 0) & (h > 0) & np.isfinite(w)
@@ -45,13 +47,14 @@ def drift(W: Array, h: Array) -> Array | None:
 
 
 def lift_zeros(factor: Array, d: Array, mass: Array) -> None:
-    """Lift exact zeros to FLOOR of their item's mass: one may meet a count, where D is infinite.
+    """Lift exact zeros of a factor to FLOOR of their item's mass, in place.
 
-    `d` are the column sums of the other factor.
+    A row of zeros with a positive count would make D infinite. `d` are the column sums of the
+    other factor, (K,); `mass` are the masses of the items.
     """
     largest = factor.max()
     for k in range(factor.shape[1]):
         zero = factor[:, k] == 0
-        least = FLOOR * mass[zero] / d[k] if d[k] > 0 else FLOOR * largest
-        factor[zero, k] = np.minimum(least, largest)
+        floor = FLOOR * mass[zero] / d[k] if d[k] > 0 else FLOOR * largest
+        factor[zero, k] = np.minimum(floor, largest)
     factor[mass == 0] = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts for KL-NMF: random, and the non-negative double SVD with three ways to fill its zeros."""
+"""Starts of KL-NMF: random, and non-negative double SVD with three ways to fill its zeros."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
 def initial_factors(
     V: RowBlocks, rank: int, seed: int, init: Init = "random"
 ) -> tuple[Array, Array]:
-    """W (n, K) and H (m, K) to start from."""
+    """Return factors to start from: W of shape (n, K) and H of shape (m, K)."""
     factors = random_factors(V, rank, seed) if init == "random" else nndsvd(V, rank, seed, init)
     W, H = (np.ascontiguousarray(factor, V.dtype) for factor in factors)
     return W, H
 
 
 def random_factors(V: RowBlocks, rank: int, seed: int) -> tuple[Array, Array]:
-    """Uniform(0, 1) factors, scaled so that W Hᵀ has the mean of V."""
+    """Draw Uniform(0, 1) factors, scaled so that W Hᵀ has the mean of V."""
     return random_factor(V, rank, seed, 0), random_factor(V, rank, seed, 1)
 
 
@@ -38,13 +38,14 @@ def random_factor(V: RowBlocks, rank: int, seed: int, side: int) -> Array:
 
 
 def nndsvd(V: RowBlocks, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
-    """Of each singular pair keep the heavier sign (Boutsidis & Gallopoulos 2008).
+    """Return the non-negative double SVD of V (Boutsidis & Gallopoulos 2008).
 
-    Zeros stay ("nndsvd"), become the mean of V ("nndsvda") or small random numbers ("nndsvdar").
+    Of each singular pair the heavier sign is kept. Zeros stay ("nndsvd"), become the mean of V
+    ("nndsvda") or small random numbers ("nndsvdar").
     """
     if rank > min(V.shape):
         raise ValueError(
-            f"init={init!r} needs n_components <= min(V.shape) = {min(V.shape)}, not {rank}: "
+            f"init={init!r} needs n_components <= min(V.shape) = {min(V.shape)}, got {rank}: "
             "use init='random'."
         )
     U, S, Vt = randomized_svd(_as_float(V), rank, random_state=seed % 2**32)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fewer components out of more: the pair that loses least is merged, again and again.
+"""`merge_components`: fewer components, by merging the pair that raises D least, repeatedly.
 
 Component k is a mass s_k spread as s_k u_k v_kᵀ, u_k over the samples and v_k over the features.
 Merging k and l into (s_k + s_l) u vᵀ with the mean u and v raises the KL divergence by no more than
 
     min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
 
-for what is lost is the mutual information of sample and feature within the pair, and that is at
-most what either of the two tells of the component.
+because the loss is the mutual information of sample and feature given the pair, which is at most
+the information of either about the component.
 """
 
 from __future__ import annotations
@@ -21,16 +21,29 @@ from sipower.kernels import Array
 __all__ = ["merge_components"]
 
 Numbers = NDArray[np.float64]
-FLOOR = 1e-6  # of the mean: an entry that starts at zero stays there in some rules
+FLOOR = 1e-6  # share of the mean added to all entries: some rules never leave an exact zero
 
 
 def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
-    """Merge pairs of components; return W (n, rank) and H (m, rank), all entries positive."""
+    """Merge components until `rank` are left.
+
+    Parameters
+    ----------
+    W, H
+        Factors (n, K) and (m, K).
+    rank
+        Number of components to keep, at most K.
+
+    Returns
+    -------
+    W, H
+        Factors (n, rank) and (m, rank), all entries positive.
+    """
     sides = [_Side(np.array(factor.T, np.float64)) for factor in (W, H)]
     sums = [side.masses.sum(axis=1) for side in sides]
     mass = sums[0] * sums[1]
-    for side in sides:  # both carry the component's whole mass
-        side.carry(mass)
+    for side in sides:  # each side carries the whole mass of a component
+        side.set_mass(mass)
     costs = np.stack([_costs(sides, k) for k in range(len(mass))])
     while len(costs) > rank:
         k, l = sorted(int(i) for i in np.unravel_index(np.argmin(costs), costs.shape))  # noqa: E741
@@ -44,30 +57,30 @@ def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
 
 
 class _Side:
-    """The masses of the components over one side, (K, items), and their disorder s_k E(F_k)."""
+    """The masses of the components over one side, (K, items), and their entropies s_k E(F_k)."""
 
     def __init__(self, masses: Numbers) -> None:
         self.masses = masses
 
-    def carry(self, mass: Numbers) -> None:
+    def set_mass(self, mass: Numbers) -> None:
         sums = self.masses.sum(axis=1)
         factor = np.divide(mass, sums, out=np.zeros_like(mass), where=sums > 0)
         self.masses *= factor[:, None]
-        self.disorder = _disorder(self.masses)
+        self.entropy = _weighted_entropy(self.masses)
 
     def merge(self, k: int, l: int) -> None:  # noqa: E741
         self.masses[k] += self.masses[l]
         self.masses = np.delete(self.masses, l, 0)
-        self.disorder = np.delete(self.disorder, l)
-        self.disorder[k] = _disorder(self.masses[k : k + 1])[0]
+        self.entropy = np.delete(self.entropy, l)
+        self.entropy[k] = _weighted_entropy(self.masses[k : k + 1])[0]
 
     def costs(self, k: int) -> Numbers:
-        joint = _disorder(self.masses + self.masses[k])
-        return np.asarray(joint - self.disorder - self.disorder[k])
+        joint = _weighted_entropy(self.masses + self.masses[k])
+        return np.asarray(joint - self.entropy - self.entropy[k])
 
 
-def _disorder(masses: Numbers) -> Numbers:
-    """s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
+def _weighted_entropy(masses: Numbers) -> Numbers:
+    """Return s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
     total = masses.sum(axis=1)
     return np.asarray(xlogy(total, total) - xlogy(masses, masses).sum(axis=1))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Momentum`: how far a state extrapolates, and how that changes with success (Ang & Gillis 2019).
+"""`Momentum`: the extrapolation parameter β of a state and its updates (Ang & Gillis 2019).
 
 β grows after a round that was kept, up to a limit that grows more slowly. After a round that was
-undone β shrinks, its last value is the new limit, and a plain round without extrapolation follows.
+undone, β shrinks, its last value is the new limit, and a round without extrapolation follows.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from sipower.loop.protocols import Progress
 
 __all__ = ["Momentum", "extrapolate"]
 
-FIRST, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # of β, as Ang & Gillis have them
-MIN_SHARE = 0.01  # of a value that extrapolation leaves
+INITIAL, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # of β, from Ang & Gillis
+MIN_SHARE = 0.01  # extrapolation leaves at least this share of a value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(Progress):
-    """The part of a state that says how far the next round extrapolates."""
+    """The fields of a state that decide how far the next round extrapolates."""
 
-    momentum: float = FIRST
+    momentum: float = INITIAL
     momentum_limit: float = 1.0
-    plain: bool = False  # the next round does not extrapolate
+    plain: bool = False  # whether the next round is one without extrapolation
 
     @property
     def beta(self) -> float:
-        """β of the next round."""
+        """The β of the next round."""
         return 0.0 if self.plain else self.momentum
 
     def accelerate(self) -> Self:
@@ -55,7 +55,7 @@ class Momentum(Progress):
 def extrapolate(new: Array, last: Array, beta: float) -> Array:
     """Return new + β(new − last), at least a hundredth of new.
 
-    A zero may meet a count, where D is infinite.
+    An exact zero could make D infinite.
     """
     if beta == 0:
         return new

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Multiplicative updates, which are EM: x ← x∘G (Lee & Seung 2001). Monotone; one pass."""
+"""`MU`: multiplicative updates x ← x∘G, which are EM (Lee & Seung 2001). Monotone; one pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn, put
+from sipower.nmf.rule import HalfStep, Rule, floor_factor
 from sipower.problems.kl import KLBlock
 
 __all__ = ["MU"]
@@ -18,13 +18,13 @@ __all__ = ["MU"]
 
 @dataclass(frozen=True)
 class MU(Rule):
-    """h ← h∘G at fitted mass."""
+    """Multiplicative updates: h ← h∘G, with h scaled to its mass first."""
 
     monotone: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """One multiplicative update."""
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
+        """Return h after one multiplicative update."""
         if block.V.has_items:
             return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
-        return put(block, block.scale_to_mass(h) * block.multiplier(h), h)
+        return floor_factor(block, block.scale_to_mass(h) * block.multiplier(h), h)

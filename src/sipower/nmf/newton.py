@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Newton's method on every item: the best step of the quadratic model over h ≥ 0, made safe.
+"""`Newton`: Newton's method on every item, with a step length that guarantees descent.
 
     p = argmin r·p + ½ p·Hp over h + p ≥ 0,   r = d − Bᵀ(v ⊘ z),   H = Bᵀ diag(v ⊘ z²) B,   z = Bh
 
-over the coordinates that are positive or pushed upwards. −v log z is self-concordant along p: with
-s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i the length s/(κ + ms) minimises an upper bound of the
-objective, so every step descends, without a line search. Few coordinates are positive on sparse
-data, and H is formed for those alone, on items of more than 100 K terms from every so-manieth term
-with the true diagonal (κ is always of all terms). Counted as 2 + K/4 passes, what all of H costs.
+over the coordinates that are positive or whose gradient points upwards. −v log z is self-concordant
+along p: with s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i the length s/(κ + ms) minimises an upper
+bound of the objective, so every step descends, without a line search. H is formed for the free
+coordinates only, which are few on sparse data. On items with more than 100 K nonzeros it is formed
+from evenly spaced nonzeros, with the true diagonal (κ always uses all nonzeros). A step counts
+2 + K/4 passes, the cost of the full H.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import HalfStep, Rule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Newton"]
 
-LARGEST = 2048  # components of a model
+MAX_COMPONENTS = 2048  # largest K for which a Hessian is formed, as in cpp/kernels.hpp
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Newton(Rule):
     Parameters
     ----------
     steps
-        Steps in one update.
+        Number of Newton steps in one update.
     """
 
     monotone: ClassVar[bool] = True
@@ -44,15 +45,17 @@ class Newton(Rule):
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise ValueError(f"steps is {self.steps}, expected at least 1.")
+            raise ValueError(f"`steps` must be a positive integer, got {self.steps}.")
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """Steps on every item."""
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
+        """Return h after Newton steps on every item."""
         V, rank = block.V, block.shape[1]
-        if rank > LARGEST:
-            raise ValueError(f"A Hessian of {rank} components is too large: use solver='ccd'.")
+        if rank > MAX_COMPONENTS:
+            raise ValueError(
+                f"Newton takes at most {MAX_COMPONENTS} components, got {rank}: use solver='ccd'."
+            )
         return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """2 + K/4 a step."""
+    def passes(self, block: KLBlock, half_step: HalfStep) -> float:
+        """Return 2 + K/4 passes per step."""
         return self.steps * (2 + block.shape[1] / 4)

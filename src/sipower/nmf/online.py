@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A first good H for tall data from batches of rows: a sample, online EM, then anchored epochs.
+"""A start H for tall data from batches of rows: a sample, online EM, then anchored epochs.
 
-A few batches are factorised with half as many components again, which are then merged down to K
-(`merging`) and fitted a little more: components that a random start has put on the same pattern
-are merged, and none is missing elsewhere.
+A few batches are factorised with 1.5 K components, which are then merged down to K (`merging`) and
+improved by a few rounds. Components that a random start has put on the same pattern are merged, so
+that others are left for the remaining patterns.
 
-With W(H) the exact rows, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ are the counts that each component is
-expected to have given to each feature, a sum over rows. A stationary H is proportional to N(H),
-component by component, and its scale is free since W takes it up. A batch S of b rows has the
-unbiased estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
+With W(H) the exact rows, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ are the expected counts of each feature
+from each component, a sum over rows. A stationary H is proportional to N(H), component by
+component; its scale is free because W compensates for it. A batch S of b rows has the unbiased
+estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
 
     A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_0 = 1, ρ_t = (t + 4)^−½.
 
-The estimate's variance keeps ρ_t small. An anchor H₀ whose N(H₀) is known takes it away (as in
-SVRG and Algorithm 1 of the paper): the batch only says how N changes,
+The variance of the estimate requires a small ρ_t. An anchor H₀ whose N(H₀) is known removes it (as
+in SVRG and Algorithm 1 of the paper): the batch only estimates how N changes,
 
     A ← (1 − ρ) A + ρ [ N(H₀) + N_S(H) − N_S(H₀) ],
 
-unbiased too, with a variance that vanishes as H and H₀ come to the same solution. The rows of the
-batch at the anchor are known: N_S(H₀) costs one pass and no solving.
+also unbiased, with a variance that vanishes as H and H₀ approach the same solution. The rows of the
+batch at the anchor are known, so N_S(H₀) costs one pass and no row problems.
 """
 
 from __future__ import annotations
@@ -41,32 +41,33 @@ from sipower.nmf.init import random_factor
 from sipower.nmf.merging import merge_components
 from sipower.problems.kl import KLBlock
 
-__all__ = ["anchored_epoch", "averaged_pass", "is_tall", "sampled_start"]
+__all__ = ["fit_sample", "is_tall", "run_anchored_epoch", "run_averaged_pass"]
 
-CHUNK, BATCH = 128, 4096  # rows that stay together, and most rows of a batch
-MOST_TERMS = 2**20  # of a batch, on average: long rows tell more, and must fit into memory
-LEAST_BATCHES = 16  # fewer are no good start
-ANCHORED, FINE = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
-SAMPLE = 2  # batches that are factorised first
-SURPLUS = 1.5  # components of that, times K
-SURPLUS_ROUNDS, ROUNDS = 4, 3  # of it, before and after merging
-ROUGH = 0.1  # certified gap of the rows of a batch: less than their chance
+ROWS_PER_GROUP = 128  # consecutive rows that are drawn together, so that they are read together
+MAX_BATCH_ROWS = 4096
+MAX_BATCH_NONZEROS = 2**20  # on average: long rows carry more information, and must fit in memory
+MIN_BATCHES = 16  # with fewer batches the pass is no better than other starts
+ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
+SAMPLE_BATCHES = 2  # batches of the sample that is factorised first
+SURPLUS = 1.5  # components of the sample's factorisation, times K
+ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # on the sample
+BATCH_ROW_TOL = 0.1  # certified gap of the rows of a batch, below their sampling noise
 
 
 def is_tall(V: RowBlocks) -> bool:
-    """Whether there are batches enough and far more rows than columns."""
-    return V.shape[0] >= LEAST_BATCHES * BATCH and V.shape[0] >= 4 * V.shape[1]
+    """Return whether V has enough rows for batches, and far more rows than columns."""
+    return V.shape[0] >= MIN_BATCHES * MAX_BATCH_ROWS and V.shape[0] >= 4 * V.shape[1]
 
 
-def sampled_start(V: RowBlocks, rank: int, seed: int) -> Array:
-    """H of a factorisation of the first few batches of V, wherever its rows are."""
-    drawn = islice(_drawn(V, Draw(seed, Stream.ONLINE)), SAMPLE)
+def fit_sample(V: RowBlocks, rank: int, seed: int) -> Array:
+    """Factorise the first few batches of V and return their H, (m, K)."""
+    drawn = islice(_draw_batches(V, Draw(seed, Stream.ONLINE)), SAMPLE_BATCHES)
     sample = V.with_data(V.take(np.concatenate(list(drawn))))
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
-    surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, SURPLUS_ROUNDS)
+    surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, ROUNDS_BEFORE_MERGING)
     merged = Factors(*merge_components(*surplus, rank))
-    return _improve(sample, merged, rank, seed, ROUNDS).H
+    return _improve(sample, merged, rank, seed, ROUNDS_AFTER_MERGING).H
 
 
 def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int) -> Factors:
@@ -76,55 +77,75 @@ def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int)
     return factors
 
 
-def averaged_pass(V: RowBlocks, H: Array, seed: int) -> Array:
-    """H after one pass over batches of rows, their statistics averaged."""
+def run_averaged_pass(V: RowBlocks, H: Array, seed: int) -> Array:
+    """Return H after one pass of online EM, which averages the statistics of the batches."""
     A = np.zeros(H.shape)
     for t, (_, part) in enumerate(batches(V, Draw(seed, Stream.ONLINE))):
-        rho = 1 / math.sqrt(t + SAMPLE + 2) if t > 0 else 1.0
-        W = KLBlock(part, H).solution(ROUGH, exact=False)[0]
-        A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _counts(part, H, W)
-        H = _normalised(A, H)
+        rho = 1 / math.sqrt(t + SAMPLE_BATCHES + 2) if t > 0 else 1.0
+        W = KLBlock(part, H).solution(BATCH_ROW_TOL, exact=False)[0]
+        A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _expected_counts(part, H, W)
+        H = _normalise_columns(A, H)
     return H
 
 
-def anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: int) -> Array:
-    """H after one pass from an anchor (W, H) whose ratio sums over all rows are g."""
+def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: int) -> Array:
+    """Return H after one pass of anchored EM.
+
+    Parameters
+    ----------
+    V
+        Data, (n, m).
+    anchor
+        Factors (W, H₀), (n, K) and (m, K), with W the exact rows for H₀.
+    g
+        Ratio sums of the features over all rows at the anchor, (m, K).
+    seed, epoch
+        Key of the random order of the batches.
+    """
     W, H0 = anchor
     whole = H0 * g
-    A, H = whole, _normalised(whole, H0)
+    A, H = whole, _normalise_columns(whole, H0)
     for rows, part in batches(V, Draw(seed, Stream.ONLINE, round=epoch)):
-        now = KLBlock(part, H).solution(FINE)[0].astype(part.dtype)
-        change = _counts(part, H, now) - _counts(part, H0, W[rows])
+        now = KLBlock(part, H).solution(ANCHORED_ROW_TOL)[0].astype(part.dtype)
+        change = _expected_counts(part, H, now) - _expected_counts(part, H0, W[rows])
         estimate = whole + (V.shape[0] / part.shape[0]) * change
-        A = np.maximum((1 - ANCHORED) * A + ANCHORED * estimate, 0)
-        H = _normalised(A, H)
+        A = np.maximum((1 - ANCHORED_RHO) * A + ANCHORED_RHO * estimate, 0)
+        H = _normalise_columns(A, H)
     return H
 
 
 def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
-    """All rows, in batches of chunks drawn at random: near rows may be alike."""
-    for rows in _drawn(V, draw):
+    """Yield all rows in random batches: row numbers and data.
+
+    Groups of consecutive rows are drawn together; neighbouring rows may be similar, so a batch has
+    many groups.
+    """
+    for rows in _draw_batches(V, draw):
         yield rows, V.with_data(V.take(rows), rows_only=True)
 
 
-def _drawn(V: RowBlocks, draw: Draw) -> Iterator[Array]:
+def _draw_batches(V: RowBlocks, draw: Draw) -> Iterator[Array]:
+    """Yield the row numbers of random batches, which together hold every row once."""
     n = V.shape[0]
-    chunks, most = -(-n // CHUNK), min(BATCH, MOST_TERMS * n // max(V.nnz, 1))
-    order, together = CHUNK * draw.batch(chunks, chunks).astype(np.int64), max(most // CHUNK, 1)
-    for at in range(0, chunks, together):
-        rows = (order[at : at + together, None] + np.arange(CHUNK)).ravel()
+    groups = -(-n // ROWS_PER_GROUP)
+    max_rows = min(MAX_BATCH_ROWS, MAX_BATCH_NONZEROS * n // max(V.nnz, 1))
+    first_rows = ROWS_PER_GROUP * draw.batch(groups, groups).astype(np.int64)
+    groups_per_batch = max(max_rows // ROWS_PER_GROUP, 1)
+    for at in range(0, groups, groups_per_batch):
+        rows = first_rows[at : at + groups_per_batch, None] + np.arange(ROWS_PER_GROUP)
+        rows = rows.ravel()
         yield rows[rows < n]
 
 
-def _counts(part: RowBlocks, H: Array, W: Array) -> Array:
-    """N over the rows of a batch."""
+def _expected_counts(part: RowBlocks, H: Array, W: Array) -> Array:
+    """Return N over the rows of a batch."""
     return H * KLBlock(part.columns, W).ratio_sums(H)
 
 
-def _normalised(A: Array, H: Array) -> Array:
-    """Columns of sum 1; a component that no row has kept stays as it was.
+def _normalise_columns(A: Array, H: Array) -> Array:
+    """Return A with columns of sum 1 and a small floor; a column of sum zero is that of H.
 
-    A feature that the batches so far did not have must be able to come.
+    The floor lets features enter that the batches so far did not have.
     """
     sums = A.sum(axis=0)
     alive = sums > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Projected gradient descent (Lin 2007): h ← max(0, h − α(d − g)), g_k = Σ_i b_ik v_i/z_i.
+"""`PGD`: projected gradient descent (Lin 2007), h ← max(0, h − α(d − g)), g_k = Σ_i b_ik v_i/z_i.
 
 One step size α per item. It starts at the minimiser of the second-order model along the gradient
 and is halved until the objective falls by a hundredth of what the slope promises (Armijo). With
@@ -16,7 +16,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn
+from sipower.nmf.rule import HalfStep, Rule
 from sipower.problems.kl import KLBlock
 
 __all__ = ["PGD", "projected_step"]
@@ -24,22 +24,25 @@ __all__ = ["PGD", "projected_step"]
 
 @dataclass(frozen=True)
 class PGD(Rule):
-    """Projected gradient with one step size per item and backtracking."""
+    """Projected gradient descent with one step size per item and backtracking."""
 
     monotone: ClassVar[bool] = True
     needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """One step of every item."""
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
+        """Return h after one step of every item."""
         V = block.V
-        return V.for_items(kernels.projected, block.basis, h, np.zeros_like(h), block.c)
+        return V.for_items(kernels.projected_gradient, block.basis, h, np.zeros_like(h), block.c)
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """2.5: see the module."""
+    def passes(self, block: KLBlock, half_step: HalfStep) -> float:
+        """Return 2.5 passes: gradient, curvature and about two trial points."""
         return 2.5
 
 
 def projected_step(block: KLBlock, h: Array, alpha: Array | float) -> Array:
-    """max(0, h − α(d − g)), the formula that MU and CCD are special cases of."""
+    """Return max(0, h − α(d − g)), of which MU and CCD are special cases.
+
+    `alpha` is one step size, or one per item (items, 1) or coordinate (items, K).
+    """
     return np.maximum(h - alpha * (block.d - block.ratio_sums(h)), 0)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Profiled alternation: W is always the exact solution for H, so that the point is H alone.
+"""`Profiled`: a solver in which W is always the exact solution for H.
 
     F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ),   W(H) row by row from a cold start
 
-At W(H) all that H needs are sums over the rows, H-sized: g = Σ_i (v_i ⊘ z_i) w_iᵀ and d = Σ_i w_i.
-So rows may lie in memory, on disk or on the workers of a cluster, and W(H) is a pure function: a
-block of rows that is lost is computed again, to the same bits. One step of H is SCI-PI's,
+At W(H) a step of H needs only sums over the rows, of the size of H: g = Σ_i (v_i ⊘ z_i) w_iᵀ and
+d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster, and W(H) is a
+pure function: a lost block of rows is computed again, to the same bits. The step of H is SCI-PI's,
 
     h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d at the mass,
 
-extrapolated like `Extrapolated`; where F rose, the multiplicative step h ∘ G follows, which cannot
-raise it. For tall data without a given start the first H comes from batches of rows (`online`): a
-sample, an averaged pass, then anchored epochs.
+extrapolated as in `Extrapolated`. If F rose, the round is undone and the multiplicative step h ∘ G
+follows, which cannot raise F. For tall data without a given start the first H comes from batches of
+rows (`online`): a sample, an averaged pass, then anchored epochs.
 
 ======  =========================================  ========
 symbol  meaning                                    shape
@@ -19,7 +19,7 @@ symbol  meaning                                    shape
 g       ratio sums of the features                 (m, K)
 d       column sums of W                           (K,)
 c       masses: column sums of V                   (m,)
-Ĥ       H ahead, the next point that is tried      (m, K)
+Ĥ       extrapolated H, the next trial point       (m, K)
 ======  =========================================  ========
 """
 
@@ -35,17 +35,17 @@ from sipower.loop.protocols import Profilable
 from sipower.nmf.factors import Factors
 from sipower.nmf.init import initial_factors
 from sipower.nmf.momentum import Momentum, extrapolate
-from sipower.nmf.online import anchored_epoch, averaged_pass, is_tall, sampled_start
+from sipower.nmf.online import fit_sample, is_tall, run_anchored_epoch, run_averaged_pass
 from sipower.nmf.rows import multiplier
 
 __all__ = ["ProfileState", "Profiled"]
 
-ROW_PASSES = 25.0  # what solving the rows costs, roughly
+ROW_PASSES = 25.0  # approximate cost of solving all rows, in passes
 
 
 @dataclass(frozen=True)
 class ProfileState(Momentum):
-    """The state of profiled alternation; a plain round is a multiplicative step."""
+    """The state of `Profiled`; in a plain round the step is multiplicative."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -57,50 +57,50 @@ class ProfileState(Momentum):
 
     @property
     def x(self) -> Factors:
-        """The point."""
+        """The current point (W, H)."""
         return Factors(self.W, self.H)
 
 
 @dataclass(frozen=True)
 class Profiled:
-    """Power steps on H while the rows follow exactly; needs sums over the rows alone.
+    """Power steps on H with exact rows; needs only sums over the rows.
 
     Parameters
     ----------
     epochs
-        Anchored epochs after the averaged pass over tall data that have no start of their own.
+        Number of anchored epochs after the averaged pass, for tall data without a given start.
     """
 
     needs: ClassVar = (Profilable,)
     epochs: int = 1
 
     def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
-        """State at x0 = (W, H), of which H alone counts, or at a random start."""
+        """Return the state at x0 = (W, H), of which only H is used, or at a random start."""
         epochs = self.epochs if x0 is None and is_tall(problem.V) else -1
         if x0 is None:
             x0 = initial_factors(problem.V, problem.rank, seed)
         W, H = (np.array(factor, problem.dtype, order="C") for factor in x0)
-        H = _alive(H, problem.column_mass)
+        H = _lift_to_floor(H, problem.column_mass)
         g, d = np.zeros(H.shape), np.zeros(H.shape[1])
         return ProfileState(W, H, g, d, H, epochs, step=1.0, seed=seed)
 
     def advance(self, problem: Any, state: ProfileState) -> ProfileState:
-        """The rows for a new H."""
+        """Find a new H and solve the rows for it."""
         if state.round == 0:
             H = state.H
             if state.epochs >= 0:
-                H = sampled_start(problem.V, problem.rank, state.seed)
-                H = averaged_pass(problem.V, H, state.seed)
+                H = fit_sample(problem.V, problem.rank, state.seed)
+                H = run_averaged_pass(problem.V, H, state.seed)
                 state = replace(state, passes=state.passes + ROW_PASSES)
-            return self._at(problem, state, _alive(H, problem.column_mass))
+            return self._move_to(problem, state, _lift_to_floor(H, problem.column_mass))
         if state.round <= state.epochs:
-            H = anchored_epoch(problem.V, state.x, state.g, state.seed, state.round)
+            H = run_anchored_epoch(problem.V, state.x, state.g, state.seed, state.round)
             state = replace(state, passes=state.passes + ROW_PASSES)
-            return self._at(problem, state, _alive(H, problem.column_mass))
+            return self._move_to(problem, state, _lift_to_floor(H, problem.column_mass))
         return self._step(problem, state)
 
-    def _at(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
-        """The state at a new H, which is taken as it is."""
+    def _move_to(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
+        """Return the state at a new H, with its exact rows."""
         rows = problem.profile(H)
         passes = state.passes + ROW_PASSES + 1.5
         return replace(
@@ -111,9 +111,9 @@ class Profiled:
 
     def _step(self, problem: Any, state: ProfileState) -> ProfileState:
         c = problem.column_mass
-        new = _stepped(state, c, power=1 if state.plain else 2)
-        H = _alive(extrapolate(new, state.H_last, state.beta), c)
-        tried = self._at(problem, state, H)
+        new = _power_step(state, c, power=1 if state.plain else 2)
+        H = _lift_to_floor(extrapolate(new, state.H_last, state.beta), c)
+        tried = self._move_to(problem, state, H)
         allowed = state.value + (problem.rounding(state.value) if state.plain else 0.0)
         if not tried.value <= allowed:
             undone = replace(state.slow_down(), H_last=state.H)
@@ -121,8 +121,8 @@ class Profiled:
         return replace(tried, H_last=new).accelerate()
 
 
-def _stepped(state: ProfileState, c: Array, power: int) -> Array:
-    """h ∘ G, or h ∘ G² scaled to its mass."""
+def _power_step(state: ProfileState, c: Array, power: int) -> Array:
+    """Return h ∘ G, or h ∘ G² scaled to its mass."""
     new = state.H * multiplier(state.g, state.d) ** power
     if power == 2:
         mass = new @ state.d
@@ -130,7 +130,7 @@ def _stepped(state: ProfileState, c: Array, power: int) -> Array:
     return np.asarray(new, state.H.dtype)
 
 
-def _alive(H: Array, c: Array) -> Array:
-    """No feature that has counts loses a component for good; one that has none is zero."""
-    least = (FLOOR * H.max(axis=0)).astype(H.dtype)
-    return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, least), 0), H.dtype)
+def _lift_to_floor(H: Array, c: Array) -> Array:
+    """Keep H above a floor for features with counts, and zero for features without."""
+    floor = (FLOOR * H.max(axis=0)).astype(H.dtype)
+    return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, floor), 0), H.dtype)

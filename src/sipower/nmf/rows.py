@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rows solved exactly for H, and the H-sized sums over them that an update of H needs."""
+"""`profile`: solve all rows exactly for H and return the sums that an update of H needs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,23 @@ from scipy.special import kl_div
 from sipower.kernels import Array
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Profile", "gap_of_features", "multiplier", "profile"]
+__all__ = ["Profile", "feature_gap", "multiplier", "profile"]
 
 ROW_TOL = 1e-6  # certified gap of the rows
 
 
 class Profile(NamedTuple):
-    """What the rows tell of H: their W, the sums, D and the sum of the rows' certified gaps."""
+    """The exact rows for H and sums over them.
+
+    Attributes
+    ----------
+    W
+        Rows, (n, K).
+    g, d
+        Ratio sums of the features, (m, K), and column sums of W, (K,).
+    value, gap
+        D, and the sum of the certified gaps of the rows.
+    """
 
     W: Array
     g: Array
@@ -27,7 +37,7 @@ class Profile(NamedTuple):
 
 
 def profile(V: Any, H: Array) -> Profile:
-    """Solve the rows of V for H and add up what H needs of them."""
+    """Solve the rows of V (n, m) for H (m, K) and return the sums over them."""
     rows = KLBlock(V, H)
     W, gaps, _ = rows.solution(ROW_TOL)
     W = W.astype(V.dtype)
@@ -36,17 +46,18 @@ def profile(V: Any, H: Array) -> Profile:
     return Profile(W, columns.ratio_sums(H), columns.d, rows.divergence(W), gap)
 
 
-def gap_of_features(H: Array, found: Profile, c: Array) -> float:
-    """How far D can fall by changing H alone, at most; from the sums, without a look at V.
+def feature_gap(H: Array, rows: Profile, c: Array) -> float:
+    """Return an upper bound on how far D can fall by changing H alone, from the sums alone.
 
-    At its mass, h_j s_j with s_j = c_j/(d·h_j), the ratio sums of a feature are g_j/s_j.
+    `c` are the masses of the features, (m,). Scaled to its mass, h_j s_j with s_j = c_j/(d·h_j), a
+    feature has the ratio sums g_j/s_j.
     """
-    mass = H.astype(np.float64) @ found.d
+    mass = H.astype(np.float64) @ rows.d
     scale = np.divide(c, mass, out=np.ones_like(mass), where=mass > 0)
-    G = multiplier(found.g, found.d).max(axis=1) / np.where(scale > 0, scale, 1)
+    G = multiplier(rows.g, rows.d).max(axis=1) / np.where(scale > 0, scale, 1)
     return float((kl_div(c, mass) + c * np.maximum(G - 1, 0)).sum())
 
 
 def multiplier(g: Array, d: Array) -> Array:
-    """G = g/d, zero where a component has no weight."""
+    """Return G = g/d, zero where d is zero."""
     return np.divide(g, d, out=np.zeros_like(g), where=d > 0)

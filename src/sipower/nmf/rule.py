@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an update rule of KL-NMF is: one half-step on a `KLBlock`, in factor coordinates h.
+"""`Rule`: the base class of update rules of KL-NMF, one half-step on a `KLBlock` in h.
 
-A rule file says how h changes, given the multiplier G; the loop, the alternation, guards and
-threads are elsewhere. Every rule is also a solver of its own for a single block (`OnBlock`).
+A rule defines how h changes, given the multiplier G. The loop, the alternation, guards and threads
+are elsewhere. `OnBlock` makes a solver for a single block from any rule.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.loop.protocols import Progress
 from sipower.problems.kl import Float, KLBlock
 
-__all__ = ["BlockState", "Half", "OnBlock", "Rule", "Turn", "natural_scheme", "put"]
+__all__ = ["BlockState", "Half", "HalfStep", "OnBlock", "Rule", "default_scheme", "floor_factor"]
 
 
-class Turn(NamedTuple):
-    """Which half-step of a run this is, and the step size in force."""
+class HalfStep(NamedTuple):
+    """The number of a half-step within a run, and its step size."""
 
     step: float
     seed: int
@@ -32,56 +32,69 @@ class Turn(NamedTuple):
     side: int  # 0: rows of V (W), 1: columns of V (H)
 
     def draw(self, inner: int = 0) -> Draw:
-        """The random numbers of this half-step."""
+        """Return the key of the random numbers of this half-step, or of one of its inner steps."""
         return Draw(self.seed, Stream.BATCH, self.round, self.side, inner)
 
 
 class Rule(ABC):
-    """One half-step; hyper-parameters are the fields of the subclass, a frozen dataclass."""
+    """An update of one factor given the other one.
+
+    A subclass is a frozen dataclass whose fields are the hyper-parameters, `step` among them.
+    """
 
     step: float
-    monotone: ClassVar[bool] = False  # never raises the divergence, so needs no guard
-    needs_items: ClassVar[bool] = False  # sums over the other side do not suffice
+    monotone: ClassVar[bool] = False  # whether it never raises D, so that it needs no guard
+    needs_items: ClassVar[bool] = False  # whether sums over the other side do not suffice
 
     @abstractmethod
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """New h of the block's items."""
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
+        """Return the new h of the block's items, (items, K)."""
 
     def largest_step(self, V: RowBlocks) -> float:
-        """A guard lets the step grow up to this."""
+        """Return the step size up to which a guard lets the step grow."""
         return self.step
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """Passes that an update costs."""
+    def passes(self, block: KLBlock, half_step: HalfStep) -> float:
+        """Return the passes that an update costs."""
         return 1.0
 
 
-def natural_scheme(V: RowBlocks) -> Scheme:
-    """Shared vectors for dense data and where only rows are held, terms of every item otherwise."""
+def default_scheme(V: RowBlocks) -> Scheme:
+    """Return the default scheme of batches for some data.
+
+    Whole vectors for dense data and where only rows are held, nonzeros of every item otherwise.
+    """
     return "vectors" if V.dense or not V.has_items else "stratified"
 
 
-def put(block: KLBlock, fitted: Float, h: Array) -> Array:
-    """Factor from mass-fitted values: floored where alive, unchanged where the basis is zero.
+def floor_factor(block: KLBlock, new: Float, h: Array) -> Array:
+    """Return new values of a factor with a floor, in the type of h.
 
-    An item without mass becomes zero.
+    Each component keeps at least FLOOR of the mass of its item. Where the basis column is zero, h
+    stays as it is; an item without mass becomes zero.
     """
     alive, mass = block.d > 0, block.c[:, None]
-    least = FLOOR * np.divide(mass, block.d, out=np.zeros(fitted.shape), where=alive)
-    kept = np.where(alive, np.maximum(fitted, least), h)
-    return np.where(mass > 0, kept, 0).astype(h.dtype)
+    floor = FLOOR * np.divide(mass, block.d, out=np.zeros(new.shape), where=alive)
+    floored = np.where(alive, np.maximum(new, floor), h)
+    return np.where(mass > 0, floored, 0).astype(h.dtype)
 
 
 @dataclass(frozen=True)
 class BlockState(Progress):
-    """The state of a rule on a single block."""
+    """The state of `OnBlock`: the factor of one side."""
 
     x: Array
     side: int = 0
 
 
 class Half:
-    """A block as a problem in h: its divergence and its certified gap."""
+    """A block as a minimisation problem in h, with its certified gap.
+
+    Parameters
+    ----------
+    block
+        One half of KL-NMF.
+    """
 
     maximise = False
     evaluation_passes = 1.5
@@ -90,35 +103,47 @@ class Half:
         self.block = block
 
     def value(self, h: Array) -> float:
-        """D(V ‖ h Bᵀ)."""
+        """Return D(V ‖ h Bᵀ)."""
         return self.block.divergence(h)
 
     def residual(self, h: Array) -> float:
-        """Certified gap of all items, relative to ΣV."""
+        """Return the certified gap of all items, relative to ΣV."""
         return float(self.block.gaps(h).sum()) / max(self.block.V.total, 1e-300)
 
     def is_finite(self, h: Array) -> bool:
-        """Whether h holds neither NaN nor infinity."""
+        """Return whether h holds neither NaN nor infinity."""
         return bool(np.isfinite(h).all())
 
 
 @dataclass(frozen=True)
 class OnBlock:
-    """A rule as a solver of a single block, for `solve`."""
+    """A rule as a solver of a single block, for `solve`.
+
+    Parameters
+    ----------
+    rule
+        The update rule.
+    side
+        0 for rows of V, 1 for columns: part of the key of the random numbers.
+    first_round
+        Number of the first round: part of the key as well.
+    step
+        Step size; None: that of the rule.
+    """
 
     rule: Rule
     side: int = 0
     first_round: int = 0
-    step: float | None = None  # None: the rule's own
+    step: float | None = None
 
     def init(self, problem: Half, x0: Any, seed: int) -> BlockState:
-        """State at x0."""
+        """Return the state at x0."""
         step = self.rule.step if self.step is None else self.step
         return BlockState(x0, self.side, step=step, seed=seed, round=self.first_round)
 
     def advance(self, problem: Half, state: BlockState) -> BlockState:
-        """One update of all items."""
-        turn = Turn(state.step, state.seed, state.round, state.side)
-        x = self.rule.update(problem.block, state.x, turn)
-        passes = state.passes + self.rule.passes(problem.block, turn)
+        """Update all items once."""
+        half_step = HalfStep(state.step, state.seed, state.round, state.side)
+        x = self.rule.update(problem.block, state.x, half_step)
+        passes = state.passes + self.rule.passes(problem.block, half_step)
         return replace(state, x=x, round=state.round + 1, passes=passes, value=math.nan)

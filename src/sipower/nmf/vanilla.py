@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's stochastic rule without variance reduction: x ← normalised(x∘((1 − η) + ηG_S)²).
+"""`Vanilla`: the stochastic rule without variance reduction, x ← normalised(x∘((1 − η) + ηG_S)²).
 
-In its correct scaling, with E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is the
-power step on it. It stalls at the noise of the batches. One update costs m s/n passes.
+The batch is scaled such that E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is
+the power step on it. It stalls at the noise level of the batches. One update costs m s/n passes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sipower.data.sampling import Scheme
 from sipower.kernels import Array
-from sipower.nmf.rule import Rule, Turn, natural_scheme
+from sipower.nmf.rule import HalfStep, Rule, default_scheme
 from sipower.nmf.sci_pi import SciPiRule
 from sipower.problems.base import Sampling
 from sipower.problems.kl import KLBlock
@@ -23,7 +23,19 @@ __all__ = ["Vanilla"]
 
 @dataclass(frozen=True)
 class Vanilla(Rule):
-    """m power steps, each on a fresh batch."""
+    """Power steps on random batches, without variance reduction.
+
+    Parameters
+    ----------
+    step
+        η.
+    batch, epoch
+        s/n, and the number m of steps in one update, each on a new batch.
+    scheme
+        How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
+    replace
+        Whether batches are drawn with replacement.
+    """
 
     step: float = 0.1
     batch: float = 0.1
@@ -35,16 +47,16 @@ class Vanilla(Rule):
         check_positive("step", self.step)
         check_epoch(self.batch, self.epoch, self.scheme or "vectors")
 
-    def update(self, block: KLBlock, h: Array, turn: Turn) -> Array:
-        """m steps on m batches."""
-        scheme = self.scheme or natural_scheme(block.V)
+    def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
+        """Return h after m steps on m batches."""
+        scheme = self.scheme or default_scheme(block.V)
         sampling = Sampling(self.batch, scheme, self.replace)
-        power = SciPiRule(turn.step)
+        power = SciPiRule(half_step.step)
         for t in range(self.epoch):
-            part = block.batch(sampling, turn.draw(inner=t))
-            h = power.update(part, h, turn)
+            part = block.batch(sampling, half_step.draw(inner=t))
+            h = power.update(part, h, half_step)
         return h
 
-    def passes(self, block: KLBlock, turn: Turn) -> float:
-        """m s/n."""
+    def passes(self, block: KLBlock, half_step: HalfStep) -> float:
+        """Return m s/n passes."""
         return self.epoch * self.batch

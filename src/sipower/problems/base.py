@@ -31,24 +31,31 @@ __all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows"
 Point = NDArray[Any]
 
 REGISTRY: dict[str, type[Problem]] = {}
-DIFFERENCE = 1e-5  # of central differences: errors of 1e-10 from curvature and from rounding
+DIFFERENCE = 1e-5  # step of central differences: errors of 1e-10 from curvature and from rounding
 
 
 def register(name: str) -> Any:
-    """Class decorator: enter a problem into the registry under its name."""
+    """Return a class decorator that adds a problem to the registry under a name."""
 
-    def enter(cls: type[Problem]) -> type[Problem]:
+    def add(cls: type[Problem]) -> type[Problem]:
         REGISTRY[name] = cls
         return cls
 
-    return enter
+    return add
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a batch is drawn: the share s/n of the terms, by which scheme, with replacement or not.
+    """How a batch is drawn.
 
-    A problem whose terms are single vectors knows the scheme "vectors" only.
+    Parameters
+    ----------
+    share
+        Share s/n of the terms of the finite sum, in (0, 1].
+    scheme
+        Which entries are drawn; only KL-NMF has schemes other than "vectors".
+    replace
+        Whether to draw with replacement.
     """
 
     share: float
@@ -57,62 +64,79 @@ class Sampling:
 
 
 class Deflation:
-    """Directions found before, (r, d): a search for one more is orthogonal to them."""
+    """The projection on the space orthogonal to given directions.
 
-    def __init__(self, found: Any, d: int) -> None:
-        basis = np.zeros((0, d)) if found is None else np.atleast_2d(np.asarray(found, float))
+    Parameters
+    ----------
+    orthogonal_to
+        Directions as rows, (r, d), which need not be orthogonal to each other; None: none.
+    d
+        Dimension of the space.
+    """
+
+    def __init__(self, orthogonal_to: Any, d: int) -> None:
+        rows = np.zeros((0, d)) if orthogonal_to is None else orthogonal_to
+        basis = np.atleast_2d(np.asarray(rows, float))
         if basis.shape[1] != d or not np.isfinite(basis).all():
-            raise ValueError(f"found has shape {basis.shape}, expected (r, {d}) finite numbers.")
+            raise ValueError(
+                f"`orthogonal_to` must be finite and of shape (r, {d}), got shape {basis.shape}."
+            )
         _, sizes, rows = np.linalg.svd(basis, full_matrices=False)
         self.basis: NDArray[Any] = rows[sizes > 1e-10 * sizes.max(initial=0.0)]
         if len(self.basis) == d:
-            raise ValueError(f"found spans all {d} dimensions: nothing is left to search.")
+            raise ValueError(
+                f"`orthogonal_to` spans all {d} dimensions: no direction is left to search."
+            )
 
     def __call__(self, x: Point) -> Point:
-        """x without its part along what was found, also where rounding is all that remains."""
+        """Return x without its part along the given directions.
+
+        The second pass removes what rounding leaves when little of x remains.
+        """
         for _ in range(2):
             x = np.asarray(x - (x @ self.basis.T) @ self.basis)
         return x
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
-    """s of the n rows of A: the batch of a problem whose terms are samples."""
+    """Draw s of the n rows of A: the batch of a problem whose terms are samples."""
     if sampling.scheme != "vectors":
         raise ValueError(
-            f"This problem draws whole samples: use scheme='vectors', not {sampling.scheme!r}."
+            f"`scheme` must be 'vectors' for this problem, which draws whole samples, got "
+            f"{sampling.scheme!r}."
         )
     n = A.shape[0]
     return A[draw.batch(n, batch_size(sampling.share, n), replace=sampling.replace)]
 
 
 class Problem(ABC):
-    """A scale invariant problem; see the module for its symbols.
+    """A finite-sum scale invariant problem, the base class of all problems on the sphere.
 
-    A subclass gives `degree`, `shape`, `value`, `gradient` and `batch`; the rest follows. Points
-    handed to the methods have unit norm item by item.
+    The symbols are those of the module. A subclass defines `degree`, `shape`, `value`, `gradient`
+    and `batch`; the rest follows. Points passed to the methods have unit norm item by item.
     """
 
     degree: float
     maximise: ClassVar[bool] = True
-    sequential: ClassVar[bool] = False  # items interact: they are swept one after another
-    evaluation_passes: float = 1.5  # one gradient for the residual, half of one for the value
+    sequential: ClassVar[bool] = False  # whether items interact and are updated one after another
+    evaluation_passes: float = 1.5  # one pass for the residual and half a pass for the value
     value_passes: float = 0.5
-    batch_passes: float = 2.0  # ∇f_S(x) and ∇f_S(x₀), as a share of a pass over the batch
-    quadratic: ClassVar[bool] = False  # the Hessian is the same everywhere
-    smooth: bool = True  # has a Hessian everywhere
+    batch_passes: float = 2.0  # passes over the batch in an inner step: ∇f_S(x) and ∇f_S(x₀)
+    quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
+    smooth: bool = True  # whether there is a Hessian everywhere
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """(items, d)."""
+        """The shape of a point, (items, d)."""
 
     @abstractmethod
     def value(self, x: Point) -> float:
-        """f(x)."""
+        """Return f(x)."""
 
     @abstractmethod
     def gradient(self, x: Point, S: Any = None) -> Point:
-        """∇f(x), or its unbiased estimate ∇f_S(x) from a batch."""
+        """Return ∇f(x), or its unbiased estimate ∇f_S(x) from a batch."""
 
     @abstractmethod
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
@@ -120,21 +144,24 @@ class Problem(ABC):
 
     @property
     def terms(self) -> int | None:
-        """n, where the scheme "vectors" chooses s of n terms; None: unknown to the theory."""
+        """The number n of terms that the scheme "vectors" draws from; None if it is not known."""
         return None
 
-    def single(self, item: int) -> Problem:
-        """The problem of one item alone, for problems that have several."""
+    def single_item(self, item: int) -> Problem:
+        """Return the problem of one item alone, for problems that have several."""
         if self.shape[0] != 1:
-            raise ValueError("The items of this problem cannot be told apart.")
+            raise ValueError(
+                f"{type(self).__name__} does not define the problem of a single item: override "
+                "`single_item`."
+            )
         return self
 
-    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
-        """∇f_S(x) − α ∇f_S(x₀), what a batch adds to α ∇f(x₀)."""
+    def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+        """Return ∇f_S(x) − α ∇f_S(x₀), which a batch adds to α ∇f(x₀)."""
         return np.asarray(self.gradient(x, S) - alpha * self.gradient(x0, S))
 
     def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
-        """∇²f(x), or that of f_S, of every item: (items, d, d); here by central differences."""
+        """Return ∇²f(x) or ∇²f_S(x) of every item, (items, d, d); here by central differences."""
         items, d = self.shape
         out = np.empty((items, d, d))
         for k in range(d):
@@ -144,66 +171,69 @@ class Problem(ABC):
 
     @property
     def item_weights(self) -> NDArray[np.float64]:
-        """`value` is the sum over the items of weight times f, up to a constant."""
+        """The weights w_j with `value` = Σ_j w_j f_j up to a constant, (items,)."""
         return np.ones(self.shape[0])
 
     def item_gradient(self, x: Point, item: int) -> NDArray[Any]:
-        """Row `item` of ∇f(x); a sequential problem has a quicker way."""
+        """Return row `item` of ∇f(x); sequential problems override it with a faster way."""
         return np.asarray(self.gradient(x)[item])
 
     def inner(self, x: Point, y: Point) -> NDArray[np.float64]:
-        """x·y, item by item."""
+        """Return x·y, item by item, (items,)."""
         return np.asarray(np.einsum("jk,jk->j", x, y, dtype=np.float64))
 
     def project(self, x: Point) -> Point:
-        """The part of x in the subspace that is searched; here all of it."""
+        """Return the part of x in the subspace that is searched; here all of it."""
         return x
 
     def normalise(self, x: Point) -> Point:
-        """x/‖x‖ of the projected x, item by item; a zero item stays zero."""
+        """Return x/‖x‖ of the projected x, item by item; a zero item stays zero."""
         x = self.project(x)
         norm = np.sqrt(self.inner(x, x))
         return (x / np.where(norm > 0, norm, 1)[:, None]).astype(x.dtype, copy=False)
 
     def scale(self, x: Point, g: Point) -> NDArray[np.float64]:
-        """|λ| = |x·∇f(x)| as a column, one where it vanishes: divides f to make η a true step."""
+        """Return |λ| = |x·∇f(x)| as a column, 1 where it is zero.
+
+        Dividing f by it makes η a step size that does not depend on the scale of f.
+        """
         size = np.abs(self.inner(x, g))
         return np.where(size > 0, size, 1.0)[:, None]
 
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
-        """Bring the step x → x_new back to the feasible set; here, to the sphere.
+        """Map the step x → x_new back to the feasible set; here, to the sphere.
 
-        Where no direction is left (∇f = 0) x stays. `threshold` serves problems with a sign
+        An item whose x_new is zero keeps its x. `threshold` is used by problems with a sign
         constraint.
         """
         new = self.normalise(x_new)
         return np.where(new.any(axis=1, keepdims=True), new, x)
 
     def start(self, seed: int) -> Point:
-        """A random point of the sphere."""
+        """Draw a random point of the sphere."""
         items, d = self.shape
         u, v = Draw(seed, Stream.POINT).uniform(2, items, d)
         return self.normalise(np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v))
 
     def residual(self, x: Point) -> float:
-        """‖∇f(x) − λx‖/|λ|, the largest over the items."""
+        """Return ‖∇f(x) − λx‖/|λ|, the largest over the items."""
         g = self.gradient(x)
         multiplier = self.inner(x, g)
         off = g - multiplier[:, None] * x
-        unit = np.abs(off).max(axis=1, keepdims=True)  # squares of a small gradient would be zero
+        unit = np.abs(off).max(axis=1, keepdims=True)  # squares of a small gradient would underflow
         off = np.divide(off, unit, out=np.zeros_like(off), where=unit > 0)
         norm, size = unit[:, 0] * np.sqrt(self.inner(off, off)), np.abs(multiplier)
-        with np.errstate(divide="ignore"):  # λ = 0 with a gradient is as far from optimal as can be
+        with np.errstate(divide="ignore"):  # λ = 0 with ∇f ≠ 0 gives infinity
             return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
 
     def quick_value(self, x: Point) -> float:
-        """f(x) to `rounding`, by the fastest way there is; here `value` itself."""
+        """Return f(x) up to `rounding`, in the fastest way; here `value` itself."""
         return float(self.value(x))
 
     def rounding(self, value: float) -> float:
-        """How far two equal objectives may differ by rounding alone."""
+        """Return how far two equal objectives may differ by rounding alone."""
         return 8 * float(np.finfo(np.float64).eps) * abs(value)
 
     def is_finite(self, x: Point) -> bool:
-        """Whether x holds neither NaN nor infinity."""
+        """Return whether x holds neither NaN nor infinity."""
         return bool(np.isfinite(x).all())

@@ -29,21 +29,21 @@ from sklearn.utils import check_array
 from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
 
-__all__ = ["BurerMonteiro", "Cut", "cut_from"]
+__all__ = ["BurerMonteiro", "Cut", "round_to_cut"]
 
-SMALL = 1500  # up to this size the dense eigenvalue routine is the quick and safe one
+MAX_DENSE_SIZE = 1500  # up to this n the dense eigenvalue solver is fast, and it is robust
 
 
 @register("burer-monteiro")
 class BurerMonteiro(Problem):
-    """max ⟨C, XXᵀ⟩ over unit rows, with a certificate.
+    """Maximisation of ⟨C, XXᵀ⟩ over unit rows of X, with an upper bound.
 
     Parameters
     ----------
     C
-        Symmetric matrix, dense or sparse.
+        Symmetric matrix (n, n), dense or sparse.
     rank
-        r; None: ⌈√(2n)⌉ + 1.
+        Number r of columns of X; None: ⌈√(2n)⌉ + 1.
     """
 
     degree = 1.0
@@ -52,14 +52,18 @@ class BurerMonteiro(Problem):
     def __init__(self, C: Any, rank: int | None = None) -> None:
         C = sp.csr_array(check_array(C, accept_sparse="csr", dtype=np.float64))
         if C.shape[0] != C.shape[1] or abs(C - C.T).max() > 1e-12 * abs(C).max():
-            raise ValueError(f"C of shape {C.shape} is not symmetric.")
+            raise ValueError(
+                f"`C` must be a symmetric matrix, got one of shape {C.shape} that is not symmetric."
+            )
         self.diagonal = C.diagonal()
         self.C = sp.csr_array(C - sp.diags_array(self.diagonal))
         self.C.eliminate_zeros()
         if self.C.nnz == 0:
-            raise ValueError("C has no entry off its diagonal: every X is optimal.")
+            raise ValueError(
+                "`C` must have a nonzero off its diagonal: otherwise every X is optimal."
+            )
         if rank is not None and not (isinstance(rank, Integral) and rank >= 1):
-            raise ValueError(f"rank is {rank!r}, expected a whole number of at least 1.")
+            raise ValueError(f"`rank` must be a positive integer, got {rank!r}.")
         n = C.shape[0]
         self.rank = int(np.ceil(np.sqrt(2 * n))) + 1 if rank is None else int(rank)
 
@@ -68,63 +72,75 @@ class BurerMonteiro(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, r)."""
+        """The shape of X, (n, r)."""
         return self.C.shape[0], self.rank
 
     @property
     def item_weights(self) -> Array:
-        """Every pair of rows meets twice in ⟨C, XXᵀ⟩."""
+        """The weights of the items: 2, as every pair of rows occurs twice in ⟨C, XXᵀ⟩."""
         return np.full(self.shape[0], 2.0)
 
     def value(self, X: Point) -> float:
-        """⟨C, XXᵀ⟩."""
+        """Return ⟨C, XXᵀ⟩."""
         return float((X * (self.C @ X)).sum() + self.diagonal.sum())
 
     def gradient(self, X: Point, S: Any = None) -> Point:
-        """CX without the diagonal: row i is the exact maximiser of σ_i, up to its norm."""
+        """Return CX without the diagonal: row i is the maximiser of σ_i up to its norm."""
         return np.asarray(self.C @ X)
 
     def item_gradient(self, X: Point, item: int) -> Array:
-        """Row `item` of the gradient."""
+        """Return row `item` of the gradient."""
         row = slice(self.C.indptr[item], self.C.indptr[item + 1])
         return np.asarray(self.C.data[row] @ X[self.C.indices[row]])
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """Not offered: the rows interact."""
+        """Raise: the rows interact, so there are no batches."""
         raise ValueError("The rows of a Burer-Monteiro problem interact: use SciPi, not SSciPi.")
 
     def upper_bound(self, X: Point) -> float:
-        """Σy − n min(λ_min(Diag(y) − C), 0): no feasible Z has a larger ⟨C, Z⟩."""
+        """Return an upper bound on ⟨C, Z⟩ of all feasible Z: Σy − n min(λ_min(Diag(y) − C), 0)."""
         y = (X * (self.C @ X)).sum(axis=1)
         slack = sp.csr_array(sp.diags_array(y) - self.C)
         n = len(y)
-        if n <= SMALL:
+        if n <= MAX_DENSE_SIZE:
             smallest = float(np.linalg.eigvalsh(slack.toarray())[0])
         else:
-            # Without a start eigsh would draw another one every time.
+            # Without v0 eigsh would draw a different start in every call.
             start = Draw(0, Stream.EIGENVECTOR).uniform(n) - 0.5
             values, vectors = eigsh(slack, k=1, which="SA", tol=1e-8, v0=start)
-            # Ritz values lie above λ_min: no further than their residual.
+            # A Ritz value lies above λ_min by at most its residual.
             off = slack @ vectors[:, 0] - values[0] * vectors[:, 0]
             smallest = float(values[0] - np.linalg.norm(off))
         return float(y.sum() - n * min(smallest, 0.0) + self.diagonal.sum())
 
 
 class Cut(NamedTuple):
-    """Sides of a cut (±1), its weight, and an upper bound on the weight of every cut."""
+    """A cut of a graph.
+
+    Attributes
+    ----------
+    sides
+        Side of every vertex, ±1, (n,).
+    weight
+        Sum of the weights of the edges that cross the cut.
+    bound
+        Upper bound on the weight of every cut.
+    """
 
     sides: Array
     weight: float
     bound: float
 
 
-def cut_from(weights: Any, problem: BurerMonteiro, X: Point, seed: int, rounds: int = 100) -> Cut:
-    """Best of several cuts by random hyperplanes (Goemans & Williamson 1995)."""
+def round_to_cut(
+    weights: Any, problem: BurerMonteiro, X: Point, seed: int, rounds: int = 100
+) -> Cut:
+    """Return the best of several cuts by random hyperplanes (Goemans & Williamson 1995)."""
     total = weights.sum()
     best: tuple[float, Array] = (-np.inf, np.ones(len(X)))
     for r in range(rounds):
         u, v = Draw(seed, Stream.CUT, r).uniform(2, X.shape[1])
-        plane = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
-        sides = np.where(X @ plane >= 0, 1.0, -1.0)
+        normal = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+        sides = np.where(X @ normal >= 0, 1.0, -1.0)
         best = max(best, (float(total - sides @ (weights @ sides)) / 4, sides), key=lambda b: b[0])
     return Cut(best[1], best[0], float(total + problem.upper_bound(X)) / 4)

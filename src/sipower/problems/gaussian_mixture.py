@@ -2,8 +2,7 @@
 """Gaussian mixtures: max F = (1/n) Σ_i log Σ_k π_k N(x_i; μ_k, Σ_k), full covariances.
 
 Given the densities, the weights are a scale invariant problem (`MixtureProportions`); given the
-responsibilities, means and covariances are sums. An alternating driver does both in turn
-(`solvers/gaussian_em.py`).
+responsibilities, means and covariances are sums. `solvers/gaussian_em.py` alternates both.
 
 ======  ==============================================================  =========
 symbol  meaning                                                         shape
@@ -19,9 +18,9 @@ s       standard deviations of the features of X                        (d,)
 
 F has no maximum where a Gaussian may shrink onto one observation. So the eigenvalues of a
 covariance, its features divided by s, are at least `regularise`: the best such Σ_k for given R has
-the eigenvalues of the weighted covariance, the small ones lifted. Unlike a ridge that is added to
-every covariance, this keeps EM monotone and moves no solution that respects the bound. Units of the
-features do not matter.
+the eigenvalues of the weighted covariance, with small ones raised to the bound. Unlike a ridge that
+is added to every covariance, this keeps EM monotone and changes no solution that respects the
+bound. The units of the features do not matter.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from sipower.kernels import Array
 
 __all__ = ["GaussianMixture", "Gaussians", "posterior"]
 
-LEAST_REGULARISE = 1e-10  # under it a Cholesky factor is not safe from rounding
+MIN_REGULARISE = 1e-10  # below it a Cholesky factor may fail by rounding
 
 
 class Gaussians(NamedTuple):
-    """The point of a Gaussian mixture."""
+    """The point of a Gaussian mixture: π (K,), μ (K, d) and Σ (K, d, d)."""
 
     weights: Array
     means: Array
@@ -55,11 +54,11 @@ class GaussianMixture:
     Parameters
     ----------
     X
-        Observations as rows.
+        Observations as rows, (n, d).
     components
-        K.
+        Number of Gaussians K.
     regularise
-        Least eigenvalue of a covariance in units of the features' variances.
+        Smallest allowed eigenvalue of a covariance, in units of the features' variances.
 
     Examples
     --------
@@ -82,20 +81,19 @@ class GaussianMixture:
         n, d = self.X.shape
         if not isinstance(components, Integral) or not 1 <= components <= n:
             raise ValueError(
-                f"components is {components}, expected a whole number from 1 to the {n} "
-                "observations."
+                f"`components` must be an integer from 1 to the {n} observations, got {components}."
             )
-        if not (isinstance(regularise, Real) and LEAST_REGULARISE <= regularise < 1):
+        if not (isinstance(regularise, Real) and MIN_REGULARISE <= regularise < 1):
             raise ValueError(
-                f"regularise is {regularise}, expected a number in [{LEAST_REGULARISE}, 1)."
+                f"`regularise` must be a number in [{MIN_REGULARISE}, 1), got {regularise}."
             )
         constant = np.ptp(self.X, axis=0) == 0
         if constant.any():
-            raise ValueError(f"Column {int(np.argmax(constant))} of X is constant: leave it out.")
+            raise ValueError(f"Column {int(np.argmax(constant))} of X is constant: remove it.")
         with np.errstate(over="ignore", under="ignore"):
             variances = self.X.var(axis=0)
         if not (np.isfinite(variances) & (variances > 0)).all():
-            raise ValueError("Squares of X leave the range of float64: rescale X.")
+            raise ValueError("The squares of X exceed the range of float64: rescale X.")
         self.shape: tuple[int, int] = int(components), d
         self.regularise: float = float(regularise)
         self.deviations: Array = np.sqrt(variances)
@@ -110,27 +108,27 @@ class GaussianMixture:
     # ---- densities and responsibilities ------------------------------------------------------
 
     def log_densities(self, x: Gaussians) -> Array:
-        """L_ik = −½ (d log 2π + log|Σ_k| + (x_i − μ_k)ᵀ Σ_k⁻¹ (x_i − μ_k))."""
+        """Return L_ik = −½ (d log 2π + log|Σ_k| + (x_i − μ_k)ᵀ Σ_k⁻¹ (x_i − μ_k))."""
         L = np.empty((len(self.X), self.shape[0]))
         for k, (mean, factor) in enumerate(zip(x.means, _factors(x), strict=True)):
-            squares = _solved(factor, (self.X - mean).T) ** 2
+            squares = _solve_lower(factor, (self.X - mean).T) ** 2
             L[:, k] = -0.5 * squares.sum(axis=0) - np.log(np.diag(factor)).sum()
         return np.asarray(L - 0.5 * self.shape[1] * np.log(2 * np.pi))
 
     def responsibilities(self, x: Gaussians) -> Array:
-        """R, the probability of every component for every observation."""
+        """Return R, the probability of every component for every observation, (n, K)."""
         return posterior(self.log_densities(x), x.weights)
 
     def value(self, x: Gaussians) -> float:
-        """F, the mean log-likelihood."""
+        """Return F, the mean log-likelihood."""
         return float(logsumexp(self.log_densities(x), axis=1, b=x.weights).mean())
 
     # ---- the ordinary EM update --------------------------------------------------------------
 
-    def fitted(self, R: Array, x: Gaussians) -> Gaussians:
-        """μ_k and Σ_k that maximise the expected log-likelihood for R; the weights stay.
+    def m_step(self, R: Array, x: Gaussians) -> Gaussians:
+        """Return x with the μ_k and Σ_k that maximise the expected log-likelihood for R.
 
-        A component that no observation belongs to stays where it is.
+        The weights stay as they are, and so does a component whose responsibilities are all zero.
         """
         means, covariances = x.means.copy(), x.covariances.copy()
         masses = R.sum(axis=0)
@@ -138,55 +136,56 @@ class GaussianMixture:
             r = R[:, k] / masses[k]
             means[k] = r @ self.X
             centred = self.X - means[k]
-            covariances[k] = self._bounded((r[:, None] * centred).T @ centred)
+            covariances[k] = self._bound_eigenvalues((r[:, None] * centred).T @ centred)
         return Gaussians(x.weights, means, covariances)
 
-    def _bounded(self, covariance: Array) -> Array:
-        """The same, its eigenvalues in units of the features at least `regularise`."""
+    def _bound_eigenvalues(self, covariance: Array) -> Array:
+        """Raise the eigenvalues of a covariance, in units of the features, to `regularise`."""
         units = np.outer(self.deviations, self.deviations)
         values, vectors = np.linalg.eigh(covariance / units)
         if values[0] >= self.regularise:
             return covariance
-        lifted = (vectors * np.maximum(values, self.regularise)) @ vectors.T
-        return np.asarray((lifted + lifted.T) / 2 * units)
+        raised = (vectors * np.maximum(values, self.regularise)) @ vectors.T
+        return np.asarray((raised + raised.T) / 2 * units)
 
     # ---- optimality --------------------------------------------------------------------------
 
     def residual(self, x: Gaussians) -> float:
-        """How far x is from stationary; the largest over the components of three numbers.
+        """Return the distance of x from a stationary point.
 
-        G_k − 1, which bounds what the weights alone can still gain, and π_k times what an EM update
-        moves: ‖μ⁺ − μ‖ in the norm of Σ⁻¹, and ‖Σ^(−½) (Σ⁺ − Σ) Σ^(−½)‖.
+        It is the maximum over the components of G_k − 1, which bounds the gain from changing the
+        weights alone, and of π_k times the change of an EM update: ‖μ⁺ − μ‖ in the norm of Σ⁻¹,
+        and ‖Σ^(−½) (Σ⁺ − Σ) Σ^(−½)‖.
         """
         L = self.log_densities(x)
         mixed = logsumexp(L, axis=1, b=x.weights)
         G = np.exp(L - mixed[:, None]).mean(axis=0)
-        new = self.fitted(posterior(L, x.weights), x)
-        moved = [G.max() - 1]
+        new = self.m_step(posterior(L, x.weights), x)
+        changes = [G.max() - 1]
         for k, factor in enumerate(_factors(x)):
-            change = _solved(factor, new.covariances[k] - x.covariances[k])
-            shift = _solved(factor, new.means[k] - x.means[k])
-            turn = _solved(factor, change.T)
-            moved.append(x.weights[k] * max(np.linalg.norm(shift), np.linalg.norm(turn)))
-        return float(max(moved))
+            change = _solve_lower(factor, new.covariances[k] - x.covariances[k])
+            shift = _solve_lower(factor, new.means[k] - x.means[k])
+            change = _solve_lower(factor, change.T)
+            changes.append(x.weights[k] * max(np.linalg.norm(shift), np.linalg.norm(change)))
+        return float(max(changes))
 
     def quick_value(self, x: Gaussians) -> float:
-        """The objective, as `value` has it."""
+        """Return the objective; there is no faster way than `value`."""
         return self.value(x)
 
     def rounding(self, value: float) -> float:
-        """8 eps (d + |F|): logarithms of densities are sums of d squares."""
+        """Return 8 eps (d + |F|), as logarithms of densities are sums of d squares."""
         return 8 * float(np.finfo(np.float64).eps) * (self.shape[1] + abs(value))
 
     def is_finite(self, x: Gaussians) -> bool:
-        """Whether x holds neither NaN nor infinity."""
+        """Return whether x holds neither NaN nor infinity."""
         return all(bool(np.isfinite(part).all()) for part in x)
 
     # ---- starts ------------------------------------------------------------------------------
 
     def start(self, seed: int) -> Gaussians:
-        """k-means++ centres, the covariance pooled around them, equal weights."""
-        # Imported here: scikit-learn's clusters bring in more than the rest of the package.
+        """Return k-means++ centres, the covariance pooled around them, and equal weights."""
+        # Imported here: sklearn.cluster takes longer to import than the rest of the package.
         from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415
         from sklearn.metrics import pairwise_distances_argmin  # noqa: PLC0415
 
@@ -194,48 +193,48 @@ class GaussianMixture:
         _, chosen = kmeans_plusplus(scaled, K, random_state=seed % 2**32)
         means = self.X[chosen]
         off = self.X - means[pairwise_distances_argmin(scaled, scaled[chosen])]
-        pooled = self._bounded(off.T @ off / len(off))
+        pooled = self._bound_eigenvalues(off.T @ off / len(off))
         return Gaussians(np.full(K, 1 / K), means, np.stack([pooled] * K))
 
-    def checked(self, x0: Any) -> Gaussians:
-        """A start that a user gives: copied, covariances lifted to the bound."""
+    def check_start(self, x0: Any) -> Gaussians:
+        """Check and copy a start of the user, and raise its covariances to the bound."""
         K, d = self.shape
         expected = (K,), (K, d), (K, d, d)
         try:
             parts = [np.array(part, np.float64) for part in x0]
         except (TypeError, ValueError):
-            raise ValueError("x0 must hold weights, means and covariances as arrays.") from None
+            raise ValueError("`x0` must hold weights, means and covariances as arrays.") from None
         shapes = tuple(part.shape for part in parts)
         if shapes != expected:
             raise ValueError(
-                f"weights, means and covariances have shapes {shapes}, expected {expected}."
+                f"weights, means and covariances of `x0` must have shapes {expected}, got {shapes}."
             )
         x = Gaussians(*parts)
         if not self.is_finite(x):
-            raise ValueError("weights, means and covariances of x0 must be finite.")
+            raise ValueError("weights, means and covariances of `x0` must be finite.")
         if not (x.weights > 0).all() or abs(x.weights.sum() - 1) > 1e-6:
-            raise ValueError("The weights of x0 must be positive and sum to 1.")
+            raise ValueError("The weights of `x0` must be positive and sum to 1.")
         for k, covariance in enumerate(x.covariances):
             off = np.abs(covariance - covariance.T).max()
             size = np.abs(covariance).max()
             if off > 1e-8 * size or np.linalg.eigvalsh(covariance)[0] < -1e-10 * size:
                 raise ValueError(
-                    f"Covariance {k} of x0 is not symmetric and positive semi-definite."
+                    f"Covariance {k} of `x0` must be symmetric and positive semi-definite."
                 )
-        bounded = np.stack([self._bounded(covariance) for covariance in x.covariances])
+        bounded = np.stack([self._bound_eigenvalues(covariance) for covariance in x.covariances])
         return Gaussians(x.weights / x.weights.sum(), x.means, bounded)
 
 
 def posterior(L: Array, weights: Array) -> Array:
-    """R from the log densities: each row of π∘exp(L), divided by its sum."""
+    """Return the responsibilities R: each row of π∘exp(L), divided by its sum."""
     shares = weights * np.exp(L - L.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _factors(x: Gaussians) -> Array:
-    """Cholesky factors of all Σ_k, lower."""
+    """Return the lower Cholesky factors of all Σ_k."""
     return np.asarray(np.linalg.cholesky(x.covariances))
 
 
-def _solved(factor: Array, right: Array) -> Array:
+def _solve_lower(factor: Array, right: Array) -> Array:
     return np.asarray(solve_triangular(factor, right, lower=True, check_finite=False))

@@ -2,7 +2,7 @@
 """Lp-norm kernel PCA: max (1/np) Σ_i |a_i·x|^p over ‖x‖ = 1; degree p ≥ 1.
 
 ∇f_i(x) = sign(u)|u|^(p−1) a_i, u = a_i·x. f is convex, so SCI-PI never lowers it; for p = 1 it is
-the sign fixed point and stops after finitely many steps. The features a_i = φ(x_i) enter through
+the fixed point of the signs and ends after finitely many steps. The features a_i = φ(x_i) enter by
 their kernel matrix, factored by pivoted Cholesky 𝐊 ≈ A Aᵀ: then it is Lp PCA of the rows of A. The
 pivots' rows of A are triangular, so a new point z has the features a(z) = A_P⁻¹ k(z, P).
 
@@ -30,24 +30,24 @@ from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_row
 
 __all__ = ["Cholesky", "LpKernelPCA", "check_kernel_matrix", "pivoted_cholesky"]
 
-LEAST_TRACE = 1e-280  # below it products of entries are zero
-ASYMMETRY = 1e-8  # of the largest entry, that a kernel matrix may have by rounding
+MIN_TRACE = 1e-280  # below it products of entries underflow
+MAX_ASYMMETRY = 1e-8  # allowed rounding of a kernel matrix, as a share of its largest entry
 
 
 @register("lp-kernel-pca")
 class LpKernelPCA(Problem):
-    """Direction of largest Lp-norm dispersion in the feature space of a kernel.
+    """The direction of largest Lp-norm dispersion in the feature space of a kernel.
 
     Parameters
     ----------
     X
-        Samples as rows, or their kernel matrix with ``kernel="precomputed"``.
+        Samples as rows, (n, d), or their kernel matrix (n, n) with ``kernel="precomputed"``.
     p
         Norm, at least 1; 2 is kernel PCA without centring.
     kernel, **parameters
         A kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear", "rbf", "poly", ...).
-    found
-        Directions found before, (r, d): the search is orthogonal to them (deflation).
+    orthogonal_to
+        Directions (k, r) that the solution must be orthogonal to (deflation); None: none.
     """
 
     def __init__(
@@ -56,131 +56,137 @@ class LpKernelPCA(Problem):
         p: float = 1.0,
         kernel: str = "linear",
         *,
-        found: Any = None,
+        orthogonal_to: Any = None,
         **parameters: Any,
     ) -> None:
-        # Imported here: scikit-learn's metrics bring in more than the rest of the package.
+        # Imported here: sklearn.metrics takes longer to import than the rest of the package.
         from sklearn.metrics.pairwise import pairwise_kernels  # noqa: PLC0415
 
         X = check_array(X, dtype=np.float64)
         K = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel, **parameters)
-        self._set(pivoted_cholesky(K).A, p, found)
+        self._set(pivoted_cholesky(K).A, p, orthogonal_to)
 
     @classmethod
-    def of_features(cls, A: Array, p: float = 1.0, *, found: Any = None) -> Self:
-        """The problem of given features a_i, the rows of A: no kernel, no factorisation."""
+    def from_features(cls, A: Array, p: float = 1.0, *, orthogonal_to: Any = None) -> Self:
+        """Return the problem for given features a_i, the rows of A (n, r), without a kernel."""
         problem = cls.__new__(cls)
-        problem._set(check_array(A, dtype=np.float64), p, found)
+        problem._set(check_array(A, dtype=np.float64), p, orthogonal_to)
         return problem
 
-    def _set(self, A: Array, p: Any, found: Any) -> None:
+    def _set(self, A: Array, p: Any, orthogonal_to: Any) -> None:
         if not isinstance(p, Real) or not 1 <= float(p) < np.inf:
-            raise ValueError(f"p is {p}, expected a finite number of at least 1.")
+            raise ValueError(f"`p` must be a finite number of at least 1, got {p}.")
         self.A, self.degree = A, float(p)
         largest = float(np.abs(A).max())
         size = largest * float(np.sqrt(((A / (largest or 1)) ** 2).sum(axis=1).max()))
         limit = float(np.finfo(np.float64).max) ** (0.5 / self.degree)
         if not 1 / limit < size < limit:
             raise ValueError(
-                f"The largest sample has norm {size}: powers with p={p} leave the range of "
-                "float64; rescale the data or choose a smaller p."
+                f"The largest sample has norm {size}: its powers with p={p} are outside the range "
+                "of float64; rescale the data or choose a smaller p."
             )
         self.smooth = self.degree >= 2
-        self.deflated = Deflation(found, A.shape[1])
+        self.deflate = Deflation(orthogonal_to, A.shape[1])
 
     def __repr__(self) -> str:
-        norm, found = float(abs(self.A).sum()), len(self.deflated.basis)
-        return f"LpKernelPCA({self.A.shape}, p {self.degree}, norm {norm!r}, {found} found)"
+        norm, removed = float(abs(self.A).sum()), len(self.deflate.basis)
+        settings = f"p {self.degree}, norm {norm!r}, {removed} directions removed"
+        return f"LpKernelPCA({self.A.shape}, {settings})"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(1, r)."""
+        """The shape of x, (1, r)."""
         return 1, self.A.shape[1]
 
     def value(self, x: Point) -> float:
-        """(1/np) Σ|a_i·x|^p."""
+        """Return (1/np) Σ|a_i·x|^p."""
         return float((np.abs(self.A @ x[0]) ** self.degree).mean() / self.degree)
 
     def gradient(self, x: Point, S: Array | None = None) -> Point:
-        """(1/n) Σ sign(u)|u|^(p−1) a_i, without what was found before."""
+        """Return (1/n) Σ sign(u)|u|^(p−1) a_i, deflated."""
         A = self.A if S is None else S
         u = A @ x[0]
         g = np.sign(u) * np.abs(u) ** (self.degree - 1) @ A / len(A)
-        return self.deflated(g[None, :])
+        return self.deflate(g[None, :])
 
     def hessian(self, x: Point, S: Array | None = None) -> Array:
-        """((p − 1)/n) Σ |u|^(p−2) a_i a_iᵀ, without what was found before; p ≥ 2."""
+        """Return ((p − 1)/n) Σ |u|^(p−2) a_i a_iᵀ, deflated, for p ≥ 2, (1, r, r)."""
         A = self.A if S is None else S
         if not self.smooth:
             return np.asarray(super().hessian(x, S))
         weights = np.abs(A @ self.project(x)[0]) ** (self.degree - 2)
         H = (self.degree - 1) * (A.T * weights) @ A / len(A)
-        return self.deflated(self.deflated(H).T)[None]
+        return self.deflate(self.deflate(H).T)[None]
 
     def project(self, x: Point) -> Point:
-        """Orthogonal to what was found."""
-        return self.deflated(x)
+        """Return x without its part along the removed directions."""
+        return self.deflate(x)
 
     def batch(self, sampling: Sampling, draw: Draw) -> Array:
-        """s of the n samples."""
+        """Draw s of the n samples."""
         return np.asarray(drawn_rows(self.A, sampling, draw))
 
     @property
     def terms(self) -> int:
-        """n."""
+        """The number of samples n."""
         return len(self.A)
 
 
 class Cholesky(NamedTuple):
-    """𝐊 ≈ A Aᵀ; A[pivots] is lower triangular."""
+    """A pivoted Cholesky factor A (n, r) with 𝐊 ≈ A Aᵀ; A[pivots] is lower triangular."""
 
     A: Array
     pivots: Array
 
     def features(self, k: Array) -> Array:
-        """a(z) as rows, from the kernels k(z, P) of new points z with the pivots."""
+        """Return the features a(z) as rows, from the kernels k(z, P) of new points z."""
         block = self.A[self.pivots]
         return np.asarray(solve_triangular(block, k.T, lower=True, check_finite=False).T)
 
 
 def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
-    """A (n, r) with 𝐊 ≈ A Aᵀ, the trace of the rest at most tol of the trace of 𝐊."""
+    """Return A (n, r) with 𝐊 ≈ A Aᵀ up to a rest whose trace is at most tol times that of 𝐊."""
     check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
     trace = float(rest.sum())
     if rest.min() < -tol * trace or not trace > 0:
-        raise ValueError("The kernel matrix has a negative or zero diagonal.")
-    if trace < LEAST_TRACE:
+        raise ValueError(
+            "The diagonal of the kernel matrix must be non-negative and not all zero: choose "
+            "another kernel."
+        )
+    if trace < MIN_TRACE:
         raise ValueError(f"The kernel matrix has the trace {trace}, too small: rescale the data.")
     rows = np.empty_like(K, dtype=np.float64)  # Aᵀ, row by row
     pivots: list[int] = []
     while rest.sum() > tol * trace and len(pivots) < len(K):
-        pivot, known = int(np.argmax(rest)), rows[: len(pivots)]
-        row = K[pivot] - known[:, pivot] @ known
+        pivot, previous = int(np.argmax(rest)), rows[: len(pivots)]
+        row = K[pivot] - previous[:, pivot] @ previous
         if not row[pivot] > 0:
             break
         row /= np.sqrt(row[pivot])
-        row[pivots] = 0  # earlier pivots are explained; what is left there is rounding
+        row[pivots] = 0  # exact zeros: what is left at earlier pivots is rounding
         rows[len(pivots)] = row
         pivots.append(pivot)
         rest = np.maximum(rest - row**2, 0)
         rest[pivots] = 0
     A = np.ascontiguousarray(rows[: len(pivots)].T)
     # |𝐊 − AAᵀ|_ij ≤ √(rest_i rest_j) where 𝐊 is positive semi-definite.
-    if np.abs(K - A @ A.T).max() > max(np.sqrt(tol), ASYMMETRY) * trace:
+    if np.abs(K - A @ A.T).max() > max(np.sqrt(tol), MAX_ASYMMETRY) * trace:
         raise ValueError("The kernel matrix is not positive semi-definite: choose another kernel.")
     return Cholesky(A, np.array(pivots, np.intp))
 
 
 def check_kernel_matrix(K: Array) -> None:
-    """Refuse what is not square, finite and symmetric."""
+    """Check that a kernel matrix is square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(f"The kernel matrix of shape {K.shape} is not symmetric.")
+        raise ValueError(
+            f"The kernel matrix of shape {K.shape} is not symmetric: it must be square."
+        )
     if not np.isfinite(K).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(K))[0])
-        raise ValueError(f"Entry ({row}, {column}) of the kernel matrix is not finite.")
+        raise ValueError(f"Entry ({row}, {column}) of the kernel matrix must be finite.")
     off = np.abs(K - K.T)
-    if off.max() > ASYMMETRY * np.abs(K).max():
+    if off.max() > MAX_ASYMMETRY * np.abs(K).max():
         row, column = (int(i) for i in np.unravel_index(np.argmax(off), off.shape))
         raise ValueError(
             f"The kernel matrix of shape {K.shape} is not symmetric: entries ({row}, {column}) and "

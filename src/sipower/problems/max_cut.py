@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`max_cut`: a heavy cut of a graph and a certified bound on every cut, by SCI-PI on the SDP."""
+"""`max_cut`: a heavy cut of a graph and an upper bound on all cuts, by SCI-PI on the SDP."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from sipower.loop.solve import Stop, solve
-from sipower.problems.burer_monteiro import BurerMonteiro, Cut, cut_from
+from sipower.problems.burer_monteiro import BurerMonteiro, Cut, round_to_cut
 from sipower.solvers import SciPi
 
 __all__ = ["max_cut"]
 
 
 def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0) -> Cut:
-    """Split the vertices of a graph so that heavy edges cross the cut.
+    """Split the vertices of a graph in two so that the edges between them are heavy.
 
     Parameters
     ----------
     graph
         Symmetric weights (n, n), dense or sparse, non-negative.
     tol, rounds
-        Residual and most sweeps of the Burer-Monteiro problem.
+        Residual and maximum number of sweeps of the Burer-Monteiro problem.
     seed
-        Of the start and of the random hyperplanes.
+        Seed of the start and of the random hyperplanes.
 
     Returns
     -------
@@ -44,9 +44,9 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
     """
     weights = sp.csr_array(check_array(graph, accept_sparse="csr", dtype=np.float64))
     if weights.nnz and weights.data.min() < 0:
-        raise ValueError("The graph has a negative weight; max_cut needs non-negative ones.")
-    if not weights.data.any():  # no cut weighs anything
+        raise ValueError(f"The weights of `graph` must be non-negative, got {weights.data.min()}.")
+    if not weights.data.any():  # every cut has weight 0
         return Cut(np.ones(weights.shape[0]), 0.0, 0.0)
     problem = BurerMonteiro(-weights)
     result = solve(problem, SciPi(), stop=Stop(tol, rounds=rounds), seed=seed)
-    return cut_from(weights, problem, result.x, seed)
+    return round_to_cut(weights, problem, result.x, seed)

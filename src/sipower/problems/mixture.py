@@ -30,7 +30,7 @@ __all__ = ["Mixture", "MixtureProportions", "mixture_proportions"]
 
 @register("mixture")
 class MixtureProportions(KLBlock):
-    """Proportions of known components from the likelihoods of observations.
+    """The proportions of given components, from the likelihoods of observations.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class MixtureProportions(KLBlock):
         Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. Scaling a row
         only shifts the log-likelihood.
     weights
-        Weights of the observations; None: one each.
+        Weights of the observations, (n,); None: all 1.
     log
-        Whether L holds logarithms; nothing underflows then.
+        Whether L holds logarithms, which cannot underflow.
     """
 
     def __init__(self, L: Any, weights: Any = None, *, log: bool = False) -> None:
@@ -50,38 +50,43 @@ class MixtureProportions(KLBlock):
             L, self.shift = _exponentials(L)
         elif (L < 0).any():
             row, column = (int(i) for i in np.argwhere(L < 0)[0])
-            raise ValueError(f"Likelihood ({row}, {column}) is negative; use log=True for logs.")
+            raise ValueError(
+                f"`L` must be non-negative, got {L[row, column]} at ({row}, {column}): use "
+                "log=True for logarithms."
+            )
         else:
-            L, self.shift = _scaled(L)
-        weights = _checked_weights(weights, len(L))
+            L, self.shift = _scale_rows(L)
+        weights = _check_weights(weights, len(L))
         impossible = ~(L > 0).any(axis=1) & (weights > 0)
         if impossible.any():
             row = int(np.argmax(impossible))
-            raise ValueError(f"Row {row} of L is zero: no component explains the observation.")
+            raise ValueError(
+                f"Row {row} of `L` is zero: no component can explain this observation; remove it."
+            )
         self.weights = weights
         super().__init__(weights[None, :], L, d=np.ones(L.shape[1]))
 
     @property
     def item_weights(self) -> Array:
-        """The value is f itself."""
+        """The weight of the one item: 1, as the value is f itself."""
         return np.ones(1)
 
     def proportions(self, y: Point) -> Array:
-        """x = y²."""
+        """Return x = y², (K,)."""
         return np.asarray(y[0] ** 2 / (y[0] ** 2).sum())
 
     def log_likelihood(self, x: Array) -> float:
-        """Σ v log(L·x), the scaling of the rows undone."""
+        """Return Σ v log(L·x) for proportions x (K,), in the scale of the given L."""
         v, z = self.weights, self.B @ x
         return float(np.where(v > 0, v * (np.log(np.where(v > 0, z, 1)) + self.shift), 0).sum())
 
     def value(self, y: Point) -> float:
-        """(1/2Σv) Σ v log(L·y²)."""
+        """Return (1/2Σv) Σ v log(L·y²)."""
         return self.log_likelihood(self.proportions(y)) / (2 * self.V.total)
 
 
 class Mixture(NamedTuple):
-    """Proportions, their log-likelihood, and the certified gap max_k G_k − 1."""
+    """Proportions (K,), their log-likelihood, and the certified gap max_k G_k − 1."""
 
     proportions: Array
     log_likelihood: float
@@ -91,10 +96,23 @@ class Mixture(NamedTuple):
 def mixture_proportions(
     L: Any, weights: Any = None, tol: float = 1e-8, *, log: bool = False
 ) -> Mixture:
-    """Maximum-likelihood proportions, certified.
+    """Return the maximum-likelihood proportions with a certified gap.
 
-    With at least 40 K² observations epochs of S-SCI-PI come first, else steps of SCI-PI; coordinate
-    descent and Newton steps do the rest. The mean log-likelihood is within ``gap`` of its maximum.
+    With at least 40 K² observations epochs of S-SCI-PI come first, otherwise steps of SCI-PI;
+    coordinate descent and Newton steps follow. The mean log-likelihood is within ``gap`` of its
+    maximum.
+
+    Parameters
+    ----------
+    L, weights, log
+        As of `MixtureProportions`.
+    tol
+        Certified gap at which to stop.
+
+    Returns
+    -------
+    Mixture
+        Proportions, log-likelihood and gap.
 
     Examples
     --------
@@ -105,30 +123,30 @@ def mixture_proportions(
     True
     """
     problem = MixtureProportions(L, weights, log=log)
-    found = problem.solution(tol)
-    x = found.h[0] / found.h[0].sum()
-    return Mixture(x, problem.log_likelihood(x), float(found.gaps[0]))
+    h, gaps, _ = problem.solution(tol)
+    x = h[0] / h[0].sum()
+    return Mixture(x, problem.log_likelihood(x), float(gaps[0]))
 
 
-def _scaled(L: Array) -> tuple[Array, Array]:
-    """Likelihoods with each row's largest in [1, 2), and the logs of what was taken off."""
+def _scale_rows(L: Array) -> tuple[Array, Array]:
+    """Return L with each row's maximum scaled to [1, 2), and the logarithms of the scales."""
     exponents = np.frexp(L.max(axis=1, initial=0.0))[1] - 1
     return np.ldexp(L, -exponents[:, None]), exponents * np.log(2)
 
 
 def _exponentials(logs: Array) -> tuple[Array, Array]:
-    """exp of the logs with each row's largest at 1, and what was taken off."""
+    """Return exp(logs) with each row's maximum scaled to 1, and the logarithms of the scales."""
     if np.isnan(logs).any() or np.isposinf(logs).any():
-        raise ValueError("Log-likelihoods must not be NaN or +inf.")
+        raise ValueError("`L` with log=True must not hold NaN or +inf.")
     largest = logs.max(axis=1, initial=-np.inf)
     shift = np.where(np.isfinite(largest), largest, 0.0)
     return np.exp(logs - shift[:, None]), shift
 
 
-def _checked_weights(given: Any, n: int) -> Array:
-    weights: Array = np.ones(n) if given is None else np.array(given, np.float64)
+def _check_weights(weights: Any, n: int) -> Array:
+    weights = np.ones(n) if weights is None else np.array(weights, np.float64)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError(f"weights must be {n} finite non-negative numbers.")
+        raise ValueError(f"`weights` must be {n} finite non-negative numbers.")
     if not weights.any():
-        raise ValueError("All weights are zero: there is nothing to fit.")
-    return weights
+        raise ValueError("`weights` must not be all zero.")
+    return np.asarray(weights)

@@ -28,14 +28,14 @@ __all__ = ["PCA"]
 
 @register("pca")
 class PCA(Problem):
-    """First principal direction of the rows of A, dense or sparse, or one more of them.
+    """The first principal direction of the rows of A, or the first one orthogonal to others.
 
     Parameters
     ----------
     A
-        Samples as rows.
-    found
-        Directions found before, (r, d): the search is orthogonal to them (deflation).
+        Samples as rows, (n, d), dense or sparse. They are not centred.
+    orthogonal_to
+        Directions (r, d) that the solution must be orthogonal to (deflation); None: none.
 
     Examples
     --------
@@ -52,63 +52,63 @@ class PCA(Problem):
     quadratic = True
     batch_passes = 1.0  # C_S(x − αx₀) is one product
 
-    def __init__(self, A: Any, *, found: Any = None) -> None:
+    def __init__(self, A: Any, *, orthogonal_to: Any = None) -> None:
         self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
         largest, limit = float(abs(self.A).max()), float(np.finfo(self.A.dtype).max) ** 0.25
         if not largest > 0:
-            raise ValueError("All entries of A are zero: there is no principal direction.")
+            raise ValueError("`A` must have a nonzero entry; without one there is no direction.")
         if not 1 / limit < largest < limit:
             raise ValueError(
-                f"The largest entry of A is {largest}: squares leave the range of "
+                f"The largest entry of `A` is {largest}: its squares exceed the range of "
                 f"{self.A.dtype}; rescale A."
             )
 
-        self.deflated = Deflation(found, self.A.shape[1])
+        self.deflate = Deflation(orthogonal_to, self.A.shape[1])
 
     def __repr__(self) -> str:
-        found = len(self.deflated.basis)
-        return f"PCA({self.A.shape}, norm {float(abs(self.A).sum())!r}, {found} found)"
+        norm, removed = float(abs(self.A).sum()), len(self.deflate.basis)
+        return f"PCA({self.A.shape}, norm {norm!r}, {removed} directions removed)"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(1, d)."""
+        """The shape of x, (1, d)."""
         return 1, int(self.A.shape[1])
 
     def value(self, x: Point) -> float:
-        """½ xᵀCx."""
+        """Return ½ xᵀCx."""
         u = self.A @ x[0]
         return float(u @ u / (2 * self.A.shape[0]))
 
     def gradient(self, x: Point, S: Any = None) -> Point:
-        """Cx or C_S x, without what was found before."""
+        """Return Cx or C_S x, deflated."""
         A = self.A if S is None else S
         g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
-        return self.deflated(g[None, :])
+        return self.deflate(g[None, :])
 
-    def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
-        """C_S(x − αx₀)."""
+    def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
+        """Return C_S(x − αx₀), which is ∇f_S(x) − α ∇f_S(x₀)."""
         return self.gradient(x - alpha * x0, S)
 
     def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
-        """C or C_S, without what was found before."""
+        """Return C or C_S, deflated, (1, d, d)."""
         A = self.A if S is None else S
         C = A.T @ A / A.shape[0]
         dense = C if isinstance(C, np.ndarray) else C.toarray()
-        return self.deflated(self.deflated(dense).T)[None]
+        return self.deflate(self.deflate(dense).T)[None]
 
     @property
     def terms(self) -> int:
-        """n."""
+        """The number of samples n."""
         return int(self.A.shape[0])
 
     def project(self, x: Point) -> Point:
-        """Orthogonal to what was found."""
-        return self.deflated(x)
+        """Return x without its part along the removed directions."""
+        return self.deflate(x)
 
     def rounding(self, value: float) -> float:
-        """8 eps |f|, eps of the data's type."""
+        """Return 8 eps |f|, eps of the type of A."""
         return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """s of the n rows."""
+        """Draw s of the n rows."""
         return drawn_rows(self.A, sampling, draw)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SCI-PI, S-SCI-PI (Algorithm 1) and the guard, for any problem; EM for mixtures."""
+"""SCI-PI, S-SCI-PI (Algorithm 1) and the guard for any problem; EM for Gaussian mixtures."""
 
 from sipower.solvers.gaussian_em import GaussianEM
 from sipower.solvers.guarded import Guarded

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gaussian mixtures by alternation: a damped SCI-PI step for the weights, EM for the rest.
+"""`GaussianEM`: a damped SCI-PI step for the weights of a Gaussian mixture, EM for the rest.
 
     π ← normalised(π∘((1 − η) + η G)²),  G_k = (1/n) Σ_i N_ik / Σ_l π_l N_il
 
 With η = 2/3, the choice of the authors of SCI-PI, that is π∘(½ + G)². The responsibilities of the
-new weights then give means and covariances by the ordinary EM update. Cost: one pass a round, the
+new weights then give means and covariances by the ordinary EM update. A round costs one pass: the
 densities and the sums.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["GaussianEM", "GaussianState", "PlainEM"]
 
 @dataclass(frozen=True)
 class GaussianState(Progress):
-    """The state of a run on a Gaussian mixture."""
+    """The state of `GaussianEM`: weights, means and covariances."""
 
     weights: Array
     means: Array
@@ -36,7 +36,7 @@ class GaussianState(Progress):
 
     @property
     def x(self) -> Gaussians:
-        """The point."""
+        """The current point."""
         return Gaussians(self.weights, self.means, self.covariances)
 
 
@@ -47,7 +47,7 @@ class GaussianEM:
     Parameters
     ----------
     step
-        η of the weights. `Guarded` makes the run monotone.
+        Step size η of the weights. `Guarded` makes the run monotone.
     """
 
     step: float = 2 / 3
@@ -56,46 +56,46 @@ class GaussianEM:
         check_positive("step", self.step)
 
     def init(self, problem: GaussianMixture, x0: Any, seed: int) -> GaussianState:
-        """State at x0 = (weights, means, covariances), or at a k-means++ start."""
+        """Return the state at x0 = (weights, means, covariances), or at a k-means++ start."""
         if not isinstance(problem, GaussianMixture):
             raise ValueError(
-                f"GaussianEM solves a GaussianMixture, not a {type(problem).__name__}."
+                f"`problem` must be a GaussianMixture, got a {type(problem).__name__}."
             )
-        x = problem.start(seed) if x0 is None else problem.checked(x0)
+        x = problem.start(seed) if x0 is None else problem.check_start(x0)
         return GaussianState(*x, step=self.step, seed=seed)
 
     def advance(self, problem: GaussianMixture, state: GaussianState) -> GaussianState:
-        """The weights, then means and covariances."""
+        """Update the weights, then means and covariances."""
         x = state.x
         L = problem.log_densities(x)
-        # A weight of exact zero could never come back.
+        # A weight of exactly zero would stay zero.
         weights = np.maximum(self.new_weights(L, x.weights, state.step), FLOOR)
         weights /= weights.sum()
-        x = problem.fitted(posterior(L, weights), x._replace(weights=weights))
-        moved = replace(state, **x._asdict())
-        return replace(moved, round=state.round + 1, passes=state.passes + 1, value=math.nan)
+        x = problem.m_step(posterior(L, weights), x._replace(weights=weights))
+        state = replace(state, **x._asdict())
+        return replace(state, round=state.round + 1, passes=state.passes + 1, value=math.nan)
 
     def new_weights(self, L: Array, weights: Array, step: float) -> Array:
-        """One damped power step on the sphere, y = √π."""
+        """Return the weights after one damped power step on the sphere, y = √π."""
         proportions = MixtureProportions(L, log=True)
         at = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
         return proportions.proportions(SciPi().advance(proportions, at).x)
 
     def largest_step(self, problem: GaussianMixture) -> float:
-        """A guard lets the step grow up to this."""
+        """Return the step size up to which a guard lets the step grow."""
         return self.step
 
     def safe(self) -> GaussianEM:
-        """What a guard falls back to: EM is monotone."""
+        """Return the fallback of a guard: plain EM, which is monotone."""
         return PlainEM()
 
 
 @dataclass(frozen=True)
 class PlainEM(GaussianEM):
-    """Ordinary EM, π ← π∘G for the weights too: slower, and monotone whatever the start."""
+    """Ordinary EM, with π ← π∘G for the weights: slower, and monotone from any start."""
 
     step: float = 1.0
 
     def new_weights(self, L: Array, weights: Array, step: float) -> Array:
-        """Mean responsibilities."""
+        """Return the mean responsibilities."""
         return np.asarray(posterior(L, weights).mean(axis=0))

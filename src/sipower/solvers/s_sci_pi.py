@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""S-SCI-PI, Algorithm 1 of the paper: stochastic variance-reduced SCI-PI for any `Problem`.
+"""`SSciPi`: Algorithm 1 of the paper, stochastic variance-reduced SCI-PI for any `Problem`.
 
 ======  =====================================================  ==========
 symbol  meaning                                                shape
@@ -11,14 +11,14 @@ g_t     α_t g̃ + ∇f_S(x_t) − α_t ∇f_S(x₀), unbiased for ∇f(x_t)  (i
 η, m    step, inner steps of an epoch                          –
 ======  =====================================================  ==========
 
-Normalising x_t changes no direction, makes α_t = (x_t·x₀)^(p−1) and removes the division by
-‖x_t‖^(p−2). f is divided by λ = x₀·g̃ at the anchor, so that η is a true step. An epoch costs
-1 + 2 m s/n passes; for KL 1 + 1.5 m s/n, for PCA 1 + m s/n.
+Normalising x_t does not change its direction, makes α_t = (x_t·x₀)^(p−1) and removes the division
+by ‖x_t‖^(p−2). f is divided by λ = x₀·g̃ at the anchor, so that η does not depend on the scale of f.
+An epoch costs 1 + 2 m s/n passes; for KL 1 + 1.5 m s/n, for PCA 1 + m s/n.
 
-Without a step η comes from the paper's condition η√(Km) ≤ 1: K, the variance of the batch's
-Hessian along the first step, is measured from a few batches at every anchor, and η = κ/√(Km). Noise
-then adds about κ² of the squared error of the anchor, whatever the data; where that is more than m
-steps can gain, the next anchor is worse, and κ shrinks.
+If no step is given, η comes from the paper's condition η√(Km) ≤ 1: K, the variance of the Hessian
+of a batch along the first step, is estimated from a few batches at every anchor, and η = κ/√(Km).
+The noise then adds about κ² of the squared error of the anchor, whatever the data. If that is more
+than m steps gain, the next anchor is worse, and κ shrinks.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from sipower.kernels import Draw, Stream, batch_size
 from sipower.loop.protocols import ScaleInvariant
 from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
-from sipower.solvers.state import PointState, check_positive, start
+from sipower.solvers.state import PointState, check_positive, initial_state
 
 __all__ = ["SSciPi", "anchor_factor"]
 
-LEAST_COSINE = 1e-12  # of a point and its anchor, for p < 1
-PROBES = 8  # batches that measure K
-NOISE = 0.8  # κ at the start and at most
-SHRINK, GROW = 0.7, 1.1  # factors of κ where the residual rose and where it fell
+MIN_COSINE = 1e-12  # smallest |x·x₀| in the anchor factor, for p < 1
+PROBE_BATCHES = 8  # batches that estimate K
+MAX_KAPPA = 0.8  # initial and largest κ
+SHRINK, GROW = 0.7, 1.1  # factors of κ after the residual rose and after it fell
 TINY = 1e-300
 
 
@@ -53,15 +53,15 @@ class SSciPi:
     Parameters
     ----------
     step
-        η, fixed; None: from the measured variance, as the module says.
+        Fixed step size η; None: chosen from the estimated variance, as the module describes.
     batch
         Share s/n of the terms in a batch.
     epoch
-        m, inner steps between two full gradients.
+        Number m of inner steps per full gradient.
     scheme, replace
-        How batches are drawn.
+        How batches are drawn, and whether with replacement.
     threshold
-        θ: where a problem keeps signs, a step shrinks no coordinate below θ times its value.
+        θ: for problems with a sign constraint, a step leaves at least θ times a coordinate.
     """
 
     needs: ClassVar = (ScaleInvariant,)
@@ -79,30 +79,33 @@ class SSciPi:
         check_epoch(self.batch, self.epoch, self.scheme)
 
     def init(self, problem: Problem, x0: Point | None, seed: int) -> PointState:
-        """State before the first epoch."""
+        """Return the state before the first epoch."""
         if problem.sequential:
-            raise ValueError("The items of this problem interact: use SciPi, not SSciPi.")
-        return start(problem, x0, seed, NOISE if self.step is None else self.step)
+            raise ValueError(
+                f"SSciPi does not support {type(problem).__name__}, whose items interact: use "
+                "SciPi."
+            )
+        return initial_state(problem, x0, seed, MAX_KAPPA if self.step is None else self.step)
 
     def advance(self, problem: Problem, state: PointState) -> PointState:
-        """One epoch: a full gradient and m inner steps."""
+        """Run one epoch: a full gradient and m inner steps."""
         x0, p = state.x, problem.degree
         g = problem.gradient(x0)
         lam = problem.scale(x0, g)
         eta: float | NDArray[np.float64] = state.step
         if self.step is None:
-            state, eta = self._measured(problem, state, g, lam)
+            state, eta = self._adapt_step(problem, state, g, lam)
         # At t = 0 the batch cancels (x_t = x₀): the step is the full one.
         x = problem.retract((1 - eta) * x0 + eta * g / lam, x0, self.threshold)
         for t in range(1, self.epoch):
             alpha = anchor_factor(problem.inner(x, x0), p)[:, None]
             draw = Draw(state.seed, Stream.BATCH, state.round, state.side, t)
             S = problem.batch(self._sampling, draw)
-            g_t = alpha * g + problem.anchored(x, x0, alpha, S)
+            g_t = alpha * g + problem.anchored_difference(x, x0, alpha, S)
             x = problem.retract((1 - eta) * x + eta * g_t / lam, x, self.threshold)
         batches, value_passes = self.epoch - 1, 0.0
         if self.step is None:
-            batches += PROBES
+            batches += PROBE_BATCHES
             value_passes = 0.0 if p else problem.value_passes
         n = problem.terms
         share = self.batch if n is None else batch_size(self.batch, n) / n  # s is a whole number
@@ -113,12 +116,12 @@ class SSciPi:
     def _sampling(self) -> Sampling:
         return Sampling(self.batch, self.scheme, self.replace)
 
-    def _measured(
+    def _adapt_step(
         self, problem: Problem, state: PointState, g: Point, lam: NDArray[np.float64]
     ) -> tuple[PointState, NDArray[np.float64]]:
-        """κ, and with it η = κ/√(Km) of every item, at most 1.
+        """Return the state with the new κ, and η = κ/√(Km) of every item, at most 1.
 
-        Far from a solution the residual may rise with f, so κ shrinks only where f fell too.
+        Far from a solution the residual may rise together with f, so κ shrinks only if f fell.
         """
         x0 = state.x
         multiplier = problem.inner(x0, g)
@@ -126,51 +129,50 @@ class SSciPi:
         residual = float(np.linalg.norm(off / lam))
         value = float(multiplier.sum()) if problem.degree else problem.value(x0)  # λ = p f
         worse = residual > state.residual and value <= state.anchor_value
-        kappa = min(NOISE, state.step * (SHRINK if worse else GROW))
+        kappa = min(MAX_KAPPA, state.step * (SHRINK if worse else GROW))
         x = problem.retract(x0 + off / lam, x0, self.threshold)
         cosine = problem.inner(x, x0)
         alpha = anchor_factor(cosine, problem.degree)[:, None]
-        draws = (Draw(state.seed, Stream.PROBE, state.round, state.side, t) for t in range(PROBES))
-        added = [
-            problem.anchored(x, x0, alpha, problem.batch(self._sampling, draw)) for draw in draws
-        ]
-        noise = np.sqrt(np.var(added, axis=0, ddof=1).sum(axis=1)) / lam[:, 0]
+        place = state.seed, Stream.PROBE, state.round, state.side
+        batches = (problem.batch(self._sampling, Draw(*place, t)) for t in range(PROBE_BATCHES))
+        differences = [problem.anchored_difference(x, x0, alpha, S) for S in batches]
+        noise = np.sqrt(np.var(differences, axis=0, ddof=1).sum(axis=1)) / lam[:, 0]
         away = np.linalg.norm(x - cosine[:, None] * x0, axis=1)
-        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, NOISE * away + TINY)
+        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, MAX_KAPPA * away + TINY)
         state = replace(state, step=kappa, residual=residual, anchor_value=value)
         return state, eta[:, None]
 
     def largest_step(self, problem: Problem) -> float:
-        """A guard lets the step grow up to this."""
-        return NOISE if self.step is None else max(self.step, 1.0)
+        """Return the step size up to which a guard lets the step grow."""
+        return MAX_KAPPA if self.step is None else max(self.step, 1.0)
 
     def safe(self) -> SciPi:
-        """What a guard falls back to: a full step."""
+        """Return the fallback of a guard: a full step."""
         return SciPi()
 
 
 def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1).
+    """Return α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1).
 
-    The paper excludes x·x₀ ≤ 0. With its sign the formula holds for negative products too. For
-    p < 1 the factor grows without bound as x·x₀ falls to 0, which pulls x back to where ∇f(x₀)
-    points; a product smaller than 1e-12 counts as that, so that the step is finite.
+    The paper excludes x·x₀ ≤ 0. With the sign the formula holds for negative products too. For
+    p < 1 the factor grows without bound as x·x₀ falls to 0, which pulls x towards ∇f(x₀); products
+    below 1e-12 are replaced by 1e-12, so that the step is finite.
     """
-    size = np.maximum(np.abs(cosine), LEAST_COSINE if p < 1 else 0.0)
+    size = np.maximum(np.abs(cosine), MIN_COSINE if p < 1 else 0.0)
     return np.asarray(np.where(cosine < 0, -1.0, 1.0) * size ** (p - 1))
 
 
 def check_threshold(threshold: float) -> None:
-    """Refuse a θ outside [0, 1)."""
+    """Check that θ lies in [0, 1)."""
     if not (isinstance(threshold, Real) and 0 <= threshold < 1):
-        raise ValueError(f"threshold is {threshold}, expected a number in [0, 1).")
+        raise ValueError(f"`threshold` must be a number in [0, 1), got {threshold}.")
 
 
 def check_epoch(batch: float, epoch: int, scheme: Scheme) -> None:
-    """Refuse parameters of an epoch that make no sense, in one sentence."""
+    """Check the batch, the length and the scheme of an epoch."""
     if not (isinstance(batch, Real) and 0 < batch <= 1):
-        raise ValueError(f"batch is {batch}, expected a share of the terms in (0, 1].")
+        raise ValueError(f"`batch` must be a share of the terms in (0, 1], got {batch}.")
     if not isinstance(epoch, Integral) or epoch < 1:
-        raise ValueError(f"epoch is {epoch}, expected a whole number of at least 1 inner step.")
+        raise ValueError(f"`epoch` must be a positive integer of inner steps, got {epoch}.")
     if scheme not in SCHEMES:
-        raise ValueError(f"scheme is {scheme!r}, expected one of {', '.join(SCHEMES)}.")
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {scheme!r}.")

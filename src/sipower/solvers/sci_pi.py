@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SCI-PI: x ← ∇f(x)/‖∇f(x)‖ (C. Kim, Y. Kim, D. Klabjan 2019), also damped.
+"""`SciPi`: scale invariant power iteration x ← ∇f(x)/‖∇f(x)‖ (Kim, Kim, Klabjan 2019), or damped.
 
 With step η the round is x ← normalised((1 − η)x + η ∇f(x)/λ), λ = x·∇f(x); η = 1 is SCI-PI itself.
-Cost: one pass a round.
+A round costs one pass.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ import numpy as np
 
 from sipower.loop.protocols import ScaleInvariant
 from sipower.problems.base import Point, Problem
-from sipower.solvers.state import PointState, check_positive, start
+from sipower.solvers.state import PointState, check_positive, initial_state
 
 __all__ = ["SciPi"]
 
 
 @dataclass(frozen=True)
 class SciPi:
-    """Scale invariant power iteration with fixed step η and no guard."""
+    """Scale invariant power iteration with a fixed step size and no guard.
+
+    Parameters
+    ----------
+    step
+        Step size η; 1 is SCI-PI itself.
+    """
 
     needs: ClassVar = (ScaleInvariant,)
     step: float = 1.0
@@ -30,11 +36,11 @@ class SciPi:
         check_positive("step", self.step)
 
     def init(self, problem: Problem, x0: Point | None, seed: int) -> PointState:
-        """State before the first round."""
-        return start(problem, x0, seed, self.step)
+        """Return the state before the first round."""
+        return initial_state(problem, x0, seed, self.step)
 
     def advance(self, problem: Problem, state: PointState) -> PointState:
-        """One power step."""
+        """Take one power step."""
         x, eta = state.x, state.step
         if problem.sequential:
             x_new = self._sweep(problem, x, eta)
@@ -44,7 +50,7 @@ class SciPi:
         return replace(state, x=x_new, round=state.round + 1, passes=state.passes + 1)
 
     def _sweep(self, problem: Problem, x: Point, eta: float) -> Point:
-        """The same step item by item, each seeing the ones before it."""
+        """Take the same step item by item, each with the new values of the items before it."""
         x = x.copy()
         for i in range(len(x)):
             g = problem.item_gradient(x, i)
@@ -53,9 +59,9 @@ class SciPi:
         return x
 
     def largest_step(self, problem: Problem) -> float:
-        """A guard lets the step grow up to this."""
+        """Return the step size up to which a guard lets the step grow."""
         return self.step
 
     def safe(self) -> SciPi:
-        """What a guard falls back to: a full step, shorter with every failure."""
+        """Return the fallback of a guard: the same step, which the guard has shortened."""
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state that SCI-PI and S-SCI-PI carry from round to round."""
+"""`PointState`: the state of SCI-PI and S-SCI-PI, and how a run begins."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ import numpy as np
 from sipower.loop.protocols import Progress
 from sipower.problems.base import Point, Problem
 
-__all__ = ["PointState", "check_positive", "start"]
+__all__ = ["PointState", "check_positive", "initial_state"]
 
 
 @dataclass(frozen=True)
 class PointState(Progress):
-    """The state of a run on one problem of the sphere."""
+    """The state of a run on a problem on the sphere."""
 
     x: Point
-    side: int = 0  # which of several runs with one seed: each has its own random numbers
-    residual: float = math.inf  # at the last anchor, with the objective there: for a step
-    anchor_value: float = -math.inf  # that adapts
+    side: int = 0  # key of the random numbers that separates runs with the same seed
+    residual: float = math.inf  # at the last anchor; with the next field it adapts the step
+    anchor_value: float = -math.inf  # objective at the last anchor
 
 
-def start(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
-    """Return the state at x0, or at the problem's own random start."""
+def initial_state(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
+    """Return the state at x0, or at the random start of the problem."""
     x = problem.start(seed) if x0 is None else np.asarray(x0)
     x = x.astype(np.float64) if x.dtype.kind != "f" else x
     if x.shape != problem.shape:
-        raise ValueError(f"x0 has shape {x.shape}, expected {problem.shape}.")
+        raise ValueError(f"`x0` must have shape {problem.shape}, got {x.shape}.")
     if not np.isfinite(x).all() or not x.any():
-        raise ValueError("x0 must be finite and not zero everywhere.")
+        raise ValueError("`x0` must be finite and not all zero.")
     return PointState(x=problem.normalise(x), step=step, seed=seed)
 
 
 def check_positive(name: str, number: float) -> None:
-    """Refuse a hyper-parameter that is not a positive finite number."""
+    """Check that a hyper-parameter is a positive finite number."""
     if not (isinstance(number, Real) and number > 0 and math.isfinite(number)):
-        raise ValueError(f"{name} is {number}, expected a positive number.")
+        raise ValueError(f"`{name}` must be a positive number, got {number}.")

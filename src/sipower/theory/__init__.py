@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's convergence theorem made computable, and the local theory of KL."""
+"""The constants, conditions and rate of the paper's convergence theorem, and local rates of KL."""
 
-from sipower.theory.constants import Curvature, Local, Variance, curvature, local, variance
+from sipower.theory.constants import (
+    Curvature,
+    LocalSpectrum,
+    Variance,
+    curvature,
+    local_spectrum,
+    variance,
+)
 from sipower.theory.diagnosis import Diagnosis, diagnose
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Condition, Conditions, conditions, largest_delta
@@ -12,13 +19,13 @@ __all__ = [
     "Curvature",
     "Diagnosis",
     "KLSpectrum",
-    "Local",
+    "LocalSpectrum",
     "Variance",
     "conditions",
     "curvature",
     "diagnose",
     "kl_spectrum",
     "largest_delta",
-    "local",
+    "local_spectrum",
     "variance",
 ]

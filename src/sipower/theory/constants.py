@@ -13,8 +13,8 @@ M       bound on the third derivatives: how fast the Hessian changes near x*
 ======  =========================================================================================
 
 The paper takes K, L, M over the whole unit ball. They are infinite there unless f is quadratic or
-p ≥ 3, as the ball contains 0; here they belong to the neighbourhood that the iterates stay in. What
-is no exact maximum says so (`how`).
+p ≥ 3, as the ball contains 0; here they belong to the neighbourhood that the iterates stay in.
+`method` describes how a constant was computed, and whether it is exact.
 """
 
 from __future__ import annotations
@@ -30,18 +30,26 @@ from numpy.typing import NDArray
 from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
-__all__ = ["Curvature", "Local", "Variance", "curvature", "local", "variance"]
+__all__ = ["Curvature", "LocalSpectrum", "Variance", "curvature", "local_spectrum", "variance"]
 
-ENUMERATED = 3000  # up to so many batches are all looked at
-DRAWS = 100  # else so many are drawn
-POINTS = 5  # points of a neighbourhood, x* among them
+MAX_ENUMERATED = 3000  # largest number of batches that are all evaluated
+DRAWS = 100  # batches that are drawn otherwise
+POINTS = 5  # points of a neighbourhood, including x*
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Local:
-    """The Hessian at one item's x*, in units of λ*."""
+class LocalSpectrum:
+    """The spectrum of the Hessian at one item's x*, in units of λ*.
+
+    Attributes
+    ----------
+    multiplier, residual
+        λ*, and ‖∇f/λ* − x‖.
+    radial, tangent
+        x·∇²f x, and the eigenvalues of ∇²f on the tangent space, (d − 1,).
+    """
 
     multiplier: float
     residual: float
@@ -50,56 +58,58 @@ class Local:
 
     @property
     def bar(self) -> float:
-        """λ̄/λ*."""
+        """The largest |eigenvalue| on the tangent space, λ̄/λ*."""
         return float(np.abs(self.tangent).max(initial=0.0))
 
     @property
     def sigma(self) -> float:
-        """σ/λ*."""
+        """The norm of the Hessian, σ/λ*."""
         return max(abs(self.radial), self.bar)
 
     @property
     def rate(self) -> float:
-        """(λ̄/λ*)²: 1 − (x·x*)² shrinks by it in a SCI-PI round."""
+        """The factor (λ̄/λ*)² by which 1 − (x·x*)² shrinks in a round of SCI-PI."""
         return self.bar**2
 
     def damped_rate(self, step: float) -> float:
-        """The same with step η: max |1 − η + ηλ_k/λ*|²."""
+        """Return the same factor for step size η: max |1 − η + ηλ_k/λ*|²."""
         return float(np.abs(1 - step + step * self.tangent).max(initial=0.0)) ** 2
 
 
-def local(problem: Problem, x: Point, item: int = 0) -> Local:
-    """λ* and the spectrum of ∇²f at an item's x, by the eigenvector property split in two.
+def local_spectrum(problem: Problem, x: Point, item: int = 0) -> LocalSpectrum:
+    """Return λ* and the spectrum of ∇²f at x (items, d) of one item.
 
     x* is an eigenvector of ∇²f(x*) with eigenvalue (p − 1)λ*; λ̄ belongs to the rest.
     """
-    one, x = _one(problem, x, item)
+    one, x = _single_item(problem, x, item)
     g = one.gradient(x)
     multiplier = float(one.inner(x, g)[0])
     if not multiplier > 0:
         raise ValueError(
-            f"λ = x·∇f(x) is {multiplier:.3g} at this point: the theorem is about maxima with "
-            "λ* > 0; solve the problem first, or maximise −f."
+            f"λ = x·∇f(x) must be positive at `x`, got {multiplier:.3g}: solve the problem first, "
+            "or maximise −f."
         )
     H = one.hessian(x)[0] / multiplier
-    basis = np.linalg.svd(x)[2][1:]  # of the tangent space
+    basis = np.linalg.svd(x)[2][1:]  # orthonormal, of the tangent space
     radial = float(x[0] @ H @ x[0])
     tangent = np.linalg.eigvalsh(basis @ H @ basis.T)
-    return Local(multiplier, float(np.linalg.norm(g[0] / multiplier - x[0])), radial, tangent)
+    return LocalSpectrum(
+        multiplier, float(np.linalg.norm(g[0] / multiplier - x[0])), radial, tangent
+    )
 
 
 @dataclass(frozen=True)
 class Variance:
-    """K, L and L₀ in units of λ*², and whether they are exact."""
+    """K, L and L₀ in units of λ*², and how they were computed."""
 
     K: float
     L: float
     L0: float
-    how: str
+    method: str
 
 
-class _Chosen:
-    """Stands in for a `Draw` where every batch is enumerated: these terms and no others."""
+class _FixedBatch:
+    """A replacement of `Draw` that returns given terms, for the enumeration of all batches."""
 
     def __init__(self, terms: tuple[int, ...]) -> None:
         self.terms = np.array(terms, np.int32)
@@ -111,33 +121,46 @@ class _Chosen:
 def variance(
     problem: Problem, x: Point, batch: float, *, item: int = 0, radius: float = 0.0, seed: int = 0
 ) -> Variance:
-    """K = E‖G_S‖² and L = max‖G_S‖² over batches without replacement, within `radius` of x.
+    """Return K = E‖G_S‖² and L = max‖G_S‖² over batches without replacement, near x.
 
-    Exact for quadratic problems with at most 3,000 batches. Else batches or points are drawn: then
-    L and L₀ are what was seen, and the truth may be larger.
+    They are exact for quadratic problems with at most 3,000 batches. Otherwise batches or points
+    are drawn, and L and L₀ are the largest values seen, which are lower bounds.
+
+    Parameters
+    ----------
+    problem, x
+        A problem and its solution (items, d).
+    batch
+        Share s/n of the terms in a batch.
+    item
+        Which item.
+    radius
+        Distance from x within which points are drawn; 0: x alone.
+    seed
+        Seed of batches and points.
     """
-    one, x = _one(problem, x, item)
+    one, x = _single_item(problem, x, item)
     scale = float(one.inner(x, one.gradient(x))[0])
-    points = [x] if one.quadratic else _near(one, x, radius, seed)
+    points = [x] if one.quadratic else _points_near(one, x, radius, seed)
     squares, all_batches = _squares(one, points, batch, seed)
     single, all_terms = _squares(one, points, 1e-12, seed)
     what = "all" if all_batches and all_terms else f"{DRAWS} drawn"
     where = "the Hessian is constant" if one.quadratic else f"{len(points)} points near x*"
     exact = "exact: " if what == "all" and one.quadratic else "seen: "
     K, L = float(squares.mean(axis=1).max()), float(squares.max())
-    how = f"{exact}{what} batches, {where}"
-    return Variance(K / scale**2, L / scale**2, max(float(single.max()), L) / scale**2, how)
+    method = f"{exact}{what} batches, {where}"
+    return Variance(K / scale**2, L / scale**2, max(float(single.max()), L) / scale**2, method)
 
 
 def _squares(
     one: Problem, points: list[Point], share: float, seed: int
 ) -> tuple[NDArray[Any], bool]:
-    """‖G_S‖² of every point and batch, and whether these are all batches."""
+    """Return ‖G_S‖² of every point and batch, and whether these are all batches."""
     n, sampling = one.terms, Sampling(share)
     s = 0 if n is None else batch_size(share, n)
-    enumerated = n is not None and math.comb(n, s) <= ENUMERATED
+    enumerated = n is not None and math.comb(n, s) <= MAX_ENUMERATED
     draws: list[Any] = (
-        [_Chosen(chosen) for chosen in itertools.combinations(range(n), s)]
+        [_FixedBatch(chosen) for chosen in itertools.combinations(range(n), s)]
         if n is not None and enumerated
         else [Draw(seed, Stream.THEORY, r) for r in range(DRAWS)]
     )
@@ -152,24 +175,25 @@ def _squares(
 
 @dataclass(frozen=True)
 class Curvature:
-    """M in units of λ*, and whether it is exact."""
+    """M in units of λ*, and how it was computed."""
 
     M: float
-    how: str
+    method: str
 
 
 def curvature(
     problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0, seed: int = 0
 ) -> Curvature:
-    """M ≤ max over y near x of ‖T(y)‖ + |λ* − λ₁|, T the third derivatives as a (d, d²) matrix.
+    """Return a bound M on the third derivatives near x, with the parameters of `variance`.
 
-    ‖T[u, u]‖ ≤ ‖T‖₂ for unit u, and F₁ has λ* − λ₁ on top (the paper's M₁, M₂).
+    M is the maximum over points y near x of ‖T(y)‖ + |λ* − λ₁|, T(y) the third derivatives as a
+    (d, d²) matrix: ‖T[u, u]‖ ≤ ‖T‖₂ for unit u, and F₁ adds λ* − λ₁ (the paper's M₁, M₂).
     """
-    one, x = _one(problem, x, item)
+    one, x = _single_item(problem, x, item)
     scale = float(one.inner(x, one.gradient(x))[0])
     if one.quadratic:
         return Curvature(0.0, "exact: f is quadratic")
-    points, largest = _near(one, x, radius, seed), 0.0
+    points, largest = _points_near(one, x, radius, seed), 0.0
     for y in points:
         steps = DIFFERENCE * 10 * np.eye(y.shape[1])
         T = np.array([(one.hessian(y + e)[0] - one.hessian(y - e)[0]) for e in steps])
@@ -180,19 +204,19 @@ def curvature(
     )
 
 
-def _one(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]:
-    """One item as a problem of its own, with its point in float64 and of unit norm."""
+def _single_item(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]:
+    """Return one item as a problem, with its point in float64 and of unit norm."""
     if not 0 <= item < problem.shape[0]:
-        raise ValueError(f"item is {item}, expected 0 to {problem.shape[0] - 1}.")
-    one = problem.single(item)
+        raise ValueError(f"`item` must be an integer from 0 to {problem.shape[0] - 1}, got {item}.")
+    one = problem.single_item(item)
     y = np.asarray(x[item : item + 1], np.float64)
     if x.shape != problem.shape or not np.isfinite(y).all() or not y.any():
-        raise ValueError(f"x must be a finite point of shape {problem.shape}, not 0.")
+        raise ValueError(f"`x` must be a finite point of shape {problem.shape} and not zero.")
     return one, one.normalise(y)
 
 
-def _near(one: Problem, x: Point, radius: float, seed: int) -> list[Point]:
-    """x and, for a radius, points of the sphere at that distance from it."""
+def _points_near(one: Problem, x: Point, radius: float, seed: int) -> list[Point]:
+    """Return x and, for a positive radius, random points of the sphere at that distance."""
     if radius == 0:
         return [x]
     cosine = 1 - radius**2 / 2

@@ -11,22 +11,29 @@ import numpy as np
 from sipower.problems.base import Point, Problem
 from sipower.problems.kl import KLBlock
 from sipower.solvers.s_sci_pi import check_epoch
-from sipower.theory.constants import Curvature, Local, Variance, curvature, local, variance
+from sipower.theory.constants import (
+    Curvature,
+    LocalSpectrum,
+    Variance,
+    curvature,
+    local_spectrum,
+    variance,
+)
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
 __all__ = ["Diagnosis", "diagnose"]
 
-INSIDE = 0.25  # share of the largest Δ₀: at the largest itself nothing may be left of the gap
-SOLVED = 1e-4  # a larger residual is no solution
-VACUOUS = 1e-4  # a rate under this has no practical meaning: 10,000 epochs for a factor e
+START_SHARE = 0.25  # default Δ₀ as a share of the largest, where the eigengap may be used up
+MAX_RESIDUAL = 1e-4  # of a point that counts as a solution
+MIN_RATE = 1e-4  # a smaller rate has no practical meaning: 10,000 epochs for a factor e
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Constants, conditions and rates; prints as a table."""
+    """The constants, conditions and rates of the theorem at a solution; prints as a table."""
 
-    at: Local
+    at: LocalSpectrum
     noise: Variance
     third: Curvature
     theorem: Conditions
@@ -42,12 +49,12 @@ class Diagnosis:
             ("λ̄", at.bar, "largest |eigenvalue| of the Hessian off x*"),
             ("σ", at.sigma, "norm of the Hessian"),
             ("rate of SCI-PI", at.rate, "(λ̄/λ*)², of 1 − (x·x*)² in a round"),
-            ("K", noise.K, noise.how),
+            ("K", noise.K, noise.method),
             ("L", noise.L, "largest ‖G_S‖²"),
-            ("L₀", noise.L0, "the same for one term"),
-            ("M", self.third.M, self.third.how),
+            ("L₀", noise.L0, "the same for batches of one term"),
+            ("M", self.third.M, self.third.method),
             *((name, value, "") for name, value in th.theta.items()),
-            *((name, value, self._words(name)) for name, value in th.nu.items()),
+            *((name, value, self._explain(name)) for name, value in th.nu.items()),
         ]
         for condition in (th.near, th.small_batches):
             verdict = "holds" if condition.holds else "FAILS"
@@ -69,7 +76,7 @@ class Diagnosis:
 
     __repr__ = __str__
 
-    def _words(self, name: str) -> str:
+    def _explain(self, name: str) -> str:
         free = self.theorem.small_batches.holds and name in ("ν₁", "ν₂", "ν₃")
         return "not needed: L is small" if free else "η ≤ 1 / it"
 
@@ -83,16 +90,16 @@ def diagnose(
     item: int | None = None,
     delta: float | None = None,
 ) -> Diagnosis:
-    """What the convergence theorem says about a problem near the optimum x.
+    """Evaluate the convergence theorem for a problem near its optimum x.
 
     Parameters
     ----------
     problem, x
-        A problem and its solution, for instance of `solve`.
+        A problem and its solution (items, d), for instance from `solve`.
     batch, epoch
-        Share s/n and m of S-SCI-PI.
+        Batch s/n and number m of inner steps of S-SCI-PI.
     item
-        Which item; None: the one that SCI-PI solves slowest.
+        Which item; None: the one on which SCI-PI converges most slowly.
     delta
         Δ₀ = 1 − x₀·x* of the start; None: a quarter of the largest that the theorem allows.
 
@@ -103,29 +110,32 @@ def diagnose(
     >>> from sipower.problems import PCA
     >>> problem = PCA(np.random.default_rng(0).normal(size=(12, 2)) * [4, 1])
     >>> report = diagnose(problem, solve(problem, SciPi()).x, batch=0.9, epoch=3)
-    >>> report.noise.how
+    >>> report.noise.method
     'exact: all batches, the Hessian is constant'
     """
     if not isinstance(problem, Problem):
-        raise ValueError(f"{type(problem).__name__} is no problem on the sphere.")
+        raise ValueError(f"`problem` must be a Problem, got a {type(problem).__name__}.")
     x = np.asarray(x, np.float64)
     if problem.sequential:
-        raise ValueError("The items of this problem interact: the theorem is about one item.")
+        raise ValueError(
+            f"diagnose does not support {type(problem).__name__}, whose items interact: the "
+            "theorem is about a single item."
+        )
     if x.shape != problem.shape or not problem.is_finite(x):
-        raise ValueError(f"x must be a finite point of shape {problem.shape}.")
+        raise ValueError(f"`x` must be a finite point of shape {problem.shape}, got {x.shape}.")
     if delta is not None and not 0 < delta < 1:
-        raise ValueError(f"delta is {delta}, expected 1 − x₀·x* of the start, in (0, 1).")
+        raise ValueError(f"`delta` must be 1 − x₀·x* of the start, in (0, 1), got {delta}.")
     check_epoch(batch, epoch, "vectors")
-    j = _slowest(problem, x) if item is None else item
-    at = local(problem, x, j)
+    j = _slowest_item(problem, x) if item is None else item
+    at = local_spectrum(problem, x, j)
     noise = variance(problem, x, batch, item=j)
     third = curvature(problem, x, item=j)
-    start = INSIDE * largest_delta(at, noise, third.M) if delta is None else delta
+    start = START_SHARE * largest_delta(at, noise, third.M) if delta is None else delta
     if not problem.quadratic:  # constants of the neighbourhood, not of x* alone
         radius = math.sqrt(2 * start)
         noise = variance(problem, x, batch, item=j, radius=radius)
         third = curvature(problem, x, item=j, radius=radius)
-        nearest = min(start, INSIDE * largest_delta(at, noise, third.M))
+        nearest = min(start, START_SHARE * largest_delta(at, noise, third.M))
         start = nearest if delta is None else delta
     theorem = conditions(at, noise, third.M, start, epoch)
     spectrum = kl_spectrum(problem, x) if isinstance(problem, KLBlock) else None
@@ -136,23 +146,23 @@ def diagnose(
     )
 
 
-def _slowest(problem: Problem, x: Point) -> int:
+def _slowest_item(problem: Problem, x: Point) -> int:
     items = np.flatnonzero(problem.inner(x, problem.gradient(x)) > 0)
-    return max((int(j) for j in items), key=lambda j: local(problem, x, j).bar, default=0)
+    return max((int(j) for j in items), key=lambda j: local_spectrum(problem, x, j).bar, default=0)
 
 
-def _verdict(problem: Problem, at: Local, theorem: Conditions) -> str:
-    """Where the theorem is vacuous, and why."""
+def _verdict(problem: Problem, at: LocalSpectrum, theorem: Conditions) -> str:
+    """Return in words whether the theorem applies, and if not, why."""
     if not problem.smooth:
-        return "No theorem here: f has no Hessian everywhere (p < 2)."
-    if at.residual > SOLVED:
-        return f"No theorem here: x is no solution, its residual is {at.residual:.1e}; solve first."
+        return "The theorem does not apply: f has no Hessian everywhere (p < 2)."
+    if at.residual > MAX_RESIDUAL:
+        return f"The theorem does not apply: x has the residual {at.residual:.1e}; solve first."
     if at.bar >= 1:
-        return "No theorem here: λ̄ ≥ λ*, so x* is no strict maximum of the kind it needs."
+        return "The theorem does not apply: λ̄ ≥ λ*, but it needs λ̄ < λ*."
     if not theorem.near.holds:
-        return "No theorem here: Δ₀ is too large; start nearer to x*."
+        return "The theorem does not apply: Δ₀ is too large; start nearer to x*."
     branch = "L-branch" if theorem.small_batches.holds else "η-branch"
-    if theorem.rho < VACUOUS:
+    if theorem.rho < MIN_RATE:
         why = "ν₃ grows as Δ₀^(−3/2)" if branch == "η-branch" else "η is tiny"
         return (
             f"Vacuous ({branch}): the promised rate is ρ = {theorem.rho:.1e}, because {why}. "

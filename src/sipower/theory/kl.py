@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local rates of MU and SCI-PI on KL: the spectrum b of B in ∇²f(y) = diag(G) − 2B.
+"""LocalSpectrum rates of MU and SCI-PI on KL: the spectrum b of B in ∇²f(y) = diag(G) − 2B.
 
 B = D_y A D_y has By = G∘y, so at a solution y is its eigenvector with the trivial eigenvalue 1 and
 0 ≤ b ≤ 1 off it. Where x_k = 0, a round shrinks x_k by G_k^γ instead.
@@ -18,18 +18,18 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["KLSpectrum", "kl_spectrum"]
 
-ACTIVE = 1e-6  # x_k above this share is in the support of a solution
+MIN_SUPPORT = 1e-6  # smallest x_k that belongs to the support of a solution
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class KLSpectrum:
-    """Smallest and largest eigenvalue of B off y, on the support of a solution, item by item.
+    """The smallest and largest eigenvalue of B orthogonal to y, item by item.
 
-    Items without mass, or with one component only, have no such eigenvalues and are left out:
-    `items` says which are here. A power X∘G^γ has local factors 1 − γb: MU is γ = 1, SCI-PI γ = 2,
-    a step η is γ = 2η.
+    B is restricted to the support of the solution. Items without mass, or with one component only,
+    have no such eigenvalues and are left out: `items` lists the others. A power step X∘G^γ has the
+    local factors 1 − γb: MU has γ = 1, SCI-PI γ = 2, a step η has γ = 2η.
     """
 
     items: NDArray[np.intp]
@@ -38,37 +38,37 @@ class KLSpectrum:
 
     @property
     def stable_exponent(self) -> Array:
-        """γ under 2/b₂ converge locally."""
+        """The bound 2/b₂ below which an exponent γ converges locally."""
         return 2 / np.maximum(self.largest, 1e-300)
 
     @property
     def stable_step(self) -> Array:
-        """η under 1/b₂ converge locally; the paper's η ≤ 1 is not needed where b₂ < 1."""
+        """The bound 1/b₂ below which a step η converges locally; above 1 where b₂ < 1."""
         return self.stable_exponent / 2
 
     @property
     def best_exponent(self) -> Array:
-        """γ = 2/(b₂ + b_min), the best local rate."""
+        """The exponent γ = 2/(b₂ + b_min) of the best local rate."""
         return 2 / np.maximum(self.largest + self.smallest, 1e-300)
 
     def factor(self, exponent: float) -> Array:
-        """The slowest local factor, max |1 − γb|."""
+        """Return the local factor of the slowest mode, max |1 − γb|."""
         ends = np.stack([self.smallest, self.largest])
         return np.asarray(np.abs(1 - exponent * ends).max(axis=0))
 
 
 def kl_spectrum(block: KLBlock, y: Point, items: Any = None) -> KLSpectrum:
-    """b_min and b₂ of the given items (all of them unless told) at a solution y."""
+    """Return b_min and b₂ of some items (None: all) at a solution y (items, K)."""
     y = block.normalise(np.asarray(y, np.float64))
     ends = []
     for j in range(block.shape[0]) if items is None else items:
-        support = y[j] ** 2 > ACTIVE
+        support = y[j] ** 2 > MIN_SUPPORT
         if not block.c[j] > 0 or support.sum() < 2:
             continue
         B = block.item_curvature(y, j)[np.ix_(support, support)]
-        # y itself has the trivial eigenvalue 1; off it lie the others.
+        # y itself has the trivial eigenvalue 1; the others belong to its complement.
         basis = np.linalg.svd(y[j : j + 1, support])[2][1:]
         b = np.linalg.eigvalsh(basis @ B @ basis.T)
         ends.append((j, max(b[0], 0.0), b[-1]))
-    kept, smallest, largest = np.array(ends, np.float64).reshape(-1, 3).T
-    return KLSpectrum(kept.astype(np.intp), smallest, largest)
+    numbers, smallest, largest = np.array(ends, np.float64).reshape(-1, 3).T
+    return KLSpectrum(numbers.astype(np.intp), smallest, largest)

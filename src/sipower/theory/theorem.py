@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The convergence theorem: its conditions, the largest step it admits, its rate ρ.
+"""The convergence theorem: its conditions, the largest step that it admits, and its rate ρ.
 
 Written for λ* = 1, with Δ₀ = 1 − x₀·x* at the start of an epoch and the other symbols of
 `theory.constants`.
@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sipower.theory.constants import Local, Variance
+from sipower.theory.constants import LocalSpectrum, Variance
 
 __all__ = ["Condition", "Conditions", "conditions", "largest_delta"]
 
-NEAREST = 1 - 1 / math.sqrt(2)  # the theorem's own limit on Δ₀
+MAX_DELTA = 1 - 1 / math.sqrt(2)  # the limit on Δ₀ in the theorem
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition of the theorem: value and limit."""
+    """One condition of the theorem: value ≤ limit."""
 
     name: str
     value: float
@@ -43,22 +43,38 @@ class Conditions:
     rho: float
 
     def epochs(self, accuracy: float) -> float:
-        """⌈(1/ρ) log(1/accuracy)⌉ epochs bring the error δ down by `accuracy`."""
+        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that reduce the error δ by `accuracy`."""
         return math.ceil(math.log(1 / accuracy) / self.rho) if self.rho > 0 else math.inf
 
 
 def conditions(
-    at: Local, noise: Variance, M: float, delta: float, epoch: int, step: float | None = None
+    at: LocalSpectrum,
+    noise: Variance,
+    M: float,
+    delta: float,
+    epoch: int,
+    step: float | None = None,
 ) -> Conditions:
-    """Every condition of the theorem, the largest admissible η for (m, s), and ρ for it or `step`.
+    """Return all conditions of the theorem, the largest admissible η, and ρ for it or for `step`.
 
-    Δ₀ must be small; then either L is (the L-branch), or η is under 1/max(ν₁, ν₂, ν₃); and always
+    Δ₀ must be small. Then either L is small (the L-branch), or η ≤ 1/max(ν₁, ν₂, ν₃); in both cases
     η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, whatever m.
+
+    Parameters
+    ----------
+    at, noise, M
+        Constants at the solution.
+    delta
+        Δ₀ at the start of an epoch.
+    epoch
+        Number m of inner steps.
+    step
+        η for which ρ is computed; None: the largest admissible one.
     """
     root, m, bar = math.sqrt(delta), epoch, at.bar
     gap, drift = 1 - bar, M * root
     near = Condition("Δ₀", delta, largest_delta(at, noise, M))
-    net = gap - 2 * drift  # λ* − λ̄ − 2M√Δ₀, the eigengap that is left
+    net = gap - 2 * drift  # λ* − λ̄ − 2M√Δ₀, the remaining eigengap
     small = Condition("L", noise.L, max(net, 0.0) ** 2 / 32)
     theta1 = 1 + at.sigma + M * math.sqrt(delta / 2) + 2 * math.sqrt(noise.L)
     theta2 = gap - 2 * root * (M + 2 * math.sqrt(noise.L))
@@ -78,10 +94,10 @@ def conditions(
     return Conditions(near, small, nu, {"θ₁": theta1, "θ₂": theta2}, largest, rho)
 
 
-def largest_delta(at: Local, noise: Variance, M: float) -> float:
-    """The largest Δ₀ that the theorem allows; 0 without an eigengap."""
+def largest_delta(at: LocalSpectrum, noise: Variance, M: float) -> float:
+    """Return the largest Δ₀ that the theorem allows; 0 without an eigengap."""
     allowed = _ratio(max(1 - at.bar, 0.0) ** 2, 4 * (M + 2 * math.sqrt(noise.L0)) ** 2)
-    return min(NEAREST, allowed)
+    return min(MAX_DELTA, allowed)
 
 
 def _ratio(a: float, b: float) -> float:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The terms of items, sparse or dense: values read in the working type, quotients v / z, entropy.
+// Values read in the working type, quotients v / z and relative entropy, for sparse and dense data.
 #pragma once
 #include "matrices.hpp"
 #include "simd.hpp"
@@ -7,7 +7,7 @@
 namespace sipower {
 namespace {
 
-// The values [at, at + n) in the working type: read in place where they are of it already.
+// Return the values [at, at + n) in the working type; they are copied to `buffer` only if their type differs.
 template <class T, class From> const T* convert(const From* from, int n, T* buffer) {
     for (int t = 0; t < n; ++t) buffer[t] = static_cast<T>(from[t]);
     return buffer;
