@@ -180,4 +180,4 @@ def read_piece(path: Path) -> None:
 
 def read_results(path: Path) -> None:
     """Read a table of results; torn lines are passed over."""
-    assert all(experiments.key_of(row) for row in experiments.read(path))
+    assert all(experiments.row_key(row) for row in experiments.read(path))

@@ -16,7 +16,7 @@ MAKE = runpy.run_path(str(PLACE / "make.py"))
 ROWS = MAKE["published_rows"]()
 PAGE = (PLACE / "index.md").read_text(encoding="utf-8")
 NAMES = {method.label: name for name, method in METHODS.items()}
-KNOWN = json.loads((files("sipower.experiments") / "best_known.json").read_text("utf-8"))
+BEST_KNOWN = json.loads((files("sipower.experiments") / "best_known.json").read_text("utf-8"))
 SEEDS, FINALISTS, STARTS, SCREENING = 10, 6, 3, 0.15
 
 
@@ -39,7 +39,7 @@ def claims():
 def lowest(dataset):
     values = [v for r in ROWS if (r["problem"], r["dataset"]) == ("nmf", dataset)
               for v in r["objective"] if v is not None]  # fmt: skip
-    return min(*values, KNOWN[dataset]["value"])
+    return min(*values, BEST_KNOWN[dataset]["value"])
 
 
 LOWEST = {name: lowest(name) for name in {row["dataset"] for row in ROWS}}
@@ -91,9 +91,9 @@ def horizon(problem, dataset):
     return rows[0]["max_passes"]
 
 
-def kept(dataset, problem, label, form="the paper's"):
-    """The parameters that the page says were kept, for methods that are tuned."""
-    for line in tables("Tuning, and what it cost"):
+def chosen_settings(dataset, problem, label, form="the paper's"):
+    """The parameters that the page says were chosen, for methods that are tuned."""
+    for line in tables("Tuning and its cost"):
         if (line[0].lower(), line[1], line[2], line[3]) == (dataset, problem, label, form):
             return line[-1]
     return ""
@@ -118,8 +118,8 @@ FORMS = {
 
 
 def runs(dataset, problem, label, form="the paper's", wanted=None):
-    """The runs to the horizon by seed."""
-    wanted = kept(dataset, problem, label, form) if wanted is None else wanted
+    """The runs to the horizon by seed, with the settings that are wanted or were chosen."""
+    wanted = chosen_settings(dataset, problem, label, form) if wanted is None else wanted
     return {
         row["seed"]: row
         for row in ROWS

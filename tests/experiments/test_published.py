@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.published import (
-    KNOWN,
+    BEST_KNOWN,
     LOWEST,
     MAKE,
     NAMES,
@@ -35,7 +35,7 @@ def assert_comparison(line, a, b):
         assert int(total) == len(seeds)
         near = sum(abs(v - 1) < 1e-3 for v in speeds)
         assert abs(int(wins) - sum(v > 1 for v in speeds)) <= near
-        number = {"never reached": 0.0, "reached by the former only": np.inf}.get(shown)
+        number = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
         assert median(speeds) == pytest.approx(float(shown) if number is None else number, rel=0.06)
         lost = sum(diverged(a[s]) for s in seeds)
         assert (f"{lost} diverged" in numbers) == (lost > 0)
@@ -106,7 +106,7 @@ def test_every_verdict_on_speed_follows_from_its_numbers():
                 continue
             for word, numbers in ((line[1], line[2]), (line[3], line[4])):
                 shown, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
-                value = {"never reached": 0.0, "reached by the former only": np.inf}.get(shown)
+                value = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
                 value = float(shown) if value is None else value
                 assert word == f"**{verdict(int(wins) / int(total), [value], title)}**", line
 
@@ -119,14 +119,12 @@ def test_divergences_and_lowest_values_follow_from_the_runs():
     )
     shown = {
         (problem, dataset.lower(), NAMES[label]): int(count)
-        for problem, dataset, label, count in tables(
-            "Runs that diverged, those of the tuning included"
-        )
+        for problem, dataset, label, count in tables("Runs that diverged, tuning included")
     }
     assert shown == dict(counts)
-    for dataset, value, _ in tables("f*, the lowest value known"):
+    for dataset, value, _ in tables("f*, the lowest known value"):
         assert value == f"{LOWEST[dataset.lower()]:.2f}"
-        assert KNOWN[dataset.lower()]["value"] <= LOWEST[dataset.lower()] * (1 + 1e-15)
+        assert BEST_KNOWN[dataset.lower()]["value"] <= LOWEST[dataset.lower()] * (1 + 1e-15)
 
 
 def test_the_verdicts_are_counted():

@@ -33,7 +33,7 @@ from sipower.experiments import (
 from sipower.experiments.budgets import HORIZONS
 from sipower.experiments.figures import figures
 from sipower.experiments.run import _half, _matrix, _start
-from sipower.experiments.table import append, key_of
+from sipower.experiments.table import append, row_key
 from sipower.kernels import Draw, batch_size
 
 TINY = Budget(
@@ -162,9 +162,9 @@ def test_an_interrupted_session_loses_no_run_and_does_none_twice(without_data, t
     rows = reproduce(["subproblem"], BUDGETS["quick"], table, jobs=2)
     lines = table.read_text().splitlines()
     assert lines[: len(kept)] == kept
-    assert len({key_of(row) for row in rows}) == len(rows) == len(lines) - 1
+    assert len({row_key(row) for row in rows}) == len(rows) == len(lines) - 1
     planned = {run.key for run in Protocol(BUDGETS["quick"], rows).plan("subproblem")}
-    assert {key_of(row) for row in rows} == planned
+    assert {row_key(row) for row in rows} == planned
 
 
 # ---- the table ----------------------------------------------------------------------------------
