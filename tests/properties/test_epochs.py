@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from properties.generated import Fits, generated
 from properties.matrices import Recipe, recipes
-from properties.test_klnmf import dense, divergence, em, ranks, sampling
+from properties.test_klnmf import dense, divergence, em, make_sampling_rule, ranks
 from sipower import Status, Stop, as_matrix, solve
 from sipower.data.sampling import SCHEMES
 from sipower.nmf import Alternating, Factorization
@@ -21,7 +21,7 @@ ROWS_ONLY = "rows only"  # as of data on disk: their columns are sampled by the 
 
 @dataclass(frozen=True)
 class Epochs:
-    """A run of sampled epochs in few words."""
+    """The recipe of a run of sampled epochs."""
 
     recipe: Recipe
     rank: int
@@ -35,7 +35,9 @@ class Epochs:
         Fits.number += 1
         rows_only = self.kind == ROWS_ONLY
         V = as_matrix(self.recipe.matrix(), dtype=self.dtype, rows_only=rows_only)
-        rule = sampling(None if rows_only else self.kind, step=self.step, replace=self.replace)
+        rule = make_sampling_rule(
+            None if rows_only else self.kind, step=self.step, replace=self.replace
+        )
         assert all(rule.plan(side, self.rank).samples for side in (V, V.columns))
         stop = Stop(0, rounds=self.rounds)
         return solve(Factorization(V, self.rank), Alternating(rule), stop=stop, trace="every")
@@ -47,7 +49,7 @@ def epochs(kind):
         recipes(),
         ranks,
         kind,
-        st.sampled_from([0.3, 1.0, 4.0]),  # 4: as far as a guard lets steps grow
+        st.sampled_from([0.3, 1.0, 4.0]),  # a guard lets steps grow up to 4
         st.sampled_from(["float32", "float64"]),
         st.booleans(),
         st.sampled_from([1, 3, 10]),
