@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from properties.generated import Fits, generated
 from properties.matrices import Recipe, recipes
-from properties.test_klnmf import dense, divergence, em, make_sampling_rule, ranks
+from properties.test_klnmf import dense, divergence, make_sampling_rule, ranks, run_em
 from sipower import Status, Stop, as_matrix, solve
 from sipower.data.sampling import SCHEMES
 from sipower.nmf import Alternating, Factorization
@@ -70,7 +70,7 @@ def test_epochs_of_sampled_steps_need_no_guard_to_stay_finite(case):
     value, size = divergence(data, W, H.T)
     assert result.value == pytest.approx(value, abs=1e-13 * (case.rank + 20) * size)
     W, H, total = W.astype(float), H.T.astype(float), float(data.sum())
-    better_w = divergence(data, em(data, W, H), H)[0]
-    better_h = divergence(data, W, em(data.T, H.T, W.T).T)[0]
+    better_w = divergence(data, run_em(data, W, H), H)[0]
+    better_h = divergence(data, W, run_em(data.T, H.T, W.T).T)[0]
     gained = max(value - better_w, 0) + max(value - better_h, 0)
     assert gained <= result.residual * total + 1e-9 * total + 1e-13 * size

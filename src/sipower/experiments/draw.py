@@ -22,7 +22,7 @@ def draw_png(figure: Figure, file: Path) -> None:
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
     columns = max(len(row) for row in figure.rows)
-    boxes = figure.rows[0][0].boxes is not None
+    boxes = bool(figure.rows[0][0].boxes)
     height = (4.2 if boxes else 3.2) * len(figure.rows) + 0.6
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
     canvas = Canvas(figsize=(13.0, height), layout=layout)
@@ -87,13 +87,11 @@ def _visible_end(curve: Curve, lowest: float) -> tuple[float, float]:
 
 
 def _draw_boxes(axes: Any, panel: Panel) -> None:
-    assert panel.boxes is not None
-    labels = [label.replace("; ", "\n") for label in panel.boxes.labels]
-    plot = axes.boxplot(
-        panel.boxes.values, tick_labels=labels, patch_artist=True, medianprops={"color": "black"}
-    )
-    for box, colour in zip(plot["boxes"], panel.boxes.colours, strict=True):
-        box.set(facecolor=colour, alpha=0.6)
+    labels = [box.label.replace("; ", "\n") for box in panel.boxes]
+    values, style = [box.values for box in panel.boxes], {"medianprops": {"color": "black"}}
+    plot = axes.boxplot(values, tick_labels=labels, patch_artist=True, **style)
+    for patch, box in zip(plot["boxes"], panel.boxes, strict=True):
+        patch.set(facecolor=box.colour, alpha=0.6)
     _style(axes, panel)
     axes.tick_params(axis="x", rotation=35)
     for label in axes.get_xticklabels():
@@ -120,8 +118,7 @@ def draw_html(figure: Figure, file: Path) -> None:
         vertical_spacing=(0.5 if panels[0][2].boxes else 0.3) / rows,
     )
     for number, (i, j, panel) in enumerate(panels, start=1):
-        traces = _box_traces(go, panel) if panel.boxes else _curve_traces(go, panel)
-        for trace in traces:
+        for trace in _make_traces(go, panel):
             canvas.add_trace(trace, row=i, col=j)
         x_axis = {} if panel.boxes else {"type": "log", "dtick": 1, "exponentformat": "none"}
         canvas.update_xaxes(title_text=panel.x_label, **x_axis, row=i, col=j)
@@ -163,9 +160,12 @@ def draw_html(figure: Figure, file: Path) -> None:
         to.write(canvas.to_html(include_plotlyjs="directory", full_html=True).encode())
 
 
-def _curve_traces(go: Any, panel: Panel) -> list[Any]:
-    """Return, for each curve, the two edges of its band and its line."""
-    traces = []
+def _make_traces(go: Any, panel: Panel) -> list[Any]:
+    """Return the boxes, or for each curve the two edges of its band and its line."""
+    traces = [
+        go.Box(y=box.values, name=box.label, marker_color=box.colour, boxpoints="all")
+        for box in panel.boxes
+    ]
     for curve in panel.curves:
         red, green, blue = (int(curve.colour[i : i + 2], 16) for i in (1, 3, 5))
         edge = {"x": curve.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
@@ -180,12 +180,3 @@ def _curve_traces(go: Any, panel: Panel) -> list[Any]:
         )
         traces += [go.Scatter(y=curve.low, **edge), go.Scatter(y=curve.high, **edge, **fill), line]
     return traces
-
-
-def _box_traces(go: Any, panel: Panel) -> list[Any]:
-    assert panel.boxes is not None
-    groups = zip(panel.boxes.labels, panel.boxes.colours, panel.boxes.values, strict=True)
-    return [
-        go.Box(y=values, name=label, marker_color=colour, boxpoints="all")
-        for label, colour, values in groups
-    ]

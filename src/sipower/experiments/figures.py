@@ -17,7 +17,7 @@ from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
 
-__all__ = ["Boxes", "Curve", "Figure", "Panel", "figures", "label_heights"]
+__all__ = ["Box", "Curve", "Figure", "Panel", "figures", "label_heights"]
 
 AXIS_LABELS = {"passes": "passes over the data", "seconds": "seconds, one thread"}
 LOWEST_DRAWN_ERROR = 1e-4
@@ -59,12 +59,12 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Boxes:
-    """A boxplot of the errors of the seeds, one box for each label."""
+class Box:
+    """A box of a boxplot: the errors of the seeds of one method."""
 
-    labels: list[str]
-    colours: list[str]
-    values: list[list[float]]
+    label: str
+    colour: str
+    values: list[float]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Panel:
     title: str
     x_label: str
     curves: list[Curve] = field(default_factory=list)
-    boxes: Boxes | None = None
+    boxes: list[Box] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     floor: float = LOWEST_DRAWN_ERROR
 
@@ -82,8 +82,7 @@ class Panel:
     def limits(self) -> tuple[float, float]:
         """The lowest and the highest error on the axis."""
         values = [y for curve in self.curves for y in curve.y]
-        if self.boxes is not None:
-            values = [v for box in self.boxes.values for v in box]
+        values += [value for box in self.boxes for value in box.values]
         if not values:
             return self.floor, 1.0
         return max(self.floor, 0.7 * min(values)), max(1.3 * max(values), 2 * self.floor)
@@ -188,13 +187,13 @@ def _compare_batches(curves: Curves) -> Figure:
             groups[method.label, method.colour] = list(curves.runs("nmf", dataset, name).values())
         panels = []
         for axis, limit in curves.error_limits(dataset).items():
-            boxes = Boxes([], [], [])
+            boxes = []
             for (label, colour), rows in groups.items():
                 finite = [row for row in rows if not has_diverged(row)]
                 n_diverged = len(rows) - len(finite)
-                boxes.labels.append(label + (f"; {n_diverged} diverged" if n_diverged else ""))
-                boxes.colours.append(colour)
-                boxes.values.append([curves.error_at(row, limit, axis) for row in finite])
+                note = f"; {n_diverged} diverged" if n_diverged else ""
+                errors = [curves.error_at(row, limit, axis) for row in finite]
+                boxes.append(Box(label + note, colour, errors))
             unit = "passes" if axis == "passes" else "s"
             panels.append(Panel(f"{TITLES[dataset]} after {limit:.3g} {unit}", "", boxes=boxes))
         figure_rows.append(panels)

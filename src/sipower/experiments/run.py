@@ -129,8 +129,7 @@ def _execute_and_append(table: Path, jobs: int, run: Run) -> Row:
 
 def execute(run: Run) -> Row:
     """Execute one run and return its row."""
-    V = _matrix(run.dataset)
-    start = _start(run.dataset, run.seed)
+    V, start = _matrix(run.dataset), _start(run.dataset, run.seed)
     params = dict(run.params)
     if run.method == "exact":
         return _make_row(run, [(0.0, 0.0, _solve_exactly(V, start))], "converged", 0.0)
@@ -210,8 +209,7 @@ def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
 def _solve_exactly(V: RowBlocks, start: Factors) -> float:
     """Return the minimum of the subproblem, with every item certified to 1e-10."""
     _, block = _half(V, start)
-    h = block.solution(1e-10, 2000).h
-    return float(block.divergence(h))
+    return float(block.divergence(block.solution(1e-10, 2000).h))
 
 
 class _SignCounter(KLBlock):
@@ -231,11 +229,11 @@ class _SignCounter(KLBlock):
 
     def anchored(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
         """Return the batch's part of the reduced gradient, and count the negative entries."""
-        added = super().anchored(x, x0, alpha, S)
-        reduced = alpha * self.anchor_gradient + added
+        batch_part = super().anchored(x, x0, alpha, S)
+        reduced = alpha * self.anchor_gradient + batch_part
         self.negative += int((reduced < 0).sum())
         self.entries += reduced.size
-        return added
+        return batch_part
 
 
 def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float, float, float]]:
@@ -245,8 +243,7 @@ def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float
     p = dict(run.params)
     solver = SSciPi(p["step"], p["batch"], p["epoch"], p["scheme"], threshold=THRESHOLD)
     state = replace(solver.init(block, block.to_sphere(start[side]), run.seed), side=side)
-    curve = []
-    clock = Clock()
+    curve, clock = [], Clock()
     while state.passes < run.passes and clock.seconds() < run.seconds:
         state = solver.advance(block, state)
         curve.append((clock.seconds(), state.passes, block.negative / max(block.entries, 1)))
