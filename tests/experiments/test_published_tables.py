@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every other table of the published page is computed again from its runs, by other code."""
+"""Every other table of the published page follows from its runs, by independent code."""
 
 import re
 from statistics import mean, median
@@ -15,9 +15,9 @@ from experiments.published import (
     SCREENING,
     SEEDS,
     STARTS,
-    diverged,
     error,
     errors,
+    has_diverged,
     horizon,
     runs,
     settings,
@@ -127,8 +127,8 @@ def test_errors_and_costs_follow_from_the_runs():
 
 
 def cost_to(row, goal, axis):
-    """Cost from which on the error is at most the goal, on a grid."""
-    if diverged(row):
+    """Return the cost after which the error stays at most the goal, on a grid."""
+    if has_diverged(row):
         return np.inf
     grid = np.linspace(0, row[axis][-1], 100_000)
     grid = np.unique(np.concatenate([grid, np.array(row[axis])]))
