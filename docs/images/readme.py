@@ -39,8 +39,8 @@ def draw_topics(ax: Axes) -> None:
         ", ".join(corpus.words[j] for j in largest(bits, 3))
         for bits in describe(W, model.components_).distinctiveness()
     ]
-    for text, label in zip(ax.get_legend().get_texts(), words, strict=True):
-        text.set_text(label)
+    for text in ax.get_legend().get_texts():  # the legend counts components from 1
+        text.set_text(words[int(text.get_text()) - 1])
     ax.get_legend().set_title("topic")
     ax.set(title="Topics of docstrings", xlabel="docstrings", ylabel="share of the words")
 
@@ -57,9 +57,9 @@ def draw_times(ax: Axes) -> None:
         ]
         levels = np.median([level_at(run, times) for run in runs], axis=0)
         ax.loglog(times, levels, color=colour, label=label)
-    ax.loglog(*zip(*FAST_TOPICS, strict=True), "s", color="#0072B2", label="fastTopics (R), seed 0")
+    ax.loglog(*zip(*FAST_TOPICS, strict=True), "s", color="#0072B2", label="fastTopics (R)")
     ax.set(
-        title="KOS: 3,430 documents, 20 components, one thread",
+        title="Time to a divergence, KOS corpus",
         xlabel="time in iterations of scikit-learn (52 ms)",
         ylabel="share of the decrease still missing",
         ylim=(3e-3, 1.1),
@@ -79,7 +79,7 @@ def level_at(run: list[dict[str, float]], times: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """Write the picture."""
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
     draw_topics(axes[0])
     draw_times(axes[1])
     figure.savefig(HERE / "readme.png", dpi=90)
