@@ -2,8 +2,8 @@
 """Every code block of README and docs runs, or is marked as one that is only shown."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import importlib
 import re
@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doc_blocks import PAGES, ROOT, Block, code_blocks, page_id
 from scipy.io import mmwrite
 from scipy.sparse import coo_array
+
+from doc_blocks import PAGES, ROOT, Block, code_blocks, page_id
 
 # Python runs, the lines of a shell are checked, JSON and text are output; a directive of MyST in
 # braces is markup, and {code-block} python is code that is shown only.
@@ -105,7 +106,9 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
             assert (ROOT / words[0]).is_file(), words
         elif program == "sipower":
             options = {name for p in commands[words[0]].params for name in p.opts}
-            named = {word for word in words if word[0] == "-" and word[1:2].isalpha() or "--" in word}
+            named = {
+                word for word in words if (word[0] == "-" and word[1:2].isalpha()) or "--" in word
+            }
             assert named <= options, (words, named - options)
         else:
             assert (program, words[0]) == ("pip", "install"), program

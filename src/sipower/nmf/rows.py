@@ -37,7 +37,7 @@ def profile(V: Any, H: Array) -> Profile:
 
 
 def gap_of_features(H: Array, found: Profile, c: Array) -> float:
-    """How far D can fall by changing H alone, at most; from the sums, without a look at V.
+    """How far D can fall by changing H alone, at most; from the sums alone.
 
     At its mass, h_j s_j with s_j = c_j/(d·h_j), the ratio sums of a feature are g_j/s_j.
     """

@@ -156,7 +156,7 @@ class KLBlock(Problem):
         return Solution(h, gaps, passes)
 
     def divergence(self, h: Array, *, exact: bool = True) -> float:
-        """D(V ‖ h Bᵀ), in float64, or sooner in the working type and to its rounding."""
+        """D(V ‖ h Bᵀ), in float64, or faster in the working type and to its rounding."""
         block = self.in_float64() if exact else self
         h = kernels.readable(h, block.B.dtype)
         if not self.V.has_items:  # D is the same from either side
