@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the picture of README.md: python docs/images/readme.py.
+"""Draw the pictures of README.md and docs/index.md: python docs/images/readme.py.
 
 Left: the shares of eight topics in the docstrings of the installed numpy, scipy and scikit-learn.
 Right: the divergence against time on the KOS corpus, from benchmarks/results/peers.jsonl, and the
@@ -78,11 +78,15 @@ def level_at(run: list[dict[str, float]], times: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the picture of README.md, and each half of it for narrow pages."""
     figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
     draw_topics(axes[0])
     draw_times(axes[1])
     figure.savefig(HERE / "readme.png", dpi=90)
+    for name, draw in (("topics", draw_topics), ("kos", draw_times)):
+        figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        draw(ax)
+        figure.savefig(HERE / f"{name}.png", dpi=90)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def test_python_that_is_only_shown_imports_what_exists(page: Path) -> None:
 
 
 def shell_lines(blocks: list[Block]) -> list[list[str]]:
-    lines = [line for block in blocks for line in block.code.splitlines()]
+    lines = [line.partition(" || ")[0] for block in blocks for line in block.code.splitlines()]
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
