@@ -82,7 +82,7 @@ def dense_side(name: str, V: np.ndarray, dtype: type, gflops: float) -> None:
 
 
 def main() -> None:
-    print(f"instruction set {kernels.level()}, K = {RANK}, one thread")
+    print(f"instruction set {kernels.instruction_set()}, K = {RANK}, one thread")
     kos, wt = sp.csr_array(paper_data("kos")), paper_data("wt")
     for dtype in (np.float32, np.float64):
         gflops = peak(dtype)["peak"]

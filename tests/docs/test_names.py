@@ -20,7 +20,7 @@ PAPER = ROOT / "docs" / "paper_to_code.md"
 SPEAKING_OF_CODE = [*TOP_PAGES, PAPER, ROOT / "docs" / "decisions.md"]
 # Names of other projects, files that runs write, and code to be written by the reader.
 FOREIGN = {"CountVectorizer", "GridSearchCV", "KeyboardInterrupt", "MemoryError", "NMF", "PATH",
-           "Pipeline", "my_rule", "nd", "std"}  # fmt: skip
+           "Pipeline", "mmread", "std"}  # fmt: skip
 FILES_OF_RUNS = {"rank.json", "consensus.json", "report.html", "src/sipower/nmf/my_rule.py",
                  "build/demo/report.html", "build/docs/index.html"}  # fmt: skip
 

@@ -183,7 +183,7 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monk
         raise OSError(28, "No space left on device")
         yield
 
-    monkeypatch.setattr("sipower.loop.checkpoint.replacing", full)
+    monkeypatch.setattr("sipower.loop.checkpoint.atomic_write", full)
     with pytest.warns(RuntimeWarning, match=r"run.npz could not be written \(No space left"):
         found = model(tmp_path / "run.npz").fit(V)
     same(model().fit(V), found)

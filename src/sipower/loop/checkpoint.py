@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A checkpoint is the `State` and what the loop remembers, in one .npz file without pickle.
+"""Checkpoints: the `State` of a solver and the notes of the loop in one .npz file without pickle.
 
-It is written to a temporary file, brought to the disk and then renamed, so that at every moment
-there is a whole one. It names the run that it belongs to: another one is refused.
+The file is replaced atomically. It names the run that it belongs to, and no other run reads it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that receives the state of a run, and from which the run can go on.
+    """A file that holds the state of a run, and from which the run can be resumed.
 
     Parameters
     ----------
@@ -41,12 +40,12 @@ class Checkpoint:
     every
         Seconds of work that may be lost.
     run
-        What the run is, by name: all of it must agree for a checkpoint to be read again; measured
-        numbers, in a list, to rounding.
+        What identifies the run: a checkpoint is read only if all of it agrees, measured numbers,
+        which stand in lists, up to rounding.
     memory
-        What the caller wants to find again beside the state.
+        What the caller saves beside the state.
     read
-        Whether to go on from what the file holds; if not, it is only written.
+        Whether to resume from the file; if not, it is only written.
     """
 
     path: str | PathLike[str]
@@ -71,43 +70,41 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """A state of the same kind and shapes as `like`, and its notes; None without a file."""
+        """Return a state of the kind and shapes of `like` with its notes; None without a file."""
         found = self._read() if self.read else None
         if found is None:
             return None
         header, arrays = found
+        scalars = header["scalars"]
         wanted, wanted_arrays = _fields(like)
-        shapes, found_shapes = (
-            {name: (v.shape, v.dtype) for name, v in of.items()} for of in (wanted_arrays, arrays)
-        )
-        if header["state"] != type(like).__qualname__ or shapes != found_shapes:
-            raise self._other("problem or solver")
-        if set(header["scalars"]) | set(arrays) != set(wanted):
-            raise self._other("version")
-        alike = all(_alike(value, wanted[name]) for name, value in header["scalars"].items())
-        least = 0.0 if getattr(like, "non_negative", False) else -math.inf
-        if not alike or not all(_lies_above(least, array) for array in arrays.values()):
-            raise self._damaged()
-        if header["scalars"].get("seed") != wanted.get("seed"):
-            raise self._other("seed")
-        return type(like)(**arrays, **header["scalars"]), header["notes"]
+        if header["state"] != type(like).__qualname__ or _types(arrays) != _types(wanted_arrays):
+            raise self._mismatch("problem or solver")
+        if set(scalars) | set(arrays) != set(wanted):
+            raise self._mismatch("version")
+        smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
+        numbers = all(np.isfinite(a).all() and (a >= smallest).all() for a in arrays.values())
+        if not numbers or not all(_is_like(value, wanted[name]) for name, value in scalars.items()):
+            raise self._damage()
+        if scalars.get("seed") != wanted.get("seed"):
+            raise self._mismatch("seed")
+        return type(like)(**arrays, **scalars), header["notes"]
 
     def remembered(self) -> Any:
-        """The caller's memory in the file, or None without a file."""
+        """Return the caller's memory in the file, or None without a file."""
         found = self._read()
         return None if found is None else found[0]["memory"]
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Notes or a memory that cannot be taken up are damage."""
+        """Raise the error of a damaged file if notes or memory cannot be restored."""
         try:
             yield
         except (KeyError, TypeError, ValueError):
-            raise self._damaged() from None
+            raise self._damage() from None
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Keep other sessions away, and remove what a killed one was writing."""
+        """Lock the file until the block ends, and remove what a killed run was writing."""
         if not Path(self.path).name or Path(self.path).is_dir():
             raise ValueError(f"The checkpoint {str(self.path)!r} is a folder, expected a file.")
         with file_lock(Path(self.path)):
@@ -115,6 +112,7 @@ class Checkpoint:
             yield
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return header and arrays of the file, which must be of this run."""
         if not Path(self.path).exists():
             return None
         try:
@@ -122,25 +120,24 @@ class Checkpoint:
                 arrays = dict(archive)
             header = json.loads(arrays.pop("header").tobytes())
             version, run = header["format"], dict(header["run"])
-            parts = {"state", "memory", "notes", "scalars"} <= set(header)
-            complete = version != FORMAT or (parts and isinstance(header["scalars"], dict))
+            is_complete = version != FORMAT or isinstance(header["scalars"], dict)
         except MemoryError:
             raise
         except Exception as error:  # whatever a damaged archive makes its readers raise
-            raise self._damaged() from error
+            raise self._damage() from error
         if version != FORMAT:
-            raise self._other("version")
-        if not complete:
-            raise self._damaged()
+            raise self._mismatch("version")
+        if not is_complete or not {"state", "memory", "notes"} <= set(header):
+            raise self._damage()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._other(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
+                raise self._mismatch(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
         return header, arrays
 
-    def _damaged(self) -> ValueError:
+    def _damage(self) -> ValueError:
         return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
-    def _other(self, what: str, detail: str = "") -> ValueError:
+    def _mismatch(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
@@ -148,13 +145,17 @@ class Checkpoint:
 
 
 def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """All fields of a state, and those that are arrays."""
+    """Return all fields of a state, and those that are arrays."""
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
 
 
+def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
 def _agree(found: Any, wanted: Any) -> bool:
-    """Equal; lists hold measured numbers, which other libraries or machines round otherwise."""
+    """Whether values are equal; numbers in lists, which are measured, up to rounding."""
     if not isinstance(found, list) or not isinstance(wanted, list) or len(found) != len(wanted):
         return bool(found == wanted)
     return all(
@@ -163,19 +164,14 @@ def _agree(found: Any, wanted: Any) -> bool:
     )
 
 
-def _alike(value: Any, wanted: Any) -> bool:
-    """Whether a scalar of a file is of the kind of another; a float may be a whole number."""
+def _is_like(value: Any, wanted: Any) -> bool:
+    """Whether a scalar has the type of another; a float may be a whole number."""
     found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
     return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
 
 
-def _lies_above(least: float, array: Array) -> bool:
-    """Whether all numbers are finite and none is below the least."""
-    return bool(np.isfinite(array).all() and (array >= least).all())
-
-
 def save_state(path: str | PathLike[str], state: Any) -> None:
-    """Write a state atomically: temporary file, fsync, rename."""
+    """Write a state; the file is replaced atomically."""
     Checkpoint(path).save(state)
 
 
@@ -186,7 +182,7 @@ def load_state(path: str | PathLike[str], like: S) -> S:
 
 
 class CheckpointWriter:
-    """The checkpoint of a loop, if it has one: read at the start, written when it is time.
+    """Reads the checkpoint of a loop at its start and writes it when it is due.
 
     Parameters
     ----------
@@ -211,7 +207,7 @@ class CheckpointWriter:
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:
-        """Save if another round as long as the last one would put too much at risk."""
+        """Save if another round as long as the last one would risk more than `every` seconds."""
         if self.checkpoint is None:
             return
         now = self.trace.clock.wall()
