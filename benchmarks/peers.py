@@ -138,8 +138,9 @@ def format_table(records: list[dict[str, Any]]) -> str:
 def plot(records: list[dict[str, Any]], path: Path) -> None:
     """Plot the level against time in u, one panel for each data set, for the first seed."""
     names = list(dict.fromkeys(r["set"] for r in records))
-    figure, axes = plt.subplots(1, len(names), figsize=(4.6 * len(names), 4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
+    rows = (len(names) + 1) // 2
+    figure, axes = plt.subplots(rows, 2, figsize=(9.2, 4 * rows), squeeze=False)
+    for axis, name in zip(axes.flat, names, strict=False):
         for solver, color in COLORS.items():
             run = [r for r in records if r["set"] == name and r["solver"] == solver]
             if not run:
@@ -151,8 +152,8 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
         axis.set(title=name.upper(), xlabel="time in MU iterations of scikit-learn (u)")
         axis.set_ylim(5e-4, 1.2)
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("(D − D*)/(D₀ − D*)")
-    axes[0][-1].legend(fontsize=8)
+        axis.set_ylabel("(D − D*)/(D₀ − D*)")
+    axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
