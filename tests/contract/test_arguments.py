@@ -74,7 +74,7 @@ def test_other_misuse():
         model.transform(V[:, 1:])
     with pytest.raises(ValueError, match=r"`X` must have shape \(samples, 3\)"):
         model.inverse_transform(np.ones((2, 5)))
-    with pytest.raises(ValueError, match="update_H=False needs H"):
+    with pytest.raises(ValueError, match="`H` must be given with update_H=False"):
         non_negative_factorization(V, update_H=False)
     with pytest.raises(ValueError, match=r"Negative values in data: entry \(0, 0\)"):
         model.transform(-V - 1)

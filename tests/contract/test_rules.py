@@ -201,7 +201,7 @@ def test_start_of_another_shape_is_refused():
         ValueError, match=r"`x0` must hold W and H of shapes \(\(120, 5\), \(90, 5\)\)"
     ):
         solve(Factorization(V, 5), Alternating(RULES["mu"]()), oracles.factors(90, 120, 5))
-    with pytest.raises(ValueError, match="rank is 0"):
+    with pytest.raises(ValueError, match="`rank` must be a positive integer, got 0"):
         Factorization(V, 0)
     with pytest.raises(ValueError, match="sides"):
         SSciPiRule(sides="short")

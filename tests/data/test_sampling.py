@@ -105,7 +105,9 @@ def test_positions_of_elements_are_sorted_and_fewer_than_two_to_the_31():
     expected = sorted(DRAW.batch(matrix.nnz, kernels.batch_size(0.3, matrix.nnz)))
     np.testing.assert_array_equal(found, expected)
     assert found.dtype == draw_positions(0, 0.3, DRAW, False).dtype
-    with pytest.raises(ValueError, match=r"^More than 2\^31 nonzeros .*: use 'stratified'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^scheme='elements' .* 2\^31 - 1 nonzeros, .*: use 'stratified'\.$"
+    ):
         draw_positions(2**31, 1e-9, DRAW, replace=True)
 
 
@@ -144,7 +146,7 @@ def test_columns_are_sampled_by_whole_rows(layout, dtype, replace):
     every = alone.columns.sample("vectors", 0.6, DRAW).basis_rows
     assert len(set(every)) == 8  # distinct unless asked otherwise
     with pytest.raises(
-        ValueError, match=r"^Data that hold .* only are sampled by vectors, not by el"
+        ValueError, match=r"^`scheme` must be 'vectors' for data that hold .* only, got 'el"
     ):
         alone.columns.sample("elements", 0.5, DRAW)
 

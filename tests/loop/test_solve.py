@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_the_last_completed_round():
         if record.round == 4:
             raise KeyboardInterrupt
 
-    sentence = r"^interrupted; the result of the last completed round is in \.result$"
+    sentence = r"^Interrupted: `result` is that of the last completed round\.$"
     with pytest.raises(KeyboardInterrupt, match=sentence) as caught:
         solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
     assert isinstance(caught.value, Interrupted)

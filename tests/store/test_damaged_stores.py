@@ -82,8 +82,8 @@ def _a_column_twice(indices, values, mass):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_another_value, "have another sum"),
-        (_masses_of_others, "have another sum"),
+        (_another_value, "do not have the recorded sum"),
+        (_masses_of_others, "do not have the recorded sum"),
         (_a_column_twice, "not in order"),
     ],
 )
