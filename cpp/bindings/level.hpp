@@ -26,8 +26,8 @@ inline std::string level() {
         if (!wanted || !*wanted) return std::string(runs_v3() ? "x86-64-v3" : "baseline");
         if (std::string(wanted) == "baseline") return std::string("baseline");
         if (std::string(wanted) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
-        throw std::runtime_error(std::string("SIPOWER_ISA=") + wanted +
-                                 " is not supported by this processor: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
+        throw std::runtime_error(std::string("SIPOWER_ISA must be ") + (runs_v3() ? "x86-64-v3 or baseline" : "baseline") +
+                                 " on this processor, got " + wanted + ".");
     }();
     return chosen;
 }

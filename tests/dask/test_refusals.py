@@ -47,12 +47,14 @@ def test_bad_entries_in_transform(client):
 
 
 def test_arrays_that_are_no_table_of_row_chunks(client):
-    refused(da.from_array(V, chunks=(10, 3)), r"2 chunks: .*X\.rechunk\(\{1: -1\}\)")
+    refused(
+        da.from_array(V, chunks=(10, 3)), r"one chunk of columns, got 2: .*X\.rechunk\(\{1: -1\}\)"
+    )
     refused(da.from_array(V[0]), "1 dimension")
     refused(da.from_array(V[:0]), "0 sample")
     refused(V, "`X` must be a Dask array .* got a ndarray", TypeError)
     refused([], "`X` must be a Dask array .* got a list", TypeError)
-    refused(Files([]), "the list is empty")
+    refused(Files([]), "`paths` must hold at least one file")
     refused(da.from_array(V.astype(complex)), "Complex data not supported")
     refused(da.from_array(V * 1e300), "too large for float32", dtype=np.float32)
     most = da.from_array(np.full((4, 2), 1e38), chunks=(1, -1))  # each chunk alone is small enough
@@ -86,7 +88,7 @@ def test_there_must_be_a_client_with_workers(client, monkeypatch):
         raise ValueError("No clients found")
 
     monkeypatch.setattr("sipower.dask.klnmf.default_client", nobody)
-    refused(da.from_array(V), "There is no Dask client")
+    refused(da.from_array(V), "`client` is None and there is no Dask client")
 
 
 def test_workers_that_die_again_and_again():
@@ -96,7 +98,7 @@ def test_workers_that_die_again_and_again():
         Client(cluster, set_as_default=False) as mortal,
     ):
         cluster.scheduler.allowed_failures = 0
-        refused(deadly, "Workers died again and again", RuntimeError, client=mortal)
+        refused(deadly, "Workers died repeatedly", RuntimeError, client=mortal)
 
 
 def test_cancelled_tasks(client):

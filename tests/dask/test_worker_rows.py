@@ -134,7 +134,7 @@ def test_rows_on_workers_tell_what_the_same_rows_in_memory_tell(client):
     for act in (there.windows, lambda: there.sample("vectors", 0.5, Draw(0)), lambda: there.array):
         with pytest.raises(ValueError, match=r"on Dask workers|not in memory"):
             act()
-    with pytest.raises(ValueError, match="loaded for float64: load them for float32"):
+    with pytest.raises(ValueError, match=r"`dtype` must be float64, .* got float32"):
         there.with_settings(np.dtype(np.float32))
 
 

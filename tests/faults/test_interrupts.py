@@ -147,7 +147,7 @@ def test_an_interruption_while_a_thread_starts_does_not_keep_the_process_from_en
 def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(monkeypatch):
     """The pool keeps a task for which it could start no thread: a thread that is free takes it."""
     busy, free, helped, done = (threading.Event() for _ in range(4))
-    kernels.threads._workers.forget()
+    kernels.threads._workers.reset()
     kernels.threads._workers.submit(lambda: (busy.set(), free.wait(60)))  # the only thread there is
     busy.wait(60)
 

@@ -286,5 +286,5 @@ def test_arguments():
         Newton().update(KLBlock(np.ones((1, 2)), np.ones((2, 3000))), np.ones((1, 3000)), HALF_STEP)
     with pytest.raises(ValueError, match="`sweeps` must be a positive integer, got 0"):
         CCD(sweeps=0)
-    with pytest.raises(ValueError, match="order is 'rising'"):
+    with pytest.raises(ValueError, match=r"`order` must be one of .*, got 'rising'"):
         CCD(order="rising")

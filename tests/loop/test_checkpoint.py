@@ -112,9 +112,7 @@ def test_ctrl_c_leaves_a_checkpoint_of_the_last_round(tmp_path):
 
 
 def test_only_a_seed_can_go_on(tmp_path):
-    with pytest.raises(
-        ValueError, match="`random_state` must be an integer if `checkpoint` is given"
-    ):
+    with pytest.raises(ValueError, match="`random_state` must be an integer if `checkpoint`"):
         model(tmp_path / "run.npz", random_state=None).fit(V)
 
 

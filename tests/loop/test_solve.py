@@ -55,7 +55,7 @@ def test_limits(stop, status):
     ],
 )
 def test_a_limit_is_reached_where_it_is_and_not_before(stop, reached):
-    assert stop.reached(SimpleNamespace(round=3, passes=6.5), 2.0) is reached
+    assert stop.reached_limit(SimpleNamespace(round=3, passes=6.5), 2.0) is reached
 
 
 @pytest.mark.parametrize("name", ["tol", "rounds", "passes", "seconds"])

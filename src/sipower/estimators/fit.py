@@ -182,7 +182,7 @@ class _Loops:
 
     def limit(self) -> Status | None:
         """Return the limit of the whole fit that is reached, if one is."""
-        return self.settings.stop.reached(self.last, self._elapsed())
+        return self.settings.stop.reached_limit(self.last, self._elapsed())
 
     def run(self, x: Factors | None) -> Result[Any]:
         """Run a loop from x within the remaining limits."""

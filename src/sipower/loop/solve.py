@@ -183,7 +183,7 @@ def _status(
     notes: Trace, stop: Stop, state: State, listener: Callable[..., object] | None = None
 ) -> Status | None:
     """Record the state, call the listener, and return the reason to stop, if there is one."""
-    limit = stop.reached(state, notes.clock.wall())
+    limit = stop.reached_limit(state, notes.clock.wall())
     record = notes.record(state, forced=limit is not None)
     is_asked_to_stop = listener is not None and listener(record, state)
     if record.gap <= stop.tol:

@@ -61,7 +61,7 @@ class Stop:
             if not number and (limit is not None or name == "tol"):
                 raise ValueError(f"`{name}` must be a number of at least 0, got {limit}.")
 
-    def reached(self, done: Work, elapsed: float) -> Status | None:
+    def reached_limit(self, done: Work, elapsed: float) -> Status | None:
         """Return the limit that is reached, if one is."""
         if self.rounds is not None and done.round >= self.rounds:
             return Status.MAX_ROUNDS
