@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`auto` against our own other solvers: the best of them, coordinate descent late, the limits.
+"""Compare `auto` with the other solvers of sipower in time to a level and in final value.
 
     python benchmarks/auto.py compare [--seeds 3] [--cap 20]   # auto / best of mu, sci-pi, ...
     python benchmarks/auto.py late [--seeds 5] [--cap 60]      # auto / ccd with extrapolation
-    python benchmarks/auto.py quality [--seeds 10] [--cap 60]  # where they end, two threads
+    python benchmarks/auto.py quality [--seeds 10] [--cap 60]  # final values, two threads
 
-One thread, float32, the same start for all, solvers in turns. The level of a run is
-(D − Dinf)/(D0 − Dinf), Dinf its own last value: a run ends after `cap` seconds, or when the second
-half of its time has brought less than a ten-thousandth of the drop (late: a hundred-thousandth).
-Time is the solver's own. Curves are appended to benchmarks/results, the ratios are those of the
-whole file; so several processes may share the work.
+One thread, float32, the same start for all, solvers interleaved. The level of a run is
+(D − Dinf)/(D0 − Dinf), where Dinf is its own last value. A run ends after `cap` seconds, or when
+the second half of its time has reduced D by less than a ten-thousandth of the drop (`late`: a
+hundred-thousandth). Only the solver's time counts. Curves are appended to benchmarks/results, and
+the ratios are those of the whole file, so that several processes may share the work.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAPER = ("kos", "nips", "mitf", "wt")
 
 
 def poisson(n: int, share: float) -> sp.csr_array:
-    """The paper's synthetic data: independent counts, a share of them positive."""
+    """Draw the paper's synthetic data: independent counts, a share of them positive."""
     V = sp.random_array((n, n), density=share, random_state=1, format="csr")
     draws = np.random.default_rng(2).poisson(-np.log(1 - share), 4 * V.nnz)
     V.data[:] = np.resize(draws[draws > 0], V.nnz)
@@ -44,7 +44,7 @@ def poisson(n: int, share: float) -> sp.csr_array:
 
 
 def topics(n: int, m: int, nnz: int) -> sp.csr_array:
-    """Documents of a few topics, about nnz nonzeros."""
+    """Draw samples of a topic model with about nnz nonzeros."""
     rng = np.random.default_rng(3)
     H = rng.dirichlet(np.full(m, 0.05), 30)
     W = rng.dirichlet(np.full(30, 0.1), n)
@@ -68,44 +68,48 @@ PROBLEMS: dict[str, tuple[Callable[[], Any], int]] = {
 }
 
 
-def without_empty(V: Any) -> Any:
+def drop_empty(V: Any) -> Any:
+    """Return V without its empty rows and columns."""
     return V[np.asarray(V.sum(axis=1)).ravel() > 0][:, np.asarray(V.sum(axis=0)).ravel() > 0]
 
 
-def ended(curve: list[tuple[float, float]], cap: float, still: float) -> bool:
-    """Whether the cap is reached, or the second half of the time has brought next to nothing."""
+def has_ended(curve: list[tuple[float, float]], cap: float, min_gain: float) -> bool:
+    """Return whether the cap is reached, or the second half of the time reduced D too little."""
     (seconds, value), first = curve[-1], curve[0][1]
     half = bisect(curve, seconds / 2, key=lambda point: point[0]) - 1
-    return seconds > cap or (len(curve) > 20 and curve[half][1] - value < still * (first - value))
+    return seconds > cap or (
+        len(curve) > 20 and curve[half][1] - value < min_gain * (first - value)
+    )
 
 
-def curves(
+def record_curves(
     problem: Factorization,
     start: Any,
     solvers: dict[str, Any],
     until: tuple[float, float],
     seed: int,
 ) -> Any:
-    """(seconds, D) of every solver after every round, the solvers in turns."""
-    states, found = {}, {}
+    """Return (seconds, D) of every solver after every round, with the solvers interleaved."""
+    states, curves = {}, {}
     for name, solver in solvers.items():
         before = time.perf_counter()
-        states[name] = solver.init(problem, start, seed)  # may look at D: on the clock
+        states[name] = solver.init(problem, start, seed)  # may evaluate D, so it is timed
         seconds = time.perf_counter() - before
-        found[name] = [(seconds, problem.value(states[name].x))]
+        curves[name] = [(seconds, problem.value(states[name].x))]
     running = set(solvers)
     while running:
         for name in sorted(running):
             before = time.perf_counter()
             states[name] = solvers[name].advance(problem, states[name])
-            seconds = found[name][-1][0] + time.perf_counter() - before
-            found[name].append((seconds, problem.value(states[name].x)))
-            if ended(found[name], *until):
+            seconds = curves[name][-1][0] + time.perf_counter() - before
+            curves[name].append((seconds, problem.value(states[name].x)))
+            if has_ended(curves[name], *until):
                 running.discard(name)
-    return found
+    return curves
 
 
 def time_to(curve: list[tuple[float, float]], level: float) -> float:
+    """Return the seconds to a level, ∞ if the curve does not reach it."""
     first, last = curve[0][1], min(value for _, value in curve)
     for seconds, value in curve:
         if value - last <= level * (first - last):
@@ -113,13 +117,13 @@ def time_to(curve: list[tuple[float, float]], level: float) -> float:
     return float("inf")
 
 
-def thinned(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The curve with a point for every two percent of its time."""
-    kept = curve[:1]
+def thin(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return a curve with at most one point for every two percent of its time."""
+    points = curve[:1]
     for point in curve[1:]:
-        if point[0] >= 1.02 * kept[-1][0]:
-            kept.append(point)
-    return [*kept, curve[-1]]
+        if point[0] >= 1.02 * points[-1][0]:
+            points.append(point)
+    return [*points, curve[-1]]
 
 
 def race(
@@ -128,18 +132,21 @@ def race(
     """Append the curves of all runs to the file."""
     for name in sets:
         make, rank = PROBLEMS[name]
-        V = without_empty(make())
+        V = drop_empty(make())
         problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=1), rank)
         for seed in seeds:
             start = common_start(V, seed, rank)
-            for solver, curve in curves(problem, start, solvers, until, seed).items():
-                row = {"set": name, "seed": seed, "solver": solver, "curve": thinned(curve)}
+            for solver, curve in record_curves(problem, start, solvers, until, seed).items():
+                row = {"set": name, "seed": seed, "solver": solver, "curve": thin(curve)}
                 with file.open("a") as table:
                     table.write(json.dumps(row) + "\n")
         print(name, "done", flush=True)
 
 
-def ratios(rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[str, ...]) -> None:
+def print_ratios(
+    rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[str, ...]
+) -> None:
+    """Print the time of `auto` over that of its fastest rival, by data set and level."""
     every = []
     for name in dict.fromkeys(r["set"] for r in rows):
         cells = []
@@ -158,11 +165,17 @@ def ratios(rows: list[dict[str, Any]], levels: tuple[float, ...], rivals: tuple[
             )
             for solver in ("auto", *rivals)
         }
-        print(f"{name:14}", "   ".join(cells), "  ends", {k: f"{v:.6g}" for k, v in ends.items()})
+        print(
+            f"{name:14}",
+            "   ".join(cells),
+            "  final values",
+            {k: f"{v:.6g}" for k, v in ends.items()},
+        )
     print(f"geometric mean {geometric_mean(every):.3f}, largest {max(every):.2f}")
 
 
-def quality(sets: list[str], seeds: range, cap: float) -> None:
+def compare_quality(sets: list[str], seeds: range, cap: float) -> None:
+    """Print the median final values and gaps of `auto` and `ccd`."""
     for name in sets:
         V = paper_data(name)
         problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=2), 20)
@@ -178,8 +191,8 @@ def quality(sets: list[str], seeds: range, cap: float) -> None:
                 gaps[solver].append(result.residual)
         auto, ccd = (median(values) for values in ends.values())
         print(
-            f"{name}: median end of auto {auto:.0f}, of ccd {ccd:.0f}: "
-            f"{(auto - ccd) / (first - ccd):+.4%} of the drop; certificates "
+            f"{name}: median final value of auto {auto:.0f}, of ccd {ccd:.0f}: "
+            f"{(auto - ccd) / (first - ccd):+.4%} of the drop; gaps "
             f"{median(gaps['auto']):.1e} and {median(gaps['ccd']):.1e}",
             flush=True,
         )
@@ -192,23 +205,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--cap", type=float, default=20.0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    seeds = range(given.first, given.first + given.seeds)
-    if given.what == "quality":
-        quality(given.sets or list(PAPER), seeds, given.cap)
+    seeds = range(options.first, options.first + options.seeds)
+    if options.what == "quality":
+        compare_quality(options.sets or list(PAPER), seeds, options.cap)
         return
-    if given.what == "compare":
+    if options.what == "compare":
         solvers = {"auto": Auto()} | {name: make_solver(name) for name in RIVALS}
         sets, levels, rivals = list(PROBLEMS), (1e-1, 1e-2, 3e-3), RIVALS
     else:
-        solvers = {"auto": Auto(), "ccd ahead": Extrapolated(CCD())}
-        sets, levels, rivals = list(PAPER), (1e-2, 1e-3), ("ccd ahead",)
-    still = 1e-4 if given.what == "compare" else 1e-5
-    file = RESULTS / f"{given.what}.jsonl"
-    race(file, given.sets or sets, solvers, seeds, (given.cap, still))
+        solvers = {"auto": Auto(), "ccd extrapolated": Extrapolated(CCD())}
+        sets, levels, rivals = list(PAPER), (1e-2, 1e-3), ("ccd extrapolated",)
+    min_gain = 1e-4 if options.what == "compare" else 1e-5
+    file = RESULTS / f"{options.what}.jsonl"
+    race(file, options.sets or sets, solvers, seeds, (options.cap, min_gain))
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    ratios(list({(r["set"], r["seed"], r["solver"]): r for r in rows}.values()), levels, rivals)
+    print_ratios(
+        list({(r["set"], r["seed"], r["solver"]): r for r in rows}.values()), levels, rivals
+    )
 
 
 if __name__ == "__main__":

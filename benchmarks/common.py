@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benchmarks share: interleaved timing, the paper's data with its common start."""
+"""Functions that the benchmarks share: interleaved timing, the paper's data and common start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANK = 20
 
 
 def best_seconds(actions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Best time of each action, taken in turns so that noise hits all of them alike."""
+    """Return the best time of each action; interleaved, so that noise affects all alike."""
     best = dict.fromkeys(actions, float("inf"))
     with threadpool_limits(1):
         for _ in range(repeats):
@@ -29,14 +29,14 @@ def best_seconds(actions: dict[str, Callable[[], Any]], repeats: int) -> dict[st
 
 
 def paper_data(name: str) -> Any:
-    """One of the paper's sets without empty rows and columns."""
+    """Load one of the paper's data sets without its empty rows and columns."""
     V = datasets.load(name)
-    kept = V[V.sum(axis=1) > 0][:, V.sum(axis=0) > 0]
-    return np.ascontiguousarray(kept) if isinstance(kept, np.ndarray) else kept
+    V = V[V.sum(axis=1) > 0][:, V.sum(axis=0) > 0]
+    return np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
 
 
 def common_start(V: Any, seed: int = 0, rank: int = RANK) -> tuple[Any, Any]:
-    """Uniform(0, 1) factors and 5 rounds of multiplicative updates in float64, H first."""
+    """Return factors after 5 multiplicative rounds from Uniform(0, 1) in float64, H first."""
     rng = np.random.default_rng(seed)
     W, H = rng.random((V.shape[0], rank)), rng.random((rank, V.shape[1])).T
     result = solve(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers of sipower and of peers on PyPI, each as a run that yields its factors round by round."""
+"""Solvers of sipower and of its peers on PyPI, as generators that yield factors round by round."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,10 +21,11 @@ Factors = tuple[np.ndarray, np.ndarray]  # (n, K), (m, K)
 Run = Iterator[tuple[float, Factors]]  # seconds so far, factors
 
 
-def sipower_run(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
+def run_sipower(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
+    """Yield the seconds and the factors of a solver of sipower after every round."""
     problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), start[0].shape[1])
     before = time.perf_counter()
-    state = solver.init(problem, start, seed)  # may look at D: on the clock
+    state = solver.init(problem, start, seed)  # may evaluate D, so it is timed
     seconds = time.perf_counter() - before
     while True:
         before = time.perf_counter()
@@ -32,19 +34,23 @@ def sipower_run(solver: Any, V: Any, start: Factors, threads: int, seed: int) ->
         yield seconds, (state.W, state.H)
 
 
-def scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
+def run_scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    """Yield the seconds and the factors of scikit-learn's NMF every 8 iterations."""
     W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
     V, seconds = V.astype(np.float32), 0.0
-    how = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+    options = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
     while True:
         with threadpool_limits(threads):
             before = time.perf_counter()
-            W, H, _ = non_negative_factorization(V, W, H, n_components=len(H), max_iter=8, **how)
+            W, H, _ = non_negative_factorization(
+                V, W, H, n_components=len(H), max_iter=8, **options
+            )
             seconds += time.perf_counter() - before
         yield seconds, (W, H.T)
 
 
-def scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> Run:
+def run_scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    """Yield the seconds and the factors of scikit-learn's MiniBatchNMF after every epoch."""
     model = MiniBatchNMF(
         start[0].shape[1], beta_loss="kullback-leibler", random_state=seed, batch_size=512
     )
@@ -59,7 +65,8 @@ def scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> R
         yield seconds, (W, model.components_.T)
 
 
-def torchnmf_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
+def run_torchnmf(V: Any, start: Factors, threads: int, seed: int) -> Run:
+    """Yield the seconds and the factors of torchnmf every 10 iterations."""
     import torch  # noqa: PLC0415 - optional
     from torchnmf.nmf import NMF  # noqa: PLC0415
 
@@ -74,29 +81,26 @@ def torchnmf_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
         yield seconds, (model.H.detach().numpy(), model.W.detach().numpy())
 
 
-def ours(solver: Any) -> Callable[..., Run]:
-    return lambda *args: sipower_run(solver, *args)
-
-
 CONTESTANTS: dict[str, Callable[..., Run]] = {
-    "auto": ours(Auto()),
-    "ccd+extrapolation": ours(Extrapolated(CCD())),
-    "s-sci-pi": ours(make_solver("s-sci-pi")),
-    "sci-pi": ours(make_solver("sci-pi")),
-    "mu": ours(make_solver("mu")),
-    "scikit-learn MU": scikit_learn_mu,
-    "scikit-learn MiniBatchNMF": scikit_learn_minibatch,
-    "torchnmf": torchnmf_mu,
+    "auto": partial(run_sipower, Auto()),
+    "ccd+extrapolation": partial(run_sipower, Extrapolated(CCD())),
+    "s-sci-pi": partial(run_sipower, make_solver("s-sci-pi")),
+    "sci-pi": partial(run_sipower, make_solver("sci-pi")),
+    "mu": partial(run_sipower, make_solver("mu")),
+    "scikit-learn MU": run_scikit_learn_mu,
+    "scikit-learn MiniBatchNMF": run_scikit_learn_minibatch,
+    "torchnmf": run_torchnmf,
 }
 
 
-def available(wanted: list[str] | None) -> dict[str, Callable[..., Run]]:
-    found = {n: run for n, run in CONTESTANTS.items() if not wanted or n in wanted}
-    if "torchnmf" not in found:
-        return found
+def available_contestants(names: list[str] | None) -> dict[str, Callable[..., Run]]:
+    """Return the contestants of these names, or all of them, that are installed."""
+    contestants = {name: CONTESTANTS[name] for name in CONTESTANTS if not names or name in names}
+    if "torchnmf" not in contestants:
+        return contestants
     try:
         version("torchnmf")
     except PackageNotFoundError:
         print("torchnmf is not installed (pip install torchnmf torch): left out")
-        del found["torchnmf"]
-    return found
+        del contestants["torchnmf"]
+    return contestants

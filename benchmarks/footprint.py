@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of a fit against its bound, and the time that importing the package takes.
+"""Measure the memory of a fit against its bound, and the time to import the package.
 
 Run: python benchmarks/footprint.py
 
@@ -32,22 +32,22 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def generate(folder: Path, millions: int) -> None:
-    """Write CSR counts with so many million nonzeros, 100 a row."""
+def write_counts(folder: Path, millions: int) -> None:
+    """Write CSR counts with this many million nonzeros, 100 in each row."""
     rng = np.random.default_rng(0)
-    rows, each = 10_000 * millions, 100
-    indices = rng.integers(1, 50, (rows, each), dtype=np.int32).cumsum(axis=1, dtype=np.int32)
+    rows, row_length = 10_000 * millions, 100
+    indices = rng.integers(1, 50, (rows, row_length), dtype=np.int32).cumsum(axis=1, dtype=np.int32)
     np.save(folder / "indices.npy", indices.ravel())
-    np.save(folder / "data.npy", rng.integers(1, 9, rows * each).astype(np.float32))
-    np.save(folder / "indptr.npy", np.arange(rows + 1, dtype=np.int32) * each)
+    np.save(folder / "data.npy", rng.integers(1, 9, rows * row_length).astype(np.float32))
+    np.save(folder / "indptr.npy", np.arange(rows + 1, dtype=np.int32) * row_length)
 
 
 def fit(name: str, folder: Path) -> None:
-    """Print peak memory of one fit; runs in a process of its own."""
+    """Print the peak memory of one fit; this runs in a separate process."""
     parts = (np.load(folder / f"{part}.npy") for part in ("data", "indices", "indptr"))
     V = sp.csr_array(tuple(parts))
     orientation = V.data.nbytes + V.indices.nbytes + V.indptr.nbytes
-    before = resident_bytes() - orientation  # the caller's V is the first of the two
+    before = resident_bytes() - orientation  # the caller's V is one of the two orientations
     solve(
         Factorization(as_matrix(V), RANK),
         Guarded(Alternating(RULES[name]())),
@@ -72,13 +72,13 @@ def import_seconds(module: str) -> float:
 def main() -> None:
     for millions in (1, 20):
         with tempfile.TemporaryDirectory() as folder:
-            generate(Path(folder), millions)
+            write_counts(Path(folder), millions)
             for name in RULES:
                 subprocess.run([sys.executable, __file__, name, folder], check=True)
     best = {"sklearn": 9.9, "sipower": 9.9}
     for _ in range(7):
-        for module, known in best.items():
-            best[module] = min(known, import_seconds(module))
+        for module, seconds in best.items():
+            best[module] = min(seconds, import_seconds(module))
     extra = best["sipower"] - best["sklearn"]
     print(f"import: sklearn {best['sklearn']:.2f} s, sipower {extra:+.2f} s")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cost of the kernels: ns per nonzero, share of the measured peak, ratio to what others do.
+"""Measure the kernels: ns per nonzero, share of the peak, speed relative to other libraries.
 
 Run: SIPOWER_DATA=... python benchmarks/kernels.py [K]     (one thread, best of many, interleaved)
 """
@@ -21,14 +21,14 @@ SIZE = 1500
 FIRST = (0, 0, 0, 0)
 
 
-def peak(dtype: type) -> dict[str, float]:
-    """Gflop/s of a square matrix product, one thread."""
+def peak_gflops(dtype: type) -> float:
+    """Return the Gflop/s of a square matrix product with one thread."""
     A = np.ones((SIZE, SIZE), dtype)
-    return {"peak": 2 * SIZE**3 / best_seconds({"": lambda: A @ A}, 8)[""] / 1e9}
+    return 2 * SIZE**3 / best_seconds({"": lambda: A @ A}, 8)[""] / 1e9
 
 
-def passes(block: KLBlock, h: np.ndarray) -> dict[str, object]:
-    """The kernels on one block, as actions."""
+def kernel_calls(block: KLBlock, h: np.ndarray) -> dict[str, object]:
+    """Return functions that call each kernel on one block."""
     V, basis, c = block.V, block.basis, block.c
     g, out, per_item = np.empty(h.shape), np.zeros_like(h), np.empty(len(h))
     return {
@@ -43,14 +43,14 @@ def passes(block: KLBlock, h: np.ndarray) -> dict[str, object]:
     }
 
 
-def report(name: str, dtype: type, terms: int, times: dict[str, float], gflops: float) -> None:
+def print_times(name: str, dtype: type, nnz: int, times: dict[str, float], gflops: float) -> None:
     for action, seconds in times.items():
-        ns = seconds / terms * 1e9
-        share = 4 * RANK * terms / seconds / 1e9 / gflops
+        ns = seconds / nnz * 1e9
+        share = 4 * RANK * nnz / seconds / 1e9 / gflops
         print(f"{name:12} {dtype.__name__:8} {action:22} {ns:8.2f} ns/nonzero {share:6.1%} of peak")
 
 
-def sparse_side(name: str, V: sp.csr_array, dtype: type, gflops: float) -> None:
+def time_sparse(name: str, V: sp.csr_array, dtype: type, gflops: float) -> None:
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, RANK)).astype(dtype) + dtype(0.1) for n in V.shape)
     block = KLBlock(as_matrix(V, dtype=dtype, n_jobs=1), H)
@@ -59,38 +59,38 @@ def sparse_side(name: str, V: sp.csr_array, dtype: type, gflops: float) -> None:
     def sklearn_pass() -> None:
         _multiplicative_update_w(X, W.copy(), Ht, 1.0, 0, 0, 1.0)
 
-    actions = passes(block, W)
+    actions = kernel_calls(block, W)
     times = best_seconds(actions, 100)
     times |= best_seconds({"scikit-learn's pass": sklearn_pass}, 5)
-    report(name, dtype, V.nnz, times, gflops)
+    print_times(name, dtype, V.nnz, times, gflops)
     ratio = times["scikit-learn's pass"] / times["gradient"]
     print(f"{name:12} {dtype.__name__:8} scikit-learn / gradient = {ratio:.1f}")
 
 
-def dense_side(name: str, V: np.ndarray, dtype: type, gflops: float) -> None:
+def time_dense(name: str, V: np.ndarray, dtype: type, gflops: float) -> None:
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, RANK)).astype(dtype) + dtype(0.1) for n in V.shape)
     block, F = KLBlock(as_matrix(V, dtype=dtype, n_jobs=1), H), V.astype(dtype)
     actions = {
-        **passes(block, W),
+        **kernel_calls(block, W),
         "three NumPy expressions": lambda: (F / (W @ H.T)) @ H,
     }
     times = best_seconds(actions, 10)
-    report(name, dtype, V.size, times, gflops)
+    print_times(name, dtype, V.size, times, gflops)
     ratio = times["three NumPy expressions"] / times["gradient"]
     print(f"{name:12} {dtype.__name__:8} NumPy / gradient = {ratio:.2f}")
 
 
 def main() -> None:
-    print(f"instruction set {kernels.level()}, K = {RANK}, one thread")
+    print(f"instruction set {kernels.instruction_set()}, K = {RANK}, one thread")
     kos, wt = sp.csr_array(paper_data("kos")), paper_data("wt")
     for dtype in (np.float32, np.float64):
-        gflops = peak(dtype)["peak"]
+        gflops = peak_gflops(dtype)
         print(f"peak {dtype.__name__}: {gflops:.1f} Gflop/s")
-        sparse_side("KOS docs", kos, dtype, gflops)
-        sparse_side("KOS words", sp.csr_array(kos.T), dtype, gflops)
-        dense_side("WT pixels", wt, dtype, gflops)
-        dense_side("WT frames", np.ascontiguousarray(wt.T), dtype, gflops)
+        time_sparse("KOS docs", kos, dtype, gflops)
+        time_sparse("KOS words", sp.csr_array(kos.T), dtype, gflops)
+        time_dense("WT pixels", wt, dtype, gflops)
+        time_dense("WT frames", np.ascontiguousarray(wt.T), dtype, gflops)
 
 
 if __name__ == "__main__":

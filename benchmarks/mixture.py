@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mixture proportions: normal scale mixtures, against L-BFGS-B to the same certificate and EM.
+"""Compare the solution of mixture proportions with L-BFGS-B to the same gap, and with EM.
 
-Where n is at least 40 K² also against the same solution without epochs of S-SCI-PI, on well
-conditioned (gamma) likelihoods too.
+The data are normal scale mixtures. Where n is at least 40 K², the solution is also compared with
+one without epochs of S-SCI-PI, on well conditioned (gamma) likelihoods as well.
 
 Run: python benchmarks/mixture.py       (best of 3, interleaved)
 """
@@ -22,7 +22,7 @@ TOL = 1e-8
 
 
 def likelihoods(n: int, K: int, seed: int = 0) -> np.ndarray:
-    """Observations from a scale mixture; components on a geometric grid of standard deviations."""
+    """Return likelihoods of observations from a scale mixture, on a geometric grid of scales."""
     rng = np.random.default_rng(seed)
     scales = np.geomspace(0.1, 10, K)
     truth = rng.choice([0.3, 1.0, 4.0], n, p=[0.5, 0.3, 0.2])
@@ -32,11 +32,15 @@ def likelihoods(n: int, K: int, seed: int = 0) -> np.ndarray:
 
 
 def gap(L: np.ndarray, x: np.ndarray) -> float:
+    """Return the certified gap of proportions."""
     return float((L.T @ (1 / (L @ x))).max() / len(L) - 1)
 
 
-def by_lbfgs(L: np.ndarray) -> tuple[float, float]:
-    """Seconds and gap: min Σx − mean log(Lx) over x ≥ 0 (its minimiser sums to one)."""
+def solve_by_lbfgs(L: np.ndarray) -> tuple[float, float]:
+    """Return the seconds and the gap of L-BFGS-B.
+
+    It minimises Σx − mean log(Lx) over x ≥ 0, whose minimiser sums to one.
+    """
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         z = L @ x
@@ -44,7 +48,7 @@ def by_lbfgs(L: np.ndarray) -> tuple[float, float]:
 
     best = [np.inf]
 
-    def watch(x: np.ndarray) -> None:
+    def stop_at_gap(x: np.ndarray) -> None:
         best[0] = min(best[0], gap(L, x / x.sum()))
         if best[0] <= TOL:
             raise StopIteration
@@ -57,7 +61,7 @@ def by_lbfgs(L: np.ndarray) -> tuple[float, float]:
         np.full(K, 1 / K),
         jac=True,
         method="L-BFGS-B",
-        callback=watch,
+        callback=stop_at_gap,
         bounds=[(1e-300, None)] * K,
         options=options,
     )
@@ -65,6 +69,7 @@ def by_lbfgs(L: np.ndarray) -> tuple[float, float]:
 
 
 def em_gap_after(L: np.ndarray, seconds: float) -> float:
+    """Return the gap that EM reaches in a number of seconds."""
     x = np.full(L.shape[1], 1 / L.shape[1])
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
@@ -72,8 +77,8 @@ def em_gap_after(L: np.ndarray, seconds: float) -> float:
     return gap(L, x)
 
 
-def sampled() -> None:
-    """Time and passes with epochs of S-SCI-PI over those without."""
+def compare_with_epochs() -> None:
+    """Print time and passes with epochs of S-SCI-PI relative to those without."""
     problems = {
         "gamma 300,000 x 50": np.random.default_rng(0).gamma(0.5, 1.0, (300_000, 50)),
         "normal scale 842,860 x 42": likelihoods(842_860, 42),
@@ -96,20 +101,21 @@ def sampled() -> None:
 
 
 def main() -> None:
-    sampled()
+    compare_with_epochs()
     for n, K in ((50_000, 20), (12_729, 505)):
         L = likelihoods(n, K)
         ours = theirs = np.inf
         for _ in range(3):
             start = time.perf_counter()
-            found = mixture_proportions(L, tol=TOL)
+            solution = mixture_proportions(L, tol=TOL)
             ours = min(ours, time.perf_counter() - start)
-            seconds, reached = by_lbfgs(L)
+            seconds, reached = solve_by_lbfgs(L)
             theirs = min(theirs, seconds)
         print(
-            f"{n} x {K}: certified gap {found.gap:.1e} ({gap(L, found.proportions):.1e} again); "
-            f"L-BFGS-B took {theirs / ours:.1f} times as long to {reached:.1e}; EM is at "
-            f"{em_gap_after(L, ours):.1e} at that moment"
+            f"{n} x {K}: certified gap {solution.gap:.1e}, recomputed "
+            f"{gap(L, solution.proportions):.1e}; "
+            f"L-BFGS-B took {theirs / ours:.1f} times as long to {reached:.1e}; EM reaches "
+            f"{em_gap_after(L, ours):.1e} in the time of sipower"
         )
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A first model of tall data after one pass: against 20 rounds of `auto`, and MiniBatchNMF's epoch.
+"""Compare a model after one pass over tall data with 20 rounds of `auto` and with MiniBatchNMF.
 
     python benchmarks/online.py [--seeds 3] [--no-peer]
 
 200,000 x 5,000 counts of a topic model with 20 million nonzeros, K = 20, float32. "Missing" is the
-share of the drop of D, from the start to where 20 rounds of `auto` without the pass over batches
-end, that is missing after the pass, with the rows solved for its H; negative: it came further.
+share of the drop of D in 20 rounds of `auto` without the pass over batches that the pass does not
+achieve, with the rows solved for its H; a negative share means that the pass reaches a lower D.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from sipower.problems.kl import KLBlock
 N, M, K, LENGTH, ROWS = 200_000, 5_000, 20, 104, 10_000
 
 
-def topics(seed: int = 0) -> sp.csr_array:
-    """Documents of a topic model, word by word."""
+def draw_topics(seed: int = 0) -> sp.csr_array:
+    """Draw samples of a topic model, count by count."""
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(K, 0.1), N), rng.dirichlet(np.full(M, 0.1), K)
     upto = np.cumsum(phi, axis=1)
     parts = []
     for at in range(0, N, ROWS):
-        of_topics = rng.poisson(LENGTH * theta[at : at + ROWS])
-        rows = [np.repeat(np.arange(ROWS), of_topics[:, k]) for k in range(K)]
+        topic_counts = rng.poisson(LENGTH * theta[at : at + ROWS])
+        rows = [np.repeat(np.arange(ROWS), topic_counts[:, k]) for k in range(K)]
         words = [np.searchsorted(upto[k], rng.random(len(rows[k])) * upto[k, -1]) for k in range(K)]
         places = np.concatenate(rows), np.concatenate(words)
         parts.append(sp.csr_array((np.ones(len(places[0]), np.int32), places), shape=(ROWS, M)))
@@ -44,17 +44,17 @@ def topics(seed: int = 0) -> sp.csr_array:
 
 
 def main() -> None:
-    """Interleaved: both models for every seed, then one epoch of the peer."""
+    """Time both models for every seed, interleaved, then one epoch of the peer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--no-peer", action="store_true")
-    given = parser.parse_args()
-    V = topics()
+    options = parser.parse_args()
+    V = draw_topics()
     matrix = as_matrix(V, dtype=np.float32)
-    matrix.T  # noqa: B018 - made once, before any clock runs
+    matrix.T  # noqa: B018 - computed once, before anything is timed
     print(f"{V.shape[0]:,} x {V.shape[1]:,}, {V.nnz:,} nonzeros, K = {K}, {matrix.threads} threads")
     problem, seconds = Factorization(matrix, K), []
-    for seed in range(given.seeds):
+    for seed in range(options.seeds):
         with mock.patch("sipower.nmf.auto.is_tall", return_value=False):
             auto = solve(problem, Auto(), stop=Stop(0, rounds=20), seed=seed)
         started = time.monotonic()
@@ -68,7 +68,7 @@ def main() -> None:
         print(f"seed {seed}: missing {missing:+.2%} after {seconds[-1]:.2f} s (rows solved and D "
               f"evaluated: {solved:.2f} s more); 20 rounds of auto: {auto.seconds:.1f} s, "
               f"D {auto.value:.5g}, one pass {value:.5g}", flush=True)  # fmt: skip
-    if given.no_peer:
+    if options.no_peer:
         return
     peer = MiniBatchNMF(
         K, beta_loss="kullback-leibler", init="random", batch_size=1024, max_iter=1,

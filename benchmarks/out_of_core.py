@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data larger than memory: 400 million nonzeros under a limit of 1 GB, and the price of the disk.
+"""Fit 400 million nonzeros with 1 GB of memory, and compare a pass from disk with one in memory.
 
     python benchmarks/out_of_core.py FOLDER [--nonzeros 400e6] [--fits 40e6]
 
-1. Generates counts (rows of 2,000 nonzeros out of 30,000 features, as single cells have them),
-   writes a store with both orientations into FOLDER, and fits it in a child process whose address
-   space the system limits to 1 GB; its peak is printed.
-2. On a size that fits both ways: seconds per pass from disk against memory, interleaved, best of 5.
+1. Draw counts with about 2,000 nonzeros a row and 30,000 features, like single cells, write a
+   store with both orientations into FOLDER, and fit it in a child process whose address space is
+   limited to 1 GB; print its peak.
+2. On data that fit in memory: seconds per pass from disk and in memory, interleaved, best of 5.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from sipower.store import write_store
 FEATURES, PER_ROW, TOPICS, ROWS = 30_000, 2_000, 20, 2_000
 
 
-def blocks(nonzeros: float, seed: int = 0) -> Iterator[sp.csr_array]:
-    """Rows of a topic model, about 2,000 nonzeros each."""
+def draw_blocks(nonzeros: float, seed: int = 0) -> Iterator[sp.csr_array]:
+    """Yield blocks of rows of a topic model with about 2,000 nonzeros each."""
     rng = np.random.default_rng(seed)
     weights = rng.gamma(0.3, 1.0, (TOPICS, FEATURES)) * rng.gamma(0.5, 1.0, FEATURES)
     upto = np.cumsum(weights, axis=1)
     upto /= upto[:, -1:]
     for _ in range(max(1, round(nonzeros / PER_ROW / ROWS))):
         mixes = rng.dirichlet(np.full(TOPICS, 0.2), ROWS)
-        of_topics = rng.multinomial(round(1.2 * PER_ROW), mixes)
+        topic_counts = rng.multinomial(round(1.2 * PER_ROW), mixes)
         rows, columns = [], []
         for k in range(TOPICS):
-            count = of_topics[:, k]
+            count = topic_counts[:, k]
             rows.append(np.repeat(np.arange(ROWS, dtype=np.int32), count))
             columns.append(np.searchsorted(upto[k], rng.random(count.sum())))
         at = np.concatenate(rows), np.concatenate(columns)
@@ -52,18 +52,18 @@ def blocks(nonzeros: float, seed: int = 0) -> Iterator[sp.csr_array]:
         yield block
 
 
-def made(folder: Path, nonzeros: float) -> Path:
-    """The store of a size, written unless it is there."""
+def ensure_store(folder: Path, nonzeros: float) -> Path:
+    """Return the path of the store of a size; write it unless it exists."""
     path = folder / f"counts-{nonzeros:.0f}.sipower"
     if not path.exists():
         started = time.monotonic()
-        write_store(blocks(nonzeros), path)
+        write_store(draw_blocks(nonzeros), path)
         print(f"wrote {path.name} in {time.monotonic() - started:.0f} s", flush=True)
     return path
 
 
-def limited(path: Path, rounds: int) -> None:
-    """Fit under the limit; for the child process."""
+def fit_in_limited_memory(path: Path, rounds: int) -> None:
+    """Fit within 1 GB of address space; this runs in the child process."""
     limit = 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     V = open_store(path, dtype="float32", memory_limit="150MB")
@@ -86,8 +86,8 @@ def limited(path: Path, rounds: int) -> None:
     print(json.dumps(facts, indent=1))
 
 
-def against_memory(path: Path) -> None:
-    """Seconds of one pass over the rows and one over the columns, from disk and in memory."""
+def compare_with_memory(path: Path) -> None:
+    """Print the seconds of a pass over the rows and over the columns, from disk and in memory."""
     stored = open_store(path, dtype="float32", memory_limit="64MB")
     whole = as_matrix(stored.rows(0, stored.shape[0]), dtype=np.float32)
     rng = np.random.default_rng(0)
@@ -110,23 +110,23 @@ def against_memory(path: Path) -> None:
 
 
 def main() -> None:
-    """Both parts."""
+    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nonzeros", type=float, default=400e6)
     parser.add_argument("--fits", type=float, default=40e6)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--child", action="store_true")
-    given = parser.parse_args()
-    if given.child:
-        limited(given.folder, given.rounds)
+    options = parser.parse_args()
+    if options.child:
+        fit_in_limited_memory(options.folder, options.rounds)
         return
-    large = made(given.folder, given.nonzeros)
-    # Address space counts what is only reserved, too: one heap for all threads, and no BLAS ones.
+    large = ensure_store(options.folder, options.nonzeros)
+    # The limit counts reserved addresses too: use one heap for all threads, and no BLAS threads.
     environment = os.environ | {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, str(large), "--child", "--rounds", str(given.rounds)]
+    command = [sys.executable, __file__, str(large), "--child", "--rounds", str(options.rounds)]
     subprocess.run(command, check=True, env=environment)
-    against_memory(made(given.folder, given.fits))
+    compare_with_memory(ensure_store(options.folder, options.fits))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes that the power methods need to reach what MU reaches, on the paper's four sets.
+"""Count the passes that power methods need to reach the objective of MU on the paper's data.
 
 Run: SIPOWER_DATA=... python benchmarks/passes.py       (counted, not timed; float32; 3 seeds)
 """
@@ -34,8 +34,8 @@ def main() -> None:
                 run = solve(problem, solver, x0, stop=Stop(0, passes=mu.passes), trace="every")
                 reached = [r.passes for r in run.trace if r.objective <= mu.value]
                 ratios[label].append(mu.passes / reached[0] if reached else float("nan"))
-        for label, found in ratios.items():
-            text = ", ".join(f"{r:5.1f}" for r in found)
+        for label, values in ratios.items():
+            text = ", ".join(f"{ratio:5.1f}" for ratio in values)
             print(f"{name:5} passes of MU / passes of {label:42} {text}")
 
 

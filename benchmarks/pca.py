@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PCA: passes over the data against the eigengap, power iteration and S-SCI-PI with its defaults.
+"""Count passes to the first principal component against the eigengap, with and without sampling.
 
 Data with an exact spectrum, n = 100,000 and d = 100: λ₁ = 1, λ₂ = 1 − gap, then a flat tail (all
 equal λ₂) or a decaying one (λ₂/k). Counted: passes until 1 − (x·v₁)² ≤ 1e-10 from the same random
@@ -26,8 +26,8 @@ SOLVERS = {"SCI-PI (power iteration)": SciPi(), "damped, η = ½": SciPi(0.5), "
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "pca_passes.png"
 
 
-def samples(gap: float, tail: str) -> tuple[np.ndarray, np.ndarray]:
-    """A with AᵀA/n of the given spectrum exactly, and its first direction."""
+def draw_samples(gap: float, tail: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return A such that AᵀA/n has the given spectrum exactly, and its first eigenvector."""
     rng = np.random.default_rng(0)
     rest = np.ones(D - 1) if tail == "flat" else 1 / np.arange(1, D)
     values = np.concatenate([[1.0], (1 - gap) * rest])
@@ -36,8 +36,8 @@ def samples(gap: float, tail: str) -> tuple[np.ndarray, np.ndarray]:
     return (Q * np.sqrt(N * values)) @ R.T, R[:, 0]
 
 
-def passes(problem: PCA, v: np.ndarray, solver: SciPi | SSciPi, seed: int) -> float:
-    """Passes until 1 − (x·v)² ≤ 1e-10."""
+def count_passes(problem: PCA, v: np.ndarray, solver: SciPi | SSciPi, seed: int) -> float:
+    """Return the passes until 1 − (x·v)² ≤ 1e-10."""
     state = solver.init(problem, problem.start(seed), seed)
     while np.linalg.norm(state.x[0] - (state.x[0] @ v) * v) ** 2 > 1e-10:
         state = solver.advance(problem, state)
@@ -49,12 +49,12 @@ def main() -> None:
     for axis, tail in zip(axes, ("flat", "decaying"), strict=True):
         counts: dict[str, list[float]] = {name: [] for name in SOLVERS}
         for gap in GAPS:
-            A, v = samples(gap, tail)
-            # SCI-PI needs C alone: its thousands of passes are counted, not run, on √C.
+            A, v = draw_samples(gap, tail)
+            # SCI-PI depends on AᵀA/n only, so its thousands of passes run on a small root of it.
             small = np.linalg.cholesky(A.T @ A / N).T * np.sqrt(D)
             for name, solver in SOLVERS.items():
                 problem = PCA(A if isinstance(solver, SSciPi) else small)
-                counts[name].append(median(passes(problem, v, solver, s) for s in SEEDS))
+                counts[name].append(median(count_passes(problem, v, solver, s) for s in SEEDS))
             power, ours = counts["SCI-PI (power iteration)"][-1], counts["S-SCI-PI"][-1]
             print(
                 f"{tail:9} gap {gap:<6} power {power:7.0f}  S-SCI-PI {ours:6.1f}"

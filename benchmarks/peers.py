@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time to a given level of D: sipower's solvers and the peers on PyPI, side by side.
+"""Compare the time to a given level of D of sipower's solvers and of its peers on PyPI.
 
 Same start (5 rounds of multiplicative updates from Uniform(0, 1), float64), same threads, float32,
-solvers in turns, several seeds. Only solver time counts; D is one common function of the factors,
-evaluated off the clock. u is one multiplicative-update iteration of scikit-learn in float32 in the
-same run. Levels are (D − D*)/(D0 − D*) with a fixed D* for each set, the lowest value that any of
-20 packages reached from the start of seed 0.
+solvers interleaved, several seeds. Only solver time counts; D is one common function of the
+factors, evaluated outside of the timing. u is the time of one multiplicative-update iteration of
+scikit-learn in float32 in the same run. Levels are (D − D*)/(D0 − D*) with a fixed D* for each data
+set, the lowest value that any of 20 packages reached from the start of seed 0.
 
     python benchmarks/peers.py kos wt --seeds 5          # time to level, as data, table and plot
     python benchmarks/peers.py --curves                  # cost against nonzeros, K and threads
 
-Results are appended to benchmarks/results/*.jsonl; the plots are made from them.
+Results are written to benchmarks/results/*.jsonl, and the plot to docs/images/peers.png.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import matplotlib as mpl
 import numpy as np
 import scipy.sparse as sp
 from common import RANK, common_start, paper_data
-from contestants import Factors, available
+from contestants import Factors, available_contestants
 from sklearn.decomposition import non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -55,36 +55,38 @@ COLORS = dict(
 )
 
 
-def unit(V: Any, start: Factors, threads: int) -> float:
-    """u: seconds of one iteration of scikit-learn's multiplicative updates, best of several."""
+def time_unit(V: Any, start: Factors, threads: int) -> float:
+    """Return u, the seconds of one iteration of scikit-learn's multiplicative updates."""
     W, H, V32 = start[0].astype(np.float32), start[1].T.astype(np.float32), V.astype(np.float32)
-    how = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+    options = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
 
     def seconds(iterations: int) -> float:
         best = float("inf")
         for _ in range(3):
             w, h = W.copy(), np.ascontiguousarray(H)
             before = time.perf_counter()
-            non_negative_factorization(V32, w, h, n_components=len(h), max_iter=iterations, **how)
+            non_negative_factorization(
+                V32, w, h, n_components=len(h), max_iter=iterations, **options
+            )
             best = min(best, time.perf_counter() - before)
         return best
 
     with threadpool_limits(threads):
-        many = 4 if V.shape[0] * V.shape[1] > 2e6 else 20
-        return (seconds(1 + many) - seconds(1)) / many
+        iterations = 4 if V.shape[0] * V.shape[1] > 2e6 else 20
+        return (seconds(1 + iterations) - seconds(1)) / iterations
 
 
-def race(name: str, V: Any, seed: int, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """All contestants in turns, each until its time is up; one record per look at D."""
-    threads, budget = given.threads, given.budget
+def race(name: str, V: Any, seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Run all contestants interleaved, each to its time limit; return a record per value of D."""
+    threads, budget = options.threads, options.budget
     start, lowest = common_start(V, seed), LOWEST[name]
-    data, u = as_matrix(V, n_jobs=threads), unit(V, common_start(V, seed), threads)
+    data, u = as_matrix(V, n_jobs=threads), time_unit(V, common_start(V, seed), threads)
     first = KLBlock(data, start[1]).divergence(start[0])
     limit = (BUDGET[name] if budget is None else budget) * u
     records: list[dict[str, Any]] = []
     running = {
         contestant: run(V, start, threads, seed)
-        for contestant, run in available(given.solvers).items()
+        for contestant, run in available_contestants(options.solvers).items()
     }
     while running:
         for contestant, run in list(running.items()):
@@ -100,15 +102,15 @@ def race(name: str, V: Any, seed: int, given: argparse.Namespace) -> list[dict[s
 
 
 def time_to(records: list[dict[str, Any]], level: float) -> float | None:
-    """Seconds of one run to the level, or None."""
+    """Return the seconds of one run to the level, None if it does not reach it."""
     for r in records:
         if (r["value"] - r["lowest"]) / (r["first"] - r["lowest"]) <= level:
             return float(r["seconds"])
     return None
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Median over the seeds of the time to every level, in u and in seconds."""
+def format_table(records: list[dict[str, Any]]) -> str:
+    """Return a table of median times to every level, in u and in seconds."""
     lines = []
     for name in dict.fromkeys(r["set"] for r in records):
         part = [r for r in records if r["set"] == name]
@@ -134,10 +136,11 @@ def table(records: list[dict[str, Any]]) -> str:
 
 
 def plot(records: list[dict[str, Any]], path: Path) -> None:
-    """Gap against time in u, one panel a set, the first seed."""
+    """Plot the level against time in u, one panel for each data set, for the first seed."""
     names = list(dict.fromkeys(r["set"] for r in records))
-    figure, axes = plt.subplots(1, len(names), figsize=(4.6 * len(names), 4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
+    rows = (len(names) + 1) // 2
+    figure, axes = plt.subplots(rows, 2, figsize=(9.2, 4 * rows), squeeze=False)
+    for axis, name in zip(axes.flat, names, strict=False):
         for solver, color in COLORS.items():
             run = [r for r in records if r["set"] == name and r["solver"] == solver]
             if not run:
@@ -149,25 +152,25 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
         axis.set(title=name.upper(), xlabel="time in MU iterations of scikit-learn (u)")
         axis.set_ylim(5e-4, 1.2)
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("(D − D*)/(D₀ − D*)")
-    axes[0][-1].legend(fontsize=8)
+        axis.set_ylabel("(D − D*)/(D₀ − D*)")
+    axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
 
-def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Looks at D at least a tenth of the time apart: the curves need no more."""
-    kept, last = [], {}
+def thin(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return records of D that are at least a tenth of the time apart, enough for the curves."""
+    selection, last = [], {}
     for r in records:
         run = r["set"], r["seed"], r["solver"]
         if r["seconds"] >= 1.1 * last.get(run, 0.0):
             last[run] = r["seconds"]
-            kept.append(r)
-    return kept
+            selection.append(r)
+    return selection
 
 
-def cost(V: Any, rank: int, threads: int) -> dict[str, float]:
-    """Seconds of a round of both phases of `auto`, best of five."""
+def time_rounds(V: Any, rank: int, threads: int) -> dict[str, float]:
+    """Return the seconds of a round of both phases of `auto`, best of eight."""
     problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), rank)
     power, newton = make_solver("sci-pi").solver, Extrapolated(make_solver("newton").rule)
     best = {}
@@ -181,18 +184,22 @@ def cost(V: Any, rank: int, threads: int) -> dict[str, float]:
     return best
 
 
-def curves() -> list[dict[str, Any]]:
-    """Cost of a round against nonzeros, K and threads."""
+def time_scaling() -> list[dict[str, Any]]:
+    """Return the cost of a round against nonzeros, K and threads."""
     rows = []
     for nnz in (100_000, 300_000, 1_000_000, 3_000_000):
         V = sp.random_array((nnz // 50, 5000), density=0.01, random_state=0, format="csr")
         V.data[:] = np.random.default_rng(0).poisson(2.0, V.nnz) + 1
-        rows.append({"nnz": V.nnz, "rank": RANK, "threads": 1} | cost(V, RANK, 1))
+        rows.append({"nnz": V.nnz, "rank": RANK, "threads": 1} | time_rounds(V, RANK, 1))
     V = paper_data("nips")
-    rows += [{"nnz": V.nnz, "rank": k, "threads": 1} | cost(V, k, 1) for k in (2, 8, 20, 32, 64)]
+    rows += [
+        {"nnz": V.nnz, "rank": k, "threads": 1} | time_rounds(V, k, 1) for k in (2, 8, 20, 32, 64)
+    ]
     for name in ("nips", "wt"):
         V = paper_data(name)
-        rows += [{"set": name, "rank": RANK, "threads": t} | cost(V, RANK, t) for t in (1, 2)]
+        rows += [
+            {"set": name, "rank": RANK, "threads": t} | time_rounds(V, RANK, t) for t in (1, 2)
+        ]
     return rows
 
 
@@ -202,24 +209,24 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, help="of every solver, in u")
-    parser.add_argument("--solvers", nargs="*", help="some of them only")
+    parser.add_argument("--solvers", nargs="*", help="names of solvers; all by default")
     parser.add_argument("--curves", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    if given.curves:
-        rows = curves()
+    if options.curves:
+        rows = time_scaling()
         for row in rows:
             print({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
         (RESULTS / "curves.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
         return
     records = []
-    for name in given.sets:
+    for name in options.sets:
         V = paper_data(name)
-        for seed in range(given.seeds):
-            records += race(name, V, seed, given)
-        print(table([r for r in records if r["set"] == name]), flush=True)
-    (RESULTS / "peers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in thinned(records)))
+        for seed in range(options.seeds):
+            records += race(name, V, seed, options)
+        print(format_table([r for r in records if r["set"] == name]), flush=True)
+    (RESULTS / "peers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in thin(records)))
     plot(records, IMAGES / "peers.png")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How often `rank_selection` finds the true number of topics: python benchmarks/rank.py.
+"""Measure how often `rank_selection` chooses the true rank: python benchmarks/rank.py.
 
 Data are drawn from a topic model (1,000 documents of 400 or 100 words, a vocabulary of 800, 5, 10
 or 20 topics, 5 seeds each) and as independent counts, whose rank is 1. Ranks 1 to 28 are
-tried. A line of JSON a data set is appended to results/rank.jsonl; what is there is not run again.
+tried. A line of JSON per data set is appended to results/rank.jsonl; data sets in it are skipped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SEEDS = range(5)
 
 
 def problems() -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the length, true rank and seed of each data set, and a function that draws it."""
     for length in (400, 100):
         for K in (5, 10, 20):
             for seed in SEEDS:
@@ -43,22 +44,22 @@ def problems() -> Iterator[tuple[dict[str, Any], Any]]:
 def main() -> None:
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     rows = [json.loads(line) for line in lines]
-    known = {(row["length"], row["true"], row["seed"]) for row in rows}
+    finished = {(row["length"], row["true"], row["seed"]) for row in rows}
     model = KLNMF(tol=1e-2, random_state=0, dtype=np.float32)
     for name, draw in problems():
-        if tuple(name.values()) in known:
+        if tuple(name.values()) in finished:
             continue
-        found = rank_selection(draw(), RANKS, model, replicates=REPLICATES)
-        errors = found.deviance.mean(axis=1).round(5).tolist()
-        row = name | {"found": found.best, "errors": errors}
+        selection = rank_selection(draw(), RANKS, model, replicates=REPLICATES)
+        errors = selection.deviance.mean(axis=1).round(5).tolist()
+        row = name | {"best": selection.best, "errors": errors}
         rows.append(row)
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(name, "->", found.best, flush=True)
+        print(name, "->", selection.best, flush=True)
     for length, truth in sorted({(row["length"], row["true"]) for row in rows}):
-        found = [r["found"] for r in rows if (r["length"], r["true"]) == (length, truth)]
-        near = sum(abs(k - truth) <= 1 for k in found)
-        print(f"length {length}, true rank {truth}: {near} of {len(found)} within 1, found {found}")
+        ranks = [r["best"] for r in rows if (r["length"], r["true"]) == (length, truth)]
+        near = sum(abs(rank - truth) <= 1 for rank in ranks)
+        print(f"length {length}, true rank {truth}: {near} of {len(ranks)} within 1: {ranks}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a pass and a round cost against nonzeros, components and threads, in memory and on disk.
+"""Measure the cost of a pass and a round against nonzeros, components and threads.
 
-    python benchmarks/scaling.py FOLDER        (FOLDER as for out_of_core.py; best of 3, in turns)
+    python benchmarks/scaling.py FOLDER        (as for out_of_core.py; best of 3, interleaved)
 
-A pass is one gradient of one factor, a round of `auto` near its end two sweeps of coordinate
-descent on both factors and one value, a round of `profile` all rows solved anew. float32.
+A pass is one gradient of one factor. A round of `auto` near its end is two sweeps of coordinate
+descent on both factors and one objective value. A round of `profile` solves all rows. Data are in
+memory and on disk, in float32.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from common import best_seconds
-from out_of_core import made
+from out_of_core import ensure_store
 
 from sipower import as_matrix
 from sipower.data.memory import Matrix
@@ -26,8 +27,8 @@ from sipower.problems.kl import KLBlock
 SIZES, RANKS = (4e6, 12e6, 40e6), (5, 10, 20, 50, 100)
 
 
-def actions(V: Matrix, rank: int) -> dict[str, object]:
-    """A pass over the rows, a round of auto's second phase, and a profiled round."""
+def timed_actions(V: Matrix, rank: int) -> dict[str, object]:
+    """Return functions for a pass over the rows, a round of auto's second phase and of profile."""
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, rank), np.float32) + 0.1 for n in V.shape)
     problem = Factorization(V, rank)
@@ -41,29 +42,29 @@ def actions(V: Matrix, rank: int) -> dict[str, object]:
     }
 
 
-def line(label: str, V: Matrix, rank: int) -> None:
-    """Nanoseconds a nonzero of each."""
-    found = best_seconds(actions(V, rank), repeats=3)  # type: ignore[arg-type]
-    cells = " | ".join(f"{1e9 * seconds / V.nnz:7.2f}" for seconds in found.values())
+def print_line(label: str, V: Matrix, rank: int) -> None:
+    """Print the nanoseconds per nonzero of each action."""
+    times = best_seconds(timed_actions(V, rank), repeats=3)  # type: ignore[arg-type]
+    cells = " | ".join(f"{1e9 * seconds / V.nnz:7.2f}" for seconds in times.values())
     print(f"| {label:34} | {V.nnz / 1e6:6.1f} | {rank:4} | {V.threads:2} | {cells} |", flush=True)
 
 
 def main() -> None:
-    """One table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     print("| data | million nonzeros | K | threads | pass | round of auto | round of profile |")
     print("|---|---|---|---|---|---|---|")
     for size in SIZES:
-        store = open_store(made(folder, size), dtype="float32", memory_limit="48MB")
+        store = open_store(ensure_store(folder, size), dtype="float32", memory_limit="48MB")
         whole = as_matrix(store.rows(0, store.shape[0]), dtype=np.float32)
-        line("memory", whole, 20)
-        line("disk, 48 MB", store, 20)
+        print_line("memory", whole, 20)
+        print_line("disk, 48 MB", store, 20)
         if size == SIZES[1]:
-            line("memory", as_matrix(whole, n_jobs=1), 20)
+            print_line("memory", as_matrix(whole, n_jobs=1), 20)
             for rank in RANKS:
-                line("memory", whole, rank)
+                print_line("memory", whole, rank)
 
 
 if __name__ == "__main__":

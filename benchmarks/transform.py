@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of the exact `transform`, and passes of coordinate descent against MU on KOS.
+"""Measure the speed of the exact `transform`, and passes of coordinate descent and MU on KOS.
 
 Run: SIPOWER_DATA=... python benchmarks/transform.py
 """
@@ -19,8 +19,8 @@ from sipower.problems import KLBlock
 ROWS = 100_000
 
 
-def transform_speed() -> None:
-    """100,000 new rows, each a resampled KOS document, for components learnt on KOS."""
+def time_transform() -> None:
+    """Print the speed on 100,000 new rows, each a resampled KOS document."""
     V = paper_data("kos")
     model = KLNMF(RANK, random_state=0, tol=1e-2, n_jobs=1).fit(V)
     rng = np.random.default_rng(0)
@@ -36,7 +36,8 @@ def transform_speed() -> None:
     print(f"transform: {matrix.nnz / best / 1e6:.2f} million nonzeros/s and thread, gap {gap:.1e}")
 
 
-def passes_to_gap(tol: float = 1e-3) -> None:
+def count_passes_to_gap(tol: float = 1e-3) -> None:
+    """Print the passes of several solvers to a gap on KOS."""
     V = paper_data("kos")
     problem, x0 = Factorization(as_matrix(V), RANK), common_start(V)
     mu = solve(problem, Alternating(MU()), x0, stop=Stop(tol, rounds=None, passes=60_000))
@@ -53,5 +54,5 @@ def passes_to_gap(tol: float = 1e-3) -> None:
 
 
 if __name__ == "__main__":
-    transform_speed()
-    passes_to_gap()
+    time_transform()
+    count_passes_to_gap()

@@ -56,6 +56,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"sipower {release}"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["narrow.css"]
 html_theme_options = {
     "navbar_align": "left",
     "navigation_depth": 2,

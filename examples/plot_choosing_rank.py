@@ -3,8 +3,9 @@
 Choosing the number of components
 =================================
 
-A fifth of all counts is held out. What is left is factorised with each number of components, and
-what was held out says which number is enough. The data are drawn from a model with six topics.
+A fifth of all counts is held out. The remaining counts are factorised with each number of
+components, and the error on the held-out counts shows which number is enough. The data are drawn
+from a model with six topics.
 """
 
 import matplotlib.pyplot as plt
@@ -17,16 +18,16 @@ selection = rank_selection(V, range(1, 13), replicates=4)
 print(selection.reason)
 
 # %%
-# Held-out error falls steeply until six and rises slowly after; the band is the range of the
-# replicates. Stability, how far the components of different replicates agree, falls beyond six: the
-# further components are inventions.
+# The held-out error falls steeply up to six components and rises slowly after; the band is the
+# range of the replicates. Stability, the agreement of the components of different replicates, falls
+# beyond six: the additional components fit noise.
 #
-# Below it six fits from different starts at the recommended number. Components with a mean cosine
-# of 1 come back in every one of them; some starts end in another local minimum and miss the others.
+# The lower panel shows six fits from different starts at the recommended number. Components with a
+# mean cosine of 1 occur in all of them; some starts end in another local minimum and miss the rest.
 
-again = consensus(V, KLNMF(selection.best, tol=1e-2, random_state=0), replicates=6)
+result = consensus(V, KLNMF(selection.best, tol=1e-2, random_state=0), replicates=6)
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), layout="constrained", height_ratios=(3, 2))
 pl.rank_selection(selection, axes[0])
-pl.consensus(again, axes[1])
+pl.consensus(result, axes[1])
 plt.show()

@@ -3,8 +3,8 @@
 Handwritten digits as sums of parts
 ===================================
 
-A picture is a non-negative vector of ink. With non-negative components and weights nothing can be
-taken away again, so the components are strokes, and a digit is the sum of a few of them.
+A picture is a non-negative vector of ink. Non-negative components and weights can only add ink, so
+the components are strokes, and a digit is the sum of a few of them.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ H = model.components_
 print(model.status_, f"certified gap {model.kkt_residual_:.1e}")
 
 # %%
-# Left all sixteen parts. Right a few digits: the picture, its approximation W H, and the four parts
-# that hold most of its ink, each drawn on the scale of the picture.
+# The left panel shows all sixteen parts. The right panel shows four digits: the picture, its
+# approximation W H, and the four parts that hold most of its ink, on the scale of the picture.
 
 figure = plt.figure(figsize=(10, 5), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=(1, 1.5))

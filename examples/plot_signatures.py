@@ -3,9 +3,9 @@
 Mutational signatures, simulated and recovered
 ==============================================
 
-Each process that damages DNA has its signature: how often it causes each of 96 kinds of mutation.
-A tumour's mutations are the sum of what the processes have left. Here signatures and exposures
-are drawn at random, so the truth is known.
+Each process that damages DNA has a signature, the frequencies of the 96 kinds of mutation that it
+causes. The mutations of a tumour are the sum over the processes. Here signatures and exposures are
+drawn at random, so the truth is known.
 """
 
 import matplotlib.pyplot as plt
@@ -20,14 +20,14 @@ exposures = rng.gamma(0.5, 300, (150, 5))  # mutations of each tumour by each pr
 V = rng.poisson(exposures @ signatures)  # tumours x kinds of mutation
 
 # %%
-# Counts of independent events are Poisson: maximal likelihood is least KL divergence.
+# Counts of independent events are Poisson, so the maximum likelihood is the minimum KL divergence.
 
 model = KLNMF(5, tol=1e-4, random_state=0)
 W = model.fit_transform(V)
 mass = model.components_.sum(axis=1)
-found, burden = model.components_ / mass[:, None], W * mass  # signatures sum to 1
-partner, cosine = match(signatures, found)
-found, burden = found[partner], burden[:, partner]
+recovered, burden = model.components_ / mass[:, None], W * mass  # signatures sum to 1
+partner, cosine = match(signatures, recovered)
+recovered, burden = recovered[partner], burden[:, partner]
 for process, (c, r) in enumerate(
     zip(cosine, (np.corrcoef(exposures[:, k], burden[:, k])[0, 1] for k in range(5)), strict=True),
     start=1,
@@ -35,15 +35,15 @@ for process, (c, r) in enumerate(
     print(f"process {process}: cosine of the signature {c:.4f}, correlation of exposures {r:.4f}")
 
 # %%
-# The 96 kinds are six substitutions in sixteen contexts each, drawn in the colours of the field.
+# The 96 kinds are six substitutions in sixteen contexts each, drawn in the usual colours.
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 COLOURS = np.repeat(["#1ebff0", "#050708", "#e62725", "#cbcacb", "#a1cf64", "#edc8c5"], 16, axis=0)
 
 figure, axes = plt.subplots(5, 2, figsize=(11, 9), layout="constrained", sharex=True, sharey="row")
-for process, (truth, guess) in enumerate(zip(signatures, found, strict=True)):
+for process, (truth, estimate) in enumerate(zip(signatures, recovered, strict=True)):
     axes[process, 0].bar(np.arange(96), truth, color=COLOURS)
-    axes[process, 1].bar(np.arange(96), guess, color=COLOURS)
+    axes[process, 1].bar(np.arange(96), estimate, color=COLOURS)
     axes[process, 0].set_ylabel(f"process {process + 1}")
     axes[process, 1].set_title(f"cosine {cosine[process]:.3f}", loc="right", fontsize="small")
 for ax, title in zip(axes[0], ("true signatures", "recovered signatures"), strict=True):

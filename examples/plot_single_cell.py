@@ -3,9 +3,9 @@
 Gene programs of single cells
 =============================
 
-An AnnData object of simulated cells: three types, each with a program of its own, and a program
-of activity that cells of every type run to a varying degree. A clustering would see types; the
-factorisation also sees the program that they share.
+An AnnData object holds simulated cells of three types. Each type has its own gene program, and all
+types share an activity program to a varying degree. A clustering would find the types; the
+factorisation also finds the program that they share.
 """
 
 import anndata
@@ -25,7 +25,7 @@ kind = np.repeat(np.arange(3), [180, 130, 90])
 activity = rng.beta(0.5, 1.5, CELLS)
 usage = np.eye(4)[kind] * (1 - activity[:, None])
 usage[:, 3] = activity
-depth = rng.lognormal(np.log(1500), 0.4, CELLS)  # molecules seen of each cell
+depth = rng.lognormal(np.log(1500), 0.4, CELLS)  # molecules counted in each cell
 counts = rng.poisson(depth[:, None] * (usage @ programs))
 
 adata = anndata.AnnData(
@@ -36,18 +36,18 @@ adata = anndata.AnnData(
 )
 
 # %%
-# The model is one of counts: take the layer of raw counts, not normalised or logarithmic values.
-# Sequencing depth goes into the weights of a cell, so there is no need to correct it first. The
-# start by singular vectors is less a matter of luck than a random one, which with seed 0 ends in a
-# worse local minimum.
+# The model is one of counts: use the layer of raw counts, not normalised or logarithmic values.
+# Sequencing depth goes into the weights of a cell, so it need not be corrected first. The start by
+# singular vectors depends less on chance than a random one, which with seed 0 ends in a worse local
+# minimum.
 
 tl.nmf(adata, 4, layer="counts", init="nndsvda")
 print(adata)
 print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certified_gap"])
 
 # %%
-# Above one bar a cell: the shares of its molecules that the programs explain. Below the share of
-# the common program against the truth.
+# The upper panel has one bar per cell, the shares of its molecules that the programs explain. The
+# lower panel shows the share of the common program against the truth.
 
 W, H = adata.obsm["X_nmf"], adata.varm["nmf"].T
 run = Run(W, H, samples=tuple(adata.obs_names), features=tuple(adata.var_names))
@@ -57,9 +57,9 @@ partner, cosine = match(programs, H)
 molecules = W * H.sum(axis=1)
 share = molecules[:, partner[3]] / molecules.sum(axis=1)
 for number, (name, marker) in enumerate(zip(TYPES, "o^s", strict=True)):
-    these = kind == number
-    axes[1].plot(activity[these], share[these], marker, color="black", ms=3, label=name)
+    selected = kind == number
+    axes[1].plot(activity[selected], share[selected], marker, color="black", ms=3, label=name)
 axes[1].plot([0, 1], [0, 1], color="#808080", linewidth=1)
-axes[1].set(xlabel="true activity of the shared program", ylabel="found")
+axes[1].set(xlabel="true activity of the shared program", ylabel="recovered share")
 axes[1].legend()
 plt.show()

@@ -4,8 +4,8 @@ A spectrogram separated into notes
 ==================================
 
 Three notes are played, alone and together. The magnitude of the short-time Fourier transform is a
-non-negative table of times by frequencies; its three components are the notes, and their weights
-over time say when each of them sounds.
+non-negative matrix of times by frequencies; its three components are the notes, and their weights
+over time show when each of them sounds.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ time = np.arange(6 * RATE) / RATE
 
 
 def play(pitch, starts):
-    """Eight harmonics that swell at the given seconds and die away."""
+    """Return eight harmonics that swell at the given seconds and die away."""
     tone = sum(np.sin(2 * np.pi * k * pitch * time) / k for k in range(1, 9))
     since = ((time - start).clip(0) for start in starts)
     return tone * sum((1 - np.exp(-30 * t)) * np.exp(-3 * t) for t in since)
@@ -43,16 +43,16 @@ by_pitch = np.argsort(H.argmax(axis=1))  # the strongest frequency is the fundam
 W, H = W[:, by_pitch], H[by_pitch]
 
 # %%
-# To hear one note alone, give it at every time and frequency its share of the spectrum, and
-# transform back.
+# To hear one note alone, multiply the spectrum by the share of the note at each time and frequency,
+# and transform back.
 
 share = W[:, :, None] * H / np.maximum(W @ H, 1e-12)[:, None, :]
 parts = np.array(
     [fourier.istft((share[:, k] * complex_spectrum).T, k1=len(time)) for k in range(3)]
 )
-loss = 10 * np.log10((sources**2).sum(axis=1) / ((sources - parts) ** 2).sum(axis=1))
-for name, decibels in zip(NOTES, loss, strict=True):
-    print(f"{name}: {decibels:.1f} dB above what is wrong with it")
+ratio = 10 * np.log10((sources**2).sum(axis=1) / ((sources - parts) ** 2).sum(axis=1))
+for name, decibels in zip(NOTES, ratio, strict=True):
+    print(f"{name}: {decibels:.1f} dB signal-to-distortion ratio")
 
 # %%
 
@@ -65,6 +65,6 @@ for name, weight, spectrum in zip(NOTES, W.T, H, strict=True):
     axes[1].plot(fourier.delta_t * np.arange(len(W)), weight * spectrum.sum(), label=name)
     axes[2].plot(fourier.f, spectrum / spectrum.sum(), label=name)
 axes[1].set(title="when each note sounds", xlabel="seconds", ylabel="magnitude", xlim=(0, 6))
-axes[2].set(title="what each note is made of", xlabel="hertz", ylabel="share", xlim=(0, 2500))
+axes[2].set(title="spectrum of each note", xlabel="hertz", ylabel="share", xlim=(0, 2500))
 axes[1].legend()
 plt.show()

@@ -3,8 +3,8 @@
 Topics in docstrings
 ====================
 
-The docstrings of the installed numpy, scipy and scikit-learn are a corpus that everybody has. Each
-docstring is a document; sixteen components of its word counts are sixteen topics.
+The docstrings of the installed numpy, scipy and scikit-learn are a corpus that is always at hand.
+Each docstring is a document; the sixteen components of the word counts are topics.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ corpus = docstrings()
 print(corpus.counts.shape, "documents x words,", corpus.counts.nnz, "nonzeros")
 
 # %%
-# float32 takes a third off the memory of the counts and is exact for them. A certified gap of
-# 1e-2 is enough to read topics.
+# float32 needs a third less memory and is exact for these counts. A certified gap of 1e-2 is enough
+# to read topics.
 
 model = KLNMF(16, tol=1e-2, random_state=0, dtype=np.float32)
 W = model.fit_transform(corpus.counts)
@@ -27,8 +27,8 @@ H = model.components_
 print(model.status_, f"after {model.n_iter_} rounds, certified gap {model.kkt_residual_:.1e}")
 
 # %%
-# A bar is the probability of a word in the topic, the black line its probability in the whole
-# corpus, the number the ratio of the two. Components are numbered by size.
+# A bar is the probability of a word in the topic, the black line is its probability in the whole
+# corpus, and the number is the ratio of the two. Components are numbered by size.
 
 run = Run(W, H, samples=corpus.documents, features=corpus.words)
 figure, axes = plt.subplots(3, 3, figsize=(12, 10), layout="constrained")

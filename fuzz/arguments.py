@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments that are wrong on purpose, and arrays whose surroundings are watched."""
+"""Deliberately wrong arguments, and arrays in guarded memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Yard", "damaged"]
+__all__ = ["GuardedArrays", "damage_argument"]
 
 Array = NDArray[Any]
 
-# A sanitizer's `new` ends the process where it should raise, so what is counted stays small in it.
+# A sanitizer's `new` ends the process where it should raise, so sizes stay small with one.
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
-# Bytes on either side of an array, a multiple of every alignment. A sanitizer watches the edges of
-# a block itself, and sees reads as well, but none that stays within the guard.
+# Bytes on either side of an array, a multiple of every alignment. A sanitizer checks the edges of a
+# block itself, reads included, but does not see accesses to the guard, so there is none with it.
 GUARD = int(os.environ.get("FUZZ_GUARD", "0" if SANITIZED else "256"))
 LARGE = [2**20, 2**20 + 1] if SANITIZED else [2**20 + 1, 2**31 - 1, 2**31, 2**32, 2**40, 2**60]
 INTEGERS = [-1, 0, 1, 2, 7, 2**63, 2**64, -(2**63), -(2**70), 10**30, *LARGE]
@@ -27,50 +27,50 @@ TEXTS = ["", "cyclic", "active", "random", "elements", "weighted", "stratified",
 TYPES = "?bBhHiIlLefdgFDOSUM"
 
 
-class Place(NamedTuple):
-    """Memory around an array, and what was in all of it before."""
+class GuardedMemory(NamedTuple):
+    """The memory of an array and of its guards, and a copy of its expected bytes."""
 
     memory: Array
-    before: bytes
+    expected: bytes
 
 
-class Yard:
-    """Arrays of one input, each in the middle of memory that nothing may write to."""
+class GuardedArrays:
+    """The arrays of one input, each between guards that nothing may write to."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.memories: list[GuardedMemory] = []
         self.arrays: list[Array] = []
 
     def put(self, values: Array, shift: int = 0) -> Array:
-        """Copy values into guarded memory, `shift` bytes away from where they are aligned."""
+        """Copy values into guarded memory, `shift` bytes off their alignment."""
         memory = np.full(GUARD + shift + values.nbytes + GUARD, 0xA5, np.uint8)
         start = GUARD + shift
         inside = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
         inside[...] = values
-        self.places.append(Place(memory, memory.tobytes()))
+        self.memories.append(GuardedMemory(memory, memory.tobytes()))
         self.arrays.append(inside)
         return inside
 
-    def changed(self) -> bool:
-        """Whether anything is different from what was put."""
-        return any(place.memory.tobytes() != place.before for place in self.places)
+    def has_changed(self) -> bool:
+        """Return whether any byte differs from the expected ones."""
+        return any(memory.tobytes() != expected for memory, expected in self.memories)
 
     def allow(self, part: Array) -> None:
-        """Take the contiguous bytes of an array as they are now."""
+        """Expect the present bytes of a contiguous array."""
         first, size = part.ctypes.data, part.nbytes
-        for number, (memory, before) in enumerate(self.places):
-            at = first - memory.ctypes.data
-            if 0 <= at <= memory.nbytes - size:
-                new = before[:at] + part.tobytes() + before[at + size :]
-                self.places[number] = Place(memory, new)
+        for number, (memory, expected) in enumerate(self.memories):
+            offset = first - memory.ctypes.data
+            if 0 <= offset <= memory.nbytes - size:
+                new = expected[:offset] + part.tobytes() + expected[offset + size :]
+                self.memories[number] = GuardedMemory(memory, new)
 
-    def note(self) -> None:
-        """Take everything as it is now."""
-        self.places = [Place(place.memory, place.memory.tobytes()) for place in self.places]
+    def allow_all(self) -> None:
+        """Expect the present bytes of all arrays."""
+        self.memories = [GuardedMemory(memory, memory.tobytes()) for memory, _ in self.memories]
 
 
-class Refuses:
-    """An object that offers an array and then fails."""
+class FailingArray:
+    """An object that promises an array or an index and raises when asked for it."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> Array:
         raise ZeroDivisionError
@@ -82,20 +82,20 @@ class Refuses:
         raise ZeroDivisionError
 
 
-def damaged(value: Any, source: random.Random, yard: Yard) -> Any:
-    """Return something in the place of an argument that is wrong, or unusual but right."""
+def damage_argument(value: Any, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Return a replacement of an argument that is wrong, or unusual but valid."""
     if source.random() < 0.07:
-        others = [None, [], "text", b"bytes", object(), Refuses(), 3, 0.5, (), int, np.zeros(())]
-        return source.choice([*others, *yard.arrays])
+        objects = [None, [], "text", b"bytes", object(), FailingArray(), 3, 0.5, (), int]
+        return source.choice([*objects, np.zeros(()), *arrays.arrays])
     if isinstance(value, np.ndarray):
-        return source.choice(ARRAY_DAMAGES)(value, source, yard)
+        return source.choice(ARRAY_DAMAGES)(value, source, arrays)
     if isinstance(value, tuple):
-        return damaged_tuple(value, source, yard)
-    return source.choice(instead_of(value))
+        return damage_tuple(value, source, arrays)
+    return source.choice(replacements(value))
 
 
-def instead_of(value: Any) -> list[Any]:
-    """Return what may stand for a text, a truth value, an integer or a number."""
+def replacements(value: Any) -> list[Any]:
+    """Return replacements of a text, a truth value, an integer or a number."""
     if isinstance(value, str):
         return [*TEXTS, "\ud800", value.upper(), value * 1000, value.encode()]
     if isinstance(value, bool):
@@ -106,7 +106,7 @@ def instead_of(value: Any) -> list[Any]:
     return NUMBERS
 
 
-def damaged_tuple(value: tuple[Any, ...], source: random.Random, yard: Yard) -> Any:
+def damage_tuple(value: tuple[Any, ...], source: random.Random, arrays: GuardedArrays) -> Any:
     """Return a tuple with a member that is wrong, one too many or too few, or a list."""
     parts = list(value)
     match source.randrange(4):
@@ -117,15 +117,15 @@ def damaged_tuple(value: tuple[Any, ...], source: random.Random, yard: Yard) -> 
         case 2:
             return (*parts, 0)
     at = source.randrange(len(parts))
-    parts[at] = damaged(parts[at], source, yard)
+    parts[at] = damage_argument(parts[at], source, arrays)
     return tuple(parts)
 
 
 # ---- arrays ----------------------------------------------------------------------------------
 
 
-def other_type(a: Array, source: random.Random, yard: Yard) -> Any:
-    """Other numbers, other byte order, no numbers at all."""
+def change_type(a: Array, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Convert to another type or byte order."""
     if source.random() < 0.3:
         return a.astype(a.dtype.newbyteorder())
     real = np.nan_to_num(a, posinf=0, neginf=0)
@@ -133,22 +133,22 @@ def other_type(a: Array, source: random.Random, yard: Yard) -> Any:
     return real.astype(np.int64).astype("M8[s]") if kind.kind == "M" else real.astype(kind)
 
 
-def other_strides(a: Array, source: random.Random, yard: Yard) -> Any:
-    """The same shape, held otherwise: backwards, with gaps, in columns, without any length."""
+def change_strides(a: Array, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Return the same shape with negative, wide, Fortran or zero strides."""
     match source.randrange(5):
         case 0:
-            return yard.put(a[::-1])[::-1]
+            return arrays.put(a[::-1])[::-1]
         case 1:
-            return yard.put(np.repeat(a, 2, axis=-1))[..., ::2]
+            return arrays.put(np.repeat(a, 2, axis=-1))[..., ::2]
         case 2:
-            return yard.put(a.T).T
+            return arrays.put(a.T).T
         case 3:
             return np.broadcast_to(a[:1], a.shape) if len(a) else a
-    return yard.put(np.repeat(a, 2, axis=0))[::2]
+    return arrays.put(np.repeat(a, 2, axis=0))[::2]
 
 
-def other_shape(a: Array, source: random.Random, yard: Yard) -> Any:
-    """A row or column more or less, another number of dimensions, nothing at all."""
+def change_shape(a: Array, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Add or remove rows, columns or dimensions, or return an empty array."""
     axis = source.randrange(a.ndim)
     shapes: list[Callable[[], Array]] = [
         lambda: np.delete(a, [0] if a.shape[axis] else [], axis),
@@ -161,16 +161,16 @@ def other_shape(a: Array, source: random.Random, yard: Yard) -> Any:
         lambda: np.zeros((2**62, 0)[-a.ndim :], a.dtype),
         lambda: np.zeros((0, 2**33)[-a.ndim :] if a.ndim == 2 else 0, a.dtype),
     ]
-    return yard.put(np.ascontiguousarray(source.choice(shapes)()))
+    return arrays.put(np.ascontiguousarray(source.choice(shapes)()))
 
 
-def other_values(a: Array, source: random.Random, yard: Yard) -> Any:
-    """Numbers that no valid array holds, some or all; or its own ones in another order."""
+def change_values(a: Array, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Replace some or all values by invalid ones, or permute them."""
     new = a.copy()
     if not new.size:
         return new
     if source.random() < 0.2:
-        return yard.put(np.random.default_rng(source.getrandbits(32)).permutation(new))
+        return arrays.put(np.random.default_rng(source.getrandbits(32)).permutation(new))
     if new.dtype.kind == "f":
         bad: list[Any] = [np.nan, np.inf, -np.inf, -1, 0, 1e-40, np.finfo(new.dtype).max]
     else:
@@ -186,19 +186,19 @@ def other_values(a: Array, source: random.Random, yard: Yard) -> Any:
     else:
         for _ in range(source.choice([1, 1, 1, 2, 5])):
             new.flat[source.randrange(new.size)] = source.choice([wrong, source.choice(bad)])
-    return yard.put(new)
+    return arrays.put(new)
 
 
-def other_memory(a: Array, source: random.Random, yard: Yard) -> Any:
-    """Not to be written, not aligned, or shared with another argument."""
+def change_memory(a: Array, source: random.Random, arrays: GuardedArrays) -> Any:
+    """Make the array read-only or unaligned, or share its memory with another argument."""
     match source.randrange(3):
         case 0:
-            fixed = a.view()
-            fixed.flags.writeable = False
-            return fixed
+            read_only = a.view()
+            read_only.flags.writeable = False
+            return read_only
         case 1:
-            return yard.put(a, shift=source.choice([1, 2, 4, 7]))
-    alike = [other for other in yard.arrays if other.dtype == a.dtype and other.ndim == a.ndim]
+            return arrays.put(a, shift=source.choice([1, 2, 4, 7]))
+    alike = [other for other in arrays.arrays if other.dtype == a.dtype and other.ndim == a.ndim]
     other = source.choice(alike)
     if other.size < a.size:
         return other
@@ -206,4 +206,11 @@ def other_memory(a: Array, source: random.Random, yard: Yard) -> Any:
     return other.ravel()[at : at + a.size].reshape(a.shape)
 
 
-ARRAY_DAMAGES = [other_type, other_strides, other_shape, other_values, other_values, other_memory]
+ARRAY_DAMAGES = [
+    change_type,
+    change_strides,
+    change_shape,
+    change_values,
+    change_values,
+    change_memory,
+]

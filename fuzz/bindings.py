@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Call everything in the compiled module with arguments that are nearly right.
+"""Fuzz the compiled module: call all of its functions with nearly valid arguments.
 
-Of every call one of three things must come: it was sound and gives finite results, or what was
-damaged is refused with an exception, or it is accepted. None of them may write outside the items it
-was asked for, change an input, end the process or hang; a refused call writes nothing at all.
+A call with valid arguments must give finite results; one with a damaged argument must raise or be
+accepted. No call may write outside of its items, change an input, end the process or hang, and a
+call that raises must write nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 import driver
 import numpy as np
-from arguments import SANITIZED, Array, Yard, damaged
+from arguments import SANITIZED, Array, GuardedArrays, damage_argument
 
 from sipower import _kernels
 
-REFUSED = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
+REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 RANKS = [1, 2, 3, 4, 5, 8, 9, 20, 33, 65, 100]
 CLASSES = [
     _kernels.Csr,
@@ -37,27 +37,30 @@ MEMORY = 3 << 30
 
 
 class Case:
-    """One input: its sizes, its arrays, and how many arguments may still be damaged."""
+    """One input: its sizes, its arrays, and the number of arguments left to damage."""
 
     def __init__(self, source: random.Random) -> None:
-        self.source, self.yard = source, Yard()
+        self.source, self.arrays = source, GuardedArrays()
         self.rng = np.random.default_rng(source.getrandbits(64))
         self.damages = source.choice([0, 0, 1, 1, 1, 1, 2, 3])
         self.sound = True
         self.objects: list[Any] = [kind.__new__(kind) for kind in CLASSES]
-        self.items, self.others = source.choice([0, 1, 3, 6, 17]), source.choice([0, 1, 5, 40, 200])
+        self.items, self.columns = (
+            source.choice([0, 1, 3, 6, 17]),
+            source.choice([0, 1, 5, 40, 200]),
+        )
         self.rank, self.dtype = source.choice(RANKS), source.choice([np.float32, np.float64])
-        self.begin, self.end = self.some_range(0, self.items)
+        self.begin, self.end = self.random_range(0, self.items)
 
-    def some_range(self, least: int, most: int) -> tuple[int, int]:
+    def random_range(self, first: int, last: int) -> tuple[int, int]:
         """Return the whole range, or a part of it."""
         if self.source.random() < 0.5:
-            return least, most
-        first, last = sorted(self.source.randint(least, most) for _ in range(2))
-        return first, last
+            return first, last
+        begin, end = sorted(self.source.randint(first, last) for _ in range(2))
+        return begin, end
 
     def call(self, function: Callable[..., Any], **arguments: Any) -> Any:
-        """Call with one argument damaged, or none."""
+        """Call a function with one argument damaged, or none."""
         if self.damages and self.source.random() < 0.5:
             self.damages -= 1
             self.sound = False
@@ -65,70 +68,70 @@ class Case:
             if type(arguments[name]) in CLASSES:
                 arguments[name] = self.source.choice([*self.objects, None])
             else:
-                arguments[name] = damaged(arguments[name], self.source, self.yard)
+                arguments[name] = damage_argument(arguments[name], self.source, self.arrays)
         self.arguments = arguments
         return function(**arguments)
 
     def make(self, kind: Callable[..., Any], **arguments: Any) -> Any:
-        """Make an object of the module, now and then twice."""
-        made = self.call(kind, **arguments)
-        self.objects.append(made)
+        """Create an object of the module, and rarely initialise it a second time."""
+        instance = self.call(kind, **arguments)
+        self.objects.append(instance)
         if self.source.random() < 0.01:
             self.sound = False
-            made.__init__(**arguments)
-        return made
+            instance.__init__(**arguments)
+        return instance
 
     # ---- valid arguments ---------------------------------------------------------------------
 
     def numbers(self, *shape: int, zeros: float = 0.1) -> Array:
-        """Non-negative numbers of the working type with some zeros."""
+        """Return non-negative numbers of the working type with some zeros."""
         values = self.rng.random(shape) * (self.rng.random(shape) >= zeros)
-        return self.yard.put(values.astype(self.dtype))
+        return self.arrays.put(values.astype(self.dtype))
 
     def counts(self, *shape: int) -> Array:
-        """Counts with many zeros, in one of the types that data may have."""
+        """Return counts with many zeros, in one of the types that data may have."""
         kind = self.source.choice([np.uint8, np.uint16, np.float32, np.float64])
         return self.rng.poisson(self.source.choice([0.1, 1, 30]), shape).astype(kind)
 
     def data(self, *, dense: bool) -> Any:
-        """Data of either layout; their masses and which items they hold are kept."""
-        V = self.counts(self.items, self.others)
-        self.mass = self.yard.put(V.sum(axis=1, dtype=np.float64))
+        """Return data of either layout, and store their masses and their window of items."""
+        V = self.counts(self.items, self.columns)
+        self.mass = self.arrays.put(V.sum(axis=1, dtype=np.float64))
         rows, columns = np.nonzero(V)
         indptr = np.searchsorted(rows, np.arange(self.items + 1)).astype(np.int64)
-        self.indptr = self.yard.put(indptr)
+        self.indptr = self.arrays.put(indptr)
         if dense:
-            return self.make(_kernels.Dense, values=self.yard.put(V))
-        window = self.some_range(0, self.items)
-        self.begin, self.end = self.some_range(*window)
-        held = slice(indptr[window[0]], indptr[window[1]])
+            return self.make(_kernels.Dense, values=self.arrays.put(V))
+        window = self.random_range(0, self.items)
+        self.begin, self.end = self.random_range(*window)
+        stored = slice(indptr[window[0]], indptr[window[1]])
         return self.make(
             _kernels.Csr,
             indptr=self.indptr,
-            indices=self.yard.put(columns[held].astype(np.int32)),
-            values=self.yard.put(V[rows, columns][held]),
-            others=self.others,
+            indices=self.arrays.put(columns[stored].astype(np.int32)),
+            values=self.arrays.put(V[rows, columns][stored]),
+            others=self.columns,
             window=window if window != (0, self.items) else None,
         )
 
     def basis(self, *, dense: bool) -> Any:
-        """The other factor; a component may be dead."""
-        B = self.numbers(self.others, self.rank, zeros=0)
+        """Return the other factor, sometimes with a component of zeros."""
+        B = self.numbers(self.columns, self.rank, zeros=0)
         B += self.dtype(0.01)
         if self.source.random() < 0.3:
             B[:, self.source.randrange(self.rank)] = 0
-        self.yard.note()
-        sums = self.yard.put(B.sum(axis=0, dtype=np.float64))
+        self.arrays.allow_all()
+        sums = self.arrays.put(B.sum(axis=0, dtype=np.float64))
         kind = _kernels.BasisFloat32 if self.dtype is np.float32 else _kernels.BasisFloat64
-        given = sums if self.source.random() < 0.3 else None
-        return self.make(kind, array=B, dense=dense, column_sums=given)
+        column_sums = sums if self.source.random() < 0.3 else None
+        return self.make(kind, array=B, dense=dense, column_sums=column_sums)
 
     def key(self) -> tuple[int, int]:
-        """Return a key of random numbers."""
+        """Return a key for the random numbers of a kernel."""
         return self.source.getrandbits(64), self.source.getrandbits(64)
 
     def place(self) -> tuple[int, int, int, int]:
-        """Return a place of random numbers."""
+        """Return a place in the stream of random numbers of a kernel."""
         return self.source.getrandbits(20), self.source.randrange(2), 0, self.source.randrange(9)
 
     def plan(self) -> Any:
@@ -152,15 +155,15 @@ class Case:
         )
 
 
-# ---- what is called --------------------------------------------------------------------------
+# ---- the calls -------------------------------------------------------------------------------
 
 
 def call_kernel(case: Case, name: str) -> None:
-    """Make data, basis and factor, run a kernel on a range of items, look at all memory."""
+    """Run a kernel on a range of items, and allow it to write its results only."""
     dense = case.source.random() < 0.5
     V, basis = case.data(dense=dense), case.basis(dense=dense or case.source.random() < 0.2)
     per_item, factor = (case.items,), (case.items, case.rank)
-    shape = {"sums": (case.others, case.rank), "divergence": per_item, "gaps": per_item}
+    shape = {"sums": (case.columns, case.rank), "divergence": per_item, "gaps": per_item}
     kind = np.float64 if name in ("gradient", "sums", "divergence", "gaps") else case.dtype
     arguments: dict[str, Any] = {
         "V": V,
@@ -168,18 +171,18 @@ def call_kernel(case: Case, name: str) -> None:
         "h": case.numbers(*factor),
         "begin": case.begin,
         "end": case.end,
-        "out": case.yard.put(np.zeros(shape.get(name, factor), kind)),
+        "out": case.arrays.put(np.zeros(shape.get(name, factor), kind)),
     }
     if name not in ("gradient", "sums", "divergence"):
         arguments["mass"] = case.mass
     arguments |= EXTRA.get(name, lambda case: {})(case)
-    case.yard.note()
+    case.arrays.allow_all()
     case.call(getattr(_kernels, name), **arguments)
     begin, end = (operator.index(case.arguments[bound]) for bound in ("begin", "end"))
     for result in {"out", "gap", "passes"} & case.arguments.keys():
-        written = case.arguments[result]
-        part = written if name == "sums" else written[begin:end]
-        case.yard.allow(part)
+        array = case.arguments[result]
+        part = array if name == "sums" else array[begin:end]
+        case.arrays.allow(part)
         if case.sound:
             assert np.isfinite(part).all(), f"{name} gives {part}"
             assert name == "divergence" or (part >= 0).all(), f"{name} gives {part}"
@@ -198,8 +201,8 @@ EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
         "tol": 1e-6,
         "max_rounds": case.source.randint(0, 20),
         "min_sampled_nonzeros": case.source.choice([0, 3, 2**40]),
-        "gap": case.yard.put(np.zeros(case.items)),
-        "passes": case.yard.put(np.zeros(case.items)),
+        "gap": case.arrays.put(np.zeros(case.items)),
+        "passes": case.arrays.put(np.zeros(case.items)),
     },
     "epoch": lambda case: {"plan": case.plan()},
 }
@@ -231,28 +234,28 @@ def call_sample(case: Case, name: str) -> None:
         replace=case.source.random() < 0.5,
     )
     assert len(values) == len(columns) == counts.sum()
-    assert not case.sound or (np.isfinite(values).all() and (columns < case.others).all())
+    assert not case.sound or (np.isfinite(values).all() and (columns < case.columns).all())
 
 
 def call_draw_batch(case: Case) -> None:
-    """Draw s of n."""
+    """Draw s of n rows."""
     n = case.source.choice([1, 2, 10, 1000])
     s = case.source.randint(1, n)
     arguments = {"key": case.key(), "place": case.place(), "n": n, "s": s}
-    drawn = case.call(_kernels.draw_batch, **arguments, replace=case.source.random() < 0.5)
+    rows = case.call(_kernels.draw_batch, **arguments, replace=case.source.random() < 0.5)
     n, s, replace = (case.arguments[name] for name in ("n", "s", "replace"))
-    assert len(drawn) == s
-    assert drawn.min() >= 0
-    assert drawn.max() < n
-    assert replace or len(np.unique(drawn)) == s
+    assert len(rows) == s
+    assert rows.min() >= 0
+    assert rows.max() < n
+    assert replace or len(np.unique(rows)) == s
 
 
 def call_draw_uniform(case: Case) -> None:
-    """Draw n numbers of (0, 1)."""
+    """Draw n numbers from (0, 1)."""
     n = case.source.choice([0, 1, 100])
-    drawn = case.call(_kernels.draw_uniform, key=case.key(), place=case.place(), n=n)
-    assert len(drawn) == case.arguments["n"]
-    assert ((drawn > 0) & (drawn < 1)).all()
+    numbers = case.call(_kernels.draw_uniform, key=case.key(), place=case.place(), n=n)
+    assert len(numbers) == case.arguments["n"]
+    assert ((numbers > 0) & (numbers < 1)).all()
 
 
 CALLS: dict[str, Callable[[Case], None]] = {
@@ -266,23 +269,23 @@ CALLS: dict[str, Callable[[Case], None]] = {
 
 
 def target(source: random.Random) -> str:
-    """Try one input."""
+    """Run one input and return the function and the outcome."""
     name = source.choice(list(CALLS))
     case = Case(source)
     try:
         CALLS[name](case)
         word = "sound" if case.sound else "accepted"
-    except REFUSED:
+    except REFUSALS:
         if case.sound:
             raise
         word = "refused"
-    assert not case.yard.changed(), "memory was changed that this call may not write"
+    assert not case.arrays.has_changed(), "the call wrote to memory that it must not change"
     return f"{name:14} {word}"
 
 
 def prepare() -> None:
-    """Limit memory, so that what is asked for in millions of gigabytes is refused at once."""
-    warnings.simplefilter("ignore")  # of numpy, about the damage
+    """Limit memory, so that huge allocations fail at once."""
+    warnings.simplefilter("ignore")  # NumPy warns about the damage
     if not SANITIZED:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Try a target with many inputs, in child processes, and say which inputs broke it.
+"""Run a target on many inputs in child processes, and report the inputs that make it fail.
 
-A target is a function of one argument, a `random.Random` out of which it makes its input. It
-returns a word for the table of outcomes ("valid", "refused") and raises where a promise is broken:
+A target is a function of one argument, a `random.Random` from which it draws its input. It returns
+a word for the table of outcomes ("valid", "refused") and raises if a promise is broken:
 
     def target(source: random.Random) -> str: ...
 
@@ -11,12 +11,12 @@ returns a word for the table of outcomes ("valid", "refused") and raises where a
 
     python fuzz/bindings.py --inputs 100000 --seed 0    # two children at a time
     python fuzz/bindings.py --seed 0 --only 4711        # one input, in this process
-    python fuzz/readers.py --inputs 100000 --guided     # one process, steered by coverage (atheris)
+    python fuzz/readers.py --inputs 100000 --guided     # one process, guided by coverage (atheris)
 
-Input number i of a seed is the same whatever was tried before it. A child that dies (signal,
-exception, sanitizer, an input that takes longer than `--seconds`) costs that input alone: what it
-said is shown, and another child goes on behind it. `prepare` runs once in every child, to limit
-its memory for example.
+Input number i of a seed does not depend on the inputs before it. If a child dies (signal,
+exception, sanitizer, an input that takes longer than `--seconds`), its output is shown and another
+child continues with the next input. `prepare` runs once in every child, for example to limit its
+memory.
 """
 
 from __future__ import annotations
@@ -39,49 +39,51 @@ from typing import NamedTuple
 
 Target = Callable[[random.Random], str]
 
-CHUNK = 2000  # inputs of one child: a fork costs nothing beside them
-MOST_FAILURES = 20  # nobody reads more
+INPUTS_PER_CHILD = 2000  # takes much longer than a fork
+MAX_FAILURES = 20
 
 
 class Failure(NamedTuple):
-    """Input that broke a promise, how the child ended and what it said."""
+    """An input that broke a promise, how the child ended, and its output."""
 
     number: int
-    ended: str
-    said: str
+    ending: str
+    output: str
 
 
 class Outcome(NamedTuple):
-    """What came of all inputs: how often each word was returned, and the failures."""
+    """The number of times that each word was returned, and the failures."""
 
     words: Counter[str]
     failures: list[Failure]
 
 
-class FromBytes(random.Random):
-    """A source that spends given bytes, then zeros: what atheris changes, the input follows."""
+class BytesSource(random.Random):
+    """A source that reads the bytes that atheris chooses, then zeros."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(0)
-        self._left = io.BytesIO(data)
+        self._stream = io.BytesIO(data)
 
     def getrandbits(self, k: int, /) -> int:
         """Return the next k bits."""
         size = (k + 7) // 8
-        return int.from_bytes(self._left.read(size).ljust(size, b"\0"), "little") >> (8 * size - k)
+        return int.from_bytes(self._stream.read(size).ljust(size, b"\0"), "little") >> (
+            8 * size - k
+        )
 
     def random(self) -> float:
-        """Return a number of [0, 1)."""
+        """Return a number from [0, 1)."""
         return self.getrandbits(53) * 2.0**-53
 
 
-def source_of(seed: int, number: int) -> random.Random:
-    """Return the source of one input."""
+def make_source(seed: int, number: int) -> random.Random:
+    """Return the source of random numbers of one input."""
     return random.Random(seed << 64 | number)
 
 
-def nothing() -> None:
-    """Prepare nothing."""
+def do_nothing() -> None:
+    """Do nothing, where no preparation is needed."""
 
 
 def run(
@@ -90,11 +92,14 @@ def run(
     seed: int = 0,
     jobs: int = 2,
     seconds: float = 60,
-    prepare: Callable[[], None] = nothing,
+    prepare: Callable[[], None] = do_nothing,
 ) -> Outcome:
-    """Try the inputs 0, ..., inputs - 1 of a seed, `jobs` children at a time."""
+    """Run the inputs 0, ..., inputs - 1 of a seed in `jobs` parallel children."""
     outcome = Outcome(Counter(), [])
-    waiting = [range(at, min(at + CHUNK, inputs)) for at in range(0, inputs, CHUNK)][::-1]
+    waiting = [
+        range(first, min(first + INPUTS_PER_CHILD, inputs))
+        for first in range(0, inputs, INPUTS_PER_CHILD)
+    ][::-1]
     running: dict[int, tuple[range, Path]] = {}
     with tempfile.TemporaryDirectory() as folder:
         while running or waiting:
@@ -103,12 +108,12 @@ def run(
                 log = Path(folder, str(numbers.start))
                 running[_start(target, seed, numbers, log, seconds, prepare)] = numbers, log
             child, status = os.wait()
-            if child not in running:  # somebody else's, in the process of a test
+            if child not in running:  # a child of the test that calls this
                 continue
             numbers, log = running.pop(child)
-            left = _judge(numbers, log, os.waitstatus_to_exitcode(status), outcome)
-            if left and len(outcome.failures) < MOST_FAILURES:
-                waiting.append(left)
+            rest = _count_outcomes(numbers, log, os.waitstatus_to_exitcode(status), outcome)
+            if rest and len(outcome.failures) < MAX_FAILURES:
+                waiting.append(rest)
     return outcome
 
 
@@ -120,7 +125,7 @@ def _start(
     seconds: float,
     prepare: Callable[[], None],
 ) -> int:
-    """Fork a child that tries the numbers and notes each, then its word, in the log."""
+    """Fork a child that runs the inputs and logs the number and the word of each."""
     child = os.fork()
     if child:
         return child
@@ -131,73 +136,73 @@ def _start(
         os.dup2(errors, 2)
         faulthandler.enable()
         prepare()
-        with log.open("wb", buffering=0) as notes:
+        with log.open("wb", buffering=0) as lines:
             for number in numbers:
-                notes.write(b"%d" % number)
+                lines.write(b"%d" % number)
                 faulthandler.dump_traceback_later(seconds, exit=True)
-                notes.write(b" %s\n" % target(source_of(seed, number)).encode())
+                lines.write(b" %s\n" % target(make_source(seed, number)).encode())
         status = 0
     except BaseException:
         os.write(2, traceback.format_exc().encode())
     finally:
-        os._exit(status)  # nothing of the parent's may run a second time in the child
+        os._exit(status)  # the child must not run the parent's exit handlers
 
 
-def _judge(numbers: range, log: Path, code: int, outcome: Outcome) -> range:
-    """Count what a child that ended has noted; return the numbers it left."""
-    tried = log.read_text().split("\n")[:-1] if log.exists() else []
-    outcome.words.update(line.split(" ", 1)[1] for line in tried)
+def _count_outcomes(numbers: range, log: Path, code: int, outcome: Outcome) -> range:
+    """Count the outcomes that a child has logged; return the inputs that are left."""
+    finished = log.read_text().split("\n")[:-1] if log.exists() else []
+    outcome.words.update(line.split(" ", 1)[1] for line in finished)
     if code == 0:
         return range(0)
-    number = numbers.start + len(tried)
-    said = log.with_suffix(".errors").read_text(errors="replace").strip()
-    ended = f"ended by signal {-code}" if code < 0 else f"ended with status {code}"
-    outcome.failures.append(Failure(number, ended, said))
+    number = numbers.start + len(finished)
+    output = log.with_suffix(".errors").read_text(errors="replace").strip()
+    ending = f"ended by signal {-code}" if code < 0 else f"ended with status {code}"
+    outcome.failures.append(Failure(number, ending, output))
     return range(number + 1, numbers.stop)
 
 
 def guide(target: Target, inputs: int, seed: int) -> None:
-    """Let atheris choose the bytes, by what they reach in the library's own Python code."""
+    """Let atheris choose inputs by their coverage of the Python code of sipower."""
     import atheris  # noqa: PLC0415 - only a fuzzing environment has it
 
-    def one(data: bytes) -> None:
-        target(FromBytes(data))
+    def run_input(data: bytes) -> None:
+        target(BytesSource(data))
 
-    for found in gc.get_objects():
-        if isinstance(found, FunctionType) and str(found.__module__).startswith("sipower"):
-            atheris.instrument_func(found)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and str(function.__module__).startswith("sipower"):
+            atheris.instrument_func(function)
     artifacts = f"-artifact_prefix={tempfile.gettempdir()}/"
-    atheris.Setup([sys.argv[0], f"-runs={inputs}", f"-seed={seed + 1}", artifacts], one)
+    atheris.Setup([sys.argv[0], f"-runs={inputs}", f"-seed={seed + 1}", artifacts], run_input)
     atheris.Fuzz()
 
 
-def main(target: Target, prepare: Callable[[], None] = nothing) -> None:
-    """Do what the command line says; the exit status is 1 if an input broke a promise."""
+def main(target: Target, prepare: Callable[[], None] = do_nothing) -> None:
+    """Run the command line; the exit status is 1 if an input broke a promise."""
     script = Path(sys.argv[0])
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="children at a time")
-    parser.add_argument("--seconds", type=float, default=60, help="longest time of an input")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel children")
+    parser.add_argument("--seconds", type=float, default=60, help="time limit of an input")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one input, in this process")
     parser.add_argument("--guided", action="store_true", help="atheris chooses the inputs")
-    wanted = parser.parse_args()
-    if wanted.only is not None:
+    options = parser.parse_args()
+    if options.only is not None:
         prepare()
-        sys.stdout.write(target(source_of(wanted.seed, wanted.only)) + "\n")
+        sys.stdout.write(target(make_source(options.seed, options.only)) + "\n")
         return
-    if wanted.guided:
+    if options.guided:
         prepare()
-        guide(target, wanted.inputs, wanted.seed)
+        guide(target, options.inputs, options.seed)
         return
     started = time.monotonic()
-    outcome = run(target, wanted.inputs, wanted.seed, wanted.jobs, wanted.seconds, prepare)
+    outcome = run(target, options.inputs, options.seed, options.jobs, options.seconds, prepare)
     for word, count in sorted(outcome.words.items()):
         sys.stdout.write(f"{count:9,}  {word}\n")
     for failure in outcome.failures:
         sys.stdout.write(
-            f"\nInput {failure.number}: {failure.ended}. Repeat it with\n"
-            f"    python {script} --seed {wanted.seed} --only {failure.number}\n{failure.said}\n"
+            f"\nInput {failure.number}: {failure.ending}. Repeat it with\n"
+            f"    python {script} --seed {options.seed} --only {failure.number}\n{failure.output}\n"
         )
     sys.stdout.write(
         f"{outcome.words.total():,} inputs kept their promise, {len(outcome.failures)} did not, "

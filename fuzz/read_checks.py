@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions that read a file of one kind and assert that what was read is valid."""
+"""Functions that read a file of one kind and assert that its content is valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from sipower.selection.saved_fits import SavedFits
 
 
 def read_counts(path: Path) -> None:
-    """Read a file, or a folder of 10x."""
+    """Read a file, or a folder in the 10x format."""
     table = read(path)
     if path.is_dir():
         assert_counts(table)
@@ -39,27 +39,27 @@ def read_counts(path: Path) -> None:
 
 
 def read_long(path: Path) -> None:
-    """Read a table whose layout the user tells."""
+    """Read a table with the layout given by the user."""
     assert_counts(read(path, layout="long"))
 
 
 def read_converted(path: Path) -> None:
-    """Convert a file: the store holds what `read` reads, unless `as_matrix` would refuse it."""
+    """Convert a file to a store with the counts of `read`, unless `as_matrix` rejects them."""
     target = path.with_name("store")
     try:
         convert(path, target, transpose=True, force=True, memory_limit="1MB")
     except ReadError:
         raise
     except ValueError as problem:
-        assert str(problem) == _complaint(read(path, transpose=True).counts)  # noqa: PT017
+        assert str(problem) == _error_message(read(path, transpose=True).counts)  # noqa: PT017
         return
     stored = open_store(target, n_jobs=1)
-    found = stored.rows(0, stored.shape[0])
+    counts = stored.rows(0, stored.shape[0])
     whole = csr_array(read(path, transpose=True).counts).astype(stored.dtype)
-    assert (found != whole).nnz == 0
+    assert (counts != whole).nnz == 0
 
 
-def _complaint(counts: Any) -> str:
+def _error_message(counts: Any) -> str:
     try:
         as_matrix(csr_array(counts))
     except ValueError as problem:
@@ -87,13 +87,13 @@ def read_store(path: Path) -> None:
 def _assert_stored(stored: Any) -> None:
     for window in stored.windows():
         assert window.blocks
-    found = stored.rows(0, stored.shape[0])
-    found.check_format(full_check=True)
-    assert found.shape == stored.shape
-    assert np.isfinite(found.data).all()
-    assert (found.data > 0).all()
-    assert found.has_canonical_format
-    np.testing.assert_allclose(found.astype(np.float64).sum(axis=1), stored.mass, rtol=1e-6)
+    counts = stored.rows(0, stored.shape[0])
+    counts.check_format(full_check=True)
+    assert counts.shape == stored.shape
+    assert np.isfinite(counts.data).all()
+    assert (counts.data > 0).all()
+    assert counts.has_canonical_format
+    np.testing.assert_allclose(counts.astype(np.float64).sum(axis=1), stored.mass, rtol=1e-6)
 
 
 def read_prepared(path: Path) -> None:
@@ -116,25 +116,25 @@ def read_image(path: Path) -> None:
     assert originals.read_images([path]).dtype == np.uint8
 
 
-# ---- what the library writes for itself ----------------------------------------------------------
+# ---- files that only the library writes ----------------------------------------------------------
 
 STATE = NMFState(np.ones((3, 2)), np.ones((4, 2)), step=1.0, seed=7)
 CHECKPOINT = partial(Checkpoint, run={"solver": "mu"})
 
 
 def read_checkpoint(path: Path) -> None:
-    """Read a state and what the loop has noted."""
-    found = CHECKPOINT(path).load(STATE)
-    assert found is not None
-    state, _ = found
+    """Read the state of a checkpoint."""
+    checkpoint = CHECKPOINT(path).load(STATE)
+    assert checkpoint is not None
+    state, _ = checkpoint
     for field in dataclasses.fields(state):
-        wanted, there = getattr(STATE, field.name), getattr(state, field.name)
-        if isinstance(wanted, np.ndarray):
-            assert (there.shape, there.dtype) == (wanted.shape, wanted.dtype)
-            assert np.isfinite(there).all()
-            assert (there >= 0).all()
+        expected, actual = getattr(STATE, field.name), getattr(state, field.name)
+        if isinstance(expected, np.ndarray):
+            assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+            assert np.isfinite(actual).all()
+            assert (actual >= 0).all()
         else:
-            assert type(there) is type(wanted) or (type(wanted), type(there)) == (float, int)
+            assert type(actual) is type(expected) or (type(expected), type(actual)) == (float, int)
 
 
 def read_run(path: Path) -> None:
@@ -155,29 +155,29 @@ def _assert_factors(W: Any, H: Any) -> None:
 
 
 def read_selection(path: Path) -> None:
-    """Read a rank that was chosen."""
-    found = load_outcome(RankSelection, path)
-    assert found.deviance.ndim == 2
-    assert len(found.ranks) == len(found.deviance) == len(found.stability)
-    assert found.best in found.ranks
+    """Read the outcome of a rank selection."""
+    selection = load_outcome(RankSelection, path)
+    assert selection.deviance.ndim == 2
+    assert len(selection.ranks) == len(selection.deviance) == len(selection.stability)
+    assert selection.best in selection.ranks
 
 
 def read_consensus(path: Path) -> None:
     """Read a consensus of replicates."""
-    found = load_outcome(Consensus, path, W=np.ones((3, 2)), H=np.ones((2, 4)))
-    assert found.stability.shape == (2,)
-    assert found.similarity.shape == (len(found.statuses),) * 2
-    assert len(found.divergences) == len(found.gaps) == len(found.statuses)
-    assert 0 <= found.medoid < len(found.statuses)
+    consensus = load_outcome(Consensus, path, W=np.ones((3, 2)), H=np.ones((2, 4)))
+    assert consensus.stability.shape == (2,)
+    assert consensus.similarity.shape == (len(consensus.statuses),) * 2
+    assert len(consensus.divergences) == len(consensus.gaps) == len(consensus.statuses)
+    assert 0 <= consensus.medoid < len(consensus.statuses)
 
 
-def read_piece(path: Path) -> None:
-    """Read a finished piece of a task; a damaged one is not there."""
+def read_saved_fit(path: Path) -> None:
+    """Read a saved fit; a damaged one counts as missing."""
     store = SavedFits(path, {"model": {"random_state": 0}})
-    piece = store.load("fit-0", W=(-1, -1))
-    assert piece is None or isinstance(piece["W"], np.ndarray)
+    fit = store.load("fit-0", W=(-1, -1))
+    assert fit is None or isinstance(fit["W"], np.ndarray)
 
 
 def read_results(path: Path) -> None:
-    """Read a table of results; torn lines are passed over."""
-    assert all(experiments.key_of(row) for row in experiments.read(path))
+    """Read a table of results; incomplete lines are skipped."""
+    assert all(experiments.row_key(row) for row in experiments.read(path))

@@ -9,7 +9,7 @@ import re
 import struct
 from typing import Any
 
-from strange import NUMBERS, TOKENS, VALUES
+from strange_values import NUMBERS, TOKENS, VALUES
 
 Source = random.Random
 
@@ -21,8 +21,8 @@ _ENCODINGS = ("utf-8-sig", "utf-16", "utf-32", "latin-1", "utf-7")
 # ---- bytes and texts -----------------------------------------------------------------------------
 
 
-def other_bytes(content: bytes, source: Source) -> bytes:
-    """Cut, repeat, flip or replace bytes, whatever they mean."""
+def damage_bytes(content: bytes, source: Source) -> bytes:
+    """Cut, repeat, flip or replace bytes at random places."""
     at, end = sorted(source.randrange(len(content) + 1) for _ in range(2))
     match source.randrange(6):
         case 0:
@@ -42,29 +42,31 @@ def other_bytes(content: bytes, source: Source) -> bytes:
     return bytes(raw)
 
 
-def text(content: bytes, source: Source) -> bytes:
-    """Change cells, lines, line ends or the encoding, some of it several times."""
+def damage_text(content: bytes, source: Source) -> bytes:
+    """Change cells, lines, line ends or the encoding, up to four times."""
     for _ in range(source.choice((1, 1, 1, 2, 4))):
-        content = source.choice((_cell, _cell, _cell, _lines, _inserted, _whole))(content, source)
+        content = source.choice(
+            (_change_cell, _change_cell, _change_cell, _change_lines, _insert_token, _change_all)
+        )(content, source)
     return content
 
 
-def _cell(content: bytes, source: Source) -> bytes:
+def _change_cell(content: bytes, source: Source) -> bytes:
     cells = list(_CELL.finditer(content))
     if not cells:
-        return _inserted(content, source)
-    # The head of a file is short and decides most.
+        return _insert_token(content, source)
+    # The first cells are few and decide most, so they are changed more often.
     cell = cells[source.randrange(min(12, len(cells)) if source.random() < 0.5 else len(cells))]
     other = source.choice(cells).group() if source.random() < 0.2 else source.choice(TOKENS)
     return content[: cell.start()] + other + content[cell.end() :]
 
 
-def _inserted(content: bytes, source: Source) -> bytes:
+def _insert_token(content: bytes, source: Source) -> bytes:
     at = source.randrange(len(content) + 1)
     return content[:at] + source.choice(TOKENS) + content[at:]
 
 
-def _lines(content: bytes, source: Source) -> bytes:
+def _change_lines(content: bytes, source: Source) -> bytes:
     lines = content.splitlines(keepends=True) or [b""]
     first, second = (source.randrange(len(lines)) for _ in range(2))
     match source.randrange(5):
@@ -81,19 +83,22 @@ def _lines(content: bytes, source: Source) -> bytes:
     return b"".join(lines)
 
 
-def _whole(content: bytes, source: Source) -> bytes:
+def _change_all(content: bytes, source: Source) -> bytes:
     if source.random() < 0.5:
         return content.replace(b"\n", source.choice(_LINE_ENDS), source.choice((-1, 1, 2)))
     return content.decode("latin-1").encode(source.choice(_ENCODINGS))
 
 
+_TEXT_DAMAGES = 3 * [_change_cell] + [_change_lines, _insert_token, _change_all]
+
+
 # ---- JSON ----------------------------------------------------------------------------------------
 
 
-def document(content: bytes, source: Source) -> bytes:
-    """Put a strange value somewhere into a JSON document, or leave something out."""
+def damage_json(content: bytes, source: Source) -> bytes:
+    """Put an invalid value somewhere into a JSON document, or delete an element."""
     if source.random() < 0.2:
-        return text(content, source)
+        return damage_text(content, source)
     tree = {"": json.loads(content)}
     holder: Any = tree
     place: Any = ""

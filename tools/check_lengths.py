@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fail where a source file has more than 300 lines, and name it."""
+"""Fail if a source file has more than 300 lines, and name it."""
 
 from __future__ import annotations
 

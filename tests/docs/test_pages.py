@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the pages show runs, and what they name exists."""
+"""The reference and the page of the command line are complete."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ import pytest
 import sipower
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(
-    path
-    for path in (DOCS / "index.md", DOCS / "getting_started.md", *DOCS.glob("guide/*.md"),
-                 *DOCS.glob("howto/*.md"))
-    if "```python" in path.read_text(encoding="utf-8")
-)  # fmt: skip
 MODULES = (
     "problems",
     "nmf",
@@ -27,24 +21,12 @@ MODULES = (
     "selection",
     "pl",
     "report",
+    "results",
     "store",
-    "data.on_disk",
+    "results",
     "tl",
     "dask",
 )
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
-def test_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = page.read_text(encoding="utf-8")
-    for package in ("anndata", "pandas", "plotly", "distributed"):
-        uses = {"pandas": "sipower.io", "plotly": "write_report"}.get(package, package)
-        if uses in text:
-            pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, page.name, "exec"), names)
 
 
 def listed() -> set[int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The published page and its table, the rules transcribed, and the runs behind a row."""
+"""The published page, its table of runs, and an independent implementation of the rules."""
 
 import json
 import re
@@ -11,42 +11,42 @@ import numpy as np
 
 from sipower.experiments.methods import METHODS
 
-PLACE = Path(__file__).parents[2] / "docs" / "reproduction"
-MAKE = runpy.run_path(str(PLACE / "make.py"))
+FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
+MAKE = runpy.run_path(str(FOLDER / "make.py"))
 ROWS = MAKE["published_rows"]()
-PAGE = (PLACE / "index.md").read_text(encoding="utf-8")
+PAGE = (FOLDER / "index.md").read_text(encoding="utf-8")
 NAMES = {method.label: name for name, method in METHODS.items()}
-KNOWN = json.loads((files("sipower.experiments") / "best_known.json").read_text("utf-8"))
+BEST_KNOWN = json.loads((files("sipower.experiments") / "best_known.json").read_text("utf-8"))
 SEEDS, FINALISTS, STARTS, SCREENING = 10, 6, 3, 0.15
 
 
 def tables(title):
-    """The cells of the rows of the tables under a heading."""
+    """Return the cells of the tables under a heading, row by row."""
     (text,) = re.findall(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.DOTALL | re.MULTILINE)
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[2:]]
 
 
 def claims():
-    """The rows under every claim."""
+    """Return the rows of the table of every claim, by title."""
     titles = re.findall(r"^### (.*)$", PAGE, re.MULTILINE)
     return {title: tables(title) for title in titles if title != "Rules"}
 
 
-# ---- the rules, transcribed ---------------------------------------------------------------------
+# ---- the rules ----------------------------------------------------------------------------------
 
 
 def lowest(dataset):
     values = [v for r in ROWS if (r["problem"], r["dataset"]) == ("nmf", dataset)
               for v in r["objective"] if v is not None]  # fmt: skip
-    return min(*values, KNOWN[dataset]["value"])
+    return min(*values, BEST_KNOWN[dataset]["value"])
 
 
 LOWEST = {name: lowest(name) for name in {row["dataset"] for row in ROWS}}
 MINIMA = {(r["dataset"], r["seed"]): r["objective"][0] for r in ROWS if r["method"] == "exact"}
 
 
-def diverged(row):
+def has_diverged(row):
     last = row["objective"][-1]
     return row["status"] == "not_finite" or last is None or last > row["objective"][0]
 
@@ -60,15 +60,15 @@ def errors(row):
 
 
 def error(row, at, axis):
-    if diverged(row):
+    if has_diverged(row):
         return np.inf
     return np.exp(np.interp(at, row[axis], np.log(errors(row))))
 
 
 def speed(a, b, axis):
-    """Rule 2, on a grid of 100,000 costs instead of by formula."""
-    if diverged(a) or diverged(b):
-        return 1.0 if diverged(a) and diverged(b) else 0.0 if diverged(a) else np.inf
+    """Return the speed of rule 2, by a grid of 100,000 costs instead of a formula."""
+    if has_diverged(a) or has_diverged(b):
+        return 1.0 if has_diverged(a) and has_diverged(b) else 0.0 if has_diverged(a) else np.inf
     end = min(a[axis][-1], b[axis][-1])
     last = [error(row, end, axis) for row in (a, b)]
     goal = max(*last, 1e-8 if a["problem"] == "subproblem" else 0.0)
@@ -91,9 +91,9 @@ def horizon(problem, dataset):
     return rows[0]["max_passes"]
 
 
-def kept(dataset, problem, label, form="the paper's"):
-    """The parameters that the page says were kept, for methods that are tuned."""
-    for line in tables("Tuning, and what it cost"):
+def chosen_settings(dataset, problem, label, form="the paper's"):
+    """Return the parameters that the page says were chosen, for methods that are tuned."""
+    for line in tables("Tuning and its cost"):
         if (line[0].lower(), line[1], line[2], line[3]) == (dataset, problem, label, form):
             return line[-1]
     return ""
@@ -118,8 +118,8 @@ FORMS = {
 
 
 def runs(dataset, problem, label, form="the paper's", wanted=None):
-    """The runs to the horizon by seed."""
-    wanted = kept(dataset, problem, label, form) if wanted is None else wanted
+    """Return the runs to the horizon by seed, with the given or the chosen settings."""
+    wanted = chosen_settings(dataset, problem, label, form) if wanted is None else wanted
     return {
         row["seed"]: row
         for row in ROWS

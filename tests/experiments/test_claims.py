@@ -8,7 +8,7 @@ from result_rows import BUDGET, finish, row
 from sipower.experiments import Curves, judge_claims, page
 from sipower.experiments.compare import Comparison, compare
 from sipower.experiments.figures import figures
-from sipower.experiments.rules import much_faster, not_better, robust
+from sipower.experiments.rules import judge_much_faster, judge_not_faster, judge_robust
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +17,9 @@ def with_all_data(monkeypatch):
 
 
 def finding(rows, case):
-    """The one finding on a case among all claims."""
-    found = [f for claim in judge_claims(Curves(rows, BUDGET)) for f in claim.findings]
-    (one,) = [f for f in found if f.case == case]
+    """The only finding on a case among all claims."""
+    findings = [f for claim in judge_claims(Curves(rows, BUDGET)) for f in claim.findings]
+    (one,) = [f for f in findings if f.case == case]
     return one
 
 
@@ -89,12 +89,15 @@ def test_what_a_run_does_after_the_other_one_ended_does_not_count():
 def test_a_diverged_run_never_reaches_anything():
     rows = [row("f-sci-pi", [99.0, 20.0, 5.0]), row("mu", [99.0, 2.0, 1.0], status="not_finite")]
     result = finding(rows, FULL_AGAINST_MU).passes
-    assert (result.verdict, result.numbers) == ("reproduced", "reached by the former only (1 of 1)")
+    assert (result.verdict, result.numbers) == (
+        "reproduced",
+        "reached by the first only (1 of 1 seeds)",
+    )
     rows[0]["status"], rows[1]["status"] = "not_finite", "stopped"
     result = finding(rows, FULL_AGAINST_MU).passes
     assert (result.verdict, result.numbers) == (
         "not reproduced",
-        "never reached (0 of 1, 1 diverged)",
+        "never reached (0 of 1 seeds, 1 diverged)",
     )
 
 
@@ -111,13 +114,16 @@ def test_a_comparison_is_judged_by_the_share_of_the_seeds(wins, expected):
 
 def test_much_faster_and_not_significantly_faster_look_at_speed_and_seeds():
     little = Comparison([1.3] * 5, 0)
-    assert (much_faster(little), not_better(little)) == ("mixed", "not reproduced")
+    assert (judge_much_faster(little), judge_not_faster(little)) == ("mixed", "not reproduced")
     much = Comparison([3.0] * 4 + [0.5], 0)
-    assert (much_faster(much), not_better(much)) == ("reproduced", "not reproduced")
+    assert (judge_much_faster(much), judge_not_faster(much)) == ("reproduced", "not reproduced")
     three_of_five = Comparison([3.0] * 3 + [0.5] * 2, 0)  # fast in the median, on few seeds
-    assert (much_faster(three_of_five), not_better(three_of_five)) == ("mixed", "reproduced")
+    assert (judge_much_faster(three_of_five), judge_not_faster(three_of_five)) == (
+        "mixed",
+        "reproduced",
+    )
     hardly = Comparison([1.05] * 5, 0)
-    assert not_better(hardly) == "reproduced"
+    assert judge_not_faster(hardly) == "reproduced"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ def test_much_faster_and_not_significantly_faster_look_at_speed_and_seeds():
     [(1.5, "reproduced"), (3.0, "mixed"), (7.0, "not reproduced"), (np.nan, "not reproduced")],
 )
 def test_robust_is_a_matter_of_the_ratio(ratio, expected):
-    assert robust(ratio) == expected
+    assert judge_robust(ratio) == expected
 
 
 # ---- whole tables -------------------------------------------------------------------------------
@@ -138,17 +144,17 @@ def test_power_laws_are_not_called_linear():
         def objective(run):
             return 0.0 if run.method == "exact" else 1.0
 
-        made = finish(BUDGET, "subproblem", objective)
-        for one in made:
+        table = finish(BUDGET, "subproblem", objective)
+        for one in table:
             if one["method"] == "s-sci-pi" and one["passes"][-1] == 300:
                 one |= {"passes": t.tolist(), "seconds": t.tolist(), "objective": errors.tolist()}
             if one["method"] == "exact":
                 one["objective"] = [0.0]
-        return made
+        return table
 
     for errors, expected in ((np.exp(-t / 25), "reproduced"), ((1 + t) ** -2.0, "not reproduced")):
-        found = {c.title: c for c in judge_claims(Curves(rows(errors), BUDGET))}
-        cases = {f.case: f for f in found["S-SCI-PI converges linearly"].findings}
+        claims = {c.title: c for c in judge_claims(Curves(rows(errors), BUDGET))}
+        cases = {f.case: f for f in claims["S-SCI-PI converges linearly"].findings}
         assert cases["KOS"].passes.verdict == expected
         assert cases["KOS"].seconds.verdict == expected
 
@@ -161,13 +167,13 @@ def test_a_complete_table_has_every_claim_with_both_verdicts():
     for one in rows:
         if one["method"] == "exact":
             one["objective"] = [0.5]
-    found = judge_claims(Curves(rows, BUDGET))
-    quotes = {claim.quote for claim in found}
-    assert len(found) == len(quotes) == 14  # not the linear rate: two evaluations are no curve
-    for claim in found:
+    claims = judge_claims(Curves(rows, BUDGET))
+    quotes = {claim.quote for claim in claims}
+    assert len(claims) == len(quotes) == 14  # not the linear rate: two evaluations are no curve
+    for claim in claims:
         assert claim.place
         assert all(f.seconds or "negative" in claim.title for f in claim.findings)
-    cases = [f.case for claim in found for f in claim.findings]
+    cases = [f.case for claim in claims for f in claim.findings]
     for name in ("WT", "NIPS", "KOS", "MITF", "Pois1", "Pois2", "Pois3"):
         assert f"{name}: S-SCI-PI against PGD" in cases
 

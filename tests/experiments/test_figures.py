@@ -17,7 +17,7 @@ pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def all_figures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sipower.experiments.protocol.is_present", lambda name: True)
         rows = finish(BUDGET, "robustness", lambda run: 1.0 + 0.1 * len(run.method) + run.seed / 9)
@@ -25,10 +25,10 @@ def drawn():
         return figures(Curves(rows, BUDGET))
 
 
-def test_every_figure_is_drawn_with_its_labels_and_no_message(drawn, tmp_path):
-    assert {figure.name for figure in drawn} >= {"synthetic", "robustness"}
+def test_every_figure_is_drawn_with_its_labels_and_no_message(all_figures, tmp_path):
+    assert {figure.name for figure in all_figures} >= {"synthetic", "robustness"}
     with open_browser(tmp_path / "profile") as browser:
-        for figure in drawn:
+        for figure in all_figures:
             file = tmp_path / f"{figure.name}.html"
             draw_html(figure, file)
             browser.get(file.as_uri())
@@ -41,8 +41,8 @@ def test_every_figure_is_drawn_with_its_labels_and_no_message(drawn, tmp_path):
             assert severe == []
 
 
-def test_labels_stand_apart_and_near_the_ends_of_their_curves(drawn):
-    for panel in chain.from_iterable(chain(*figure.rows) for figure in drawn):
+def test_labels_stand_apart_and_near_the_ends_of_their_curves(all_figures):
+    for panel in chain.from_iterable(chain(*figure.rows) for figure in all_figures):
         heights = sorted(label_heights(panel))
         assert all(b - a > 0.05 for a, b in pairwise(heights))
         assert all(0 <= height <= 1.001 for height in heights)

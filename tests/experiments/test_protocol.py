@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The protocol: which runs are asked for, and what wins the tuning."""
+"""The protocol: which runs are planned, and which parameters win the tuning."""
 
 import json
 import math
@@ -14,23 +14,23 @@ from sipower.experiments.protocol import Case, Protocol, objective_at, round_pas
 
 @pytest.fixture(autouse=True)
 def with_all_data(monkeypatch):
-    """Plans depend on which sets are present."""
+    """Make all data sets present, because plans depend on them."""
     monkeypatch.setattr("sipower.experiments.protocol.is_present", lambda name: True)
 
 
 def step_decides(run):
-    """The objective of a run of S-SCI-PI is lowest at η = 0.1, of the others 5."""
+    """Return an objective that is lowest at η = 0.1 for S-SCI-PI, and 5 for other methods."""
     return abs(math.log10(dict(run.params).get("step", 1e4)) + 1)
 
 
-def is_grid(run):
+def is_s_sci_pi(run):
     return run.method == "s-sci-pi"
 
 
 def test_every_point_of_the_grid_that_fits_is_screened_on_one_start():
     protocol = Protocol(BUDGETS["standard"], [])
     for dataset in ("wt", "kos"):
-        runs = [r for r in protocol.plan("nmf") if r.dataset == dataset and is_grid(r)]
+        runs = [r for r in protocol.plan("nmf") if r.dataset == dataset and is_s_sci_pi(r)]
         horizon = protocol._run("nmf", dataset, "mu", (), 0).passes
         assert {run.passes for run in runs} == {SCREENING * horizon}
         assert {run.seed for run in runs} == {0}
@@ -53,7 +53,7 @@ def test_the_best_run_to_the_horizon_and_the_winner_on_all_seeds():
     protocol = Protocol(budget, rows)
     best = protocol.winner(Case("nmf", "kos", "s-sci-pi"))
     assert dict(best)["step"] == 0.1
-    runs = [run for run in protocol.plan("nmf") if is_grid(run)]
+    runs = [run for run in protocol.plan("nmf") if is_s_sci_pi(run)]
     screened = [run for run in runs if run.passes < 600]
     to_horizon = {(run.params, run.seed) for run in runs if run.passes == 600}
     finalists = {params for params, _ in to_horizon}
@@ -68,16 +68,16 @@ def test_the_best_run_to_the_horizon_and_the_winner_on_all_seeds():
 def test_tuning_is_judged_at_the_horizon_not_at_the_screening():
     budget = replace(BUDGET, datasets=("kos",))
 
-    def early_bird(run):
+    def fast_start(run):
         """η = 1 is best of all at first and worst at the horizon."""
         fast = dict(run.params).get("step") == 1.0
         return 1.0 + fast if run.passes >= 600 else 3.0 - 2 * fast
 
-    protocol = Protocol(budget, finish(budget, "nmf", early_bird))
-    finalists = {r.params for r in protocol.plan("nmf") if is_grid(r) and r.passes == 600}
+    protocol = Protocol(budget, finish(budget, "nmf", fast_start))
+    finalists = {r.params for r in protocol.plan("nmf") if is_s_sci_pi(r) and r.passes == 600}
     assert {dict(params)["step"] for params in finalists} == {1.0}  # the screening chose them
     wide = replace(budget, finalists=20)
-    protocol = Protocol(wide, finish(wide, "nmf", early_bird))
+    protocol = Protocol(wide, finish(wide, "nmf", fast_start))
     assert dict(protocol.winner(Case("nmf", "kos", "s-sci-pi")))["step"] < 1.0
 
 
@@ -154,7 +154,7 @@ def test_a_run_that_two_experiments_ask_for_is_one_run():
 
 def test_without_finalists_the_whole_grid_runs_to_the_horizon_on_all_starts():
     budget = replace(BUDGETS["full"], datasets=("kos",))
-    runs = [run for run in Protocol(budget, []).plan("nmf") if is_grid(run)]
+    runs = [run for run in Protocol(budget, []).plan("nmf") if is_s_sci_pi(run)]
     assert len({run.params for run in runs}) == 42  # longer horizons: more points fit
     assert len(runs) == 420
     assert {run.passes for run in runs} == {2400.0}

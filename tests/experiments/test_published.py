@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every comparison on the published page is computed again from its table, by other code."""
+"""Every comparison on the published page follows from its table, by independent code."""
 
 import json
 import re
@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from experiments.published import (
-    KNOWN,
+    BEST_KNOWN,
+    FOLDER,
     LOWEST,
     MAKE,
     NAMES,
     PAGE,
-    PLACE,
     ROWS,
     claims,
-    diverged,
+    has_diverged,
     runs,
     speed,
     tables,
@@ -27,7 +27,7 @@ from sipower.experiments import Run, execute
 
 
 def assert_comparison(line, a, b):
-    """Both verdicts' numbers of a row: median speed, wins, seeds."""
+    """Check the numbers of both verdicts of a row: median speed, wins, seeds."""
     seeds = sorted(a.keys() & b.keys())
     for numbers, axis in ((line[2], "passes"), (line[4], "seconds")):
         speeds = [speed(a[s], b[s], axis) for s in seeds]
@@ -35,10 +35,10 @@ def assert_comparison(line, a, b):
         assert int(total) == len(seeds)
         near = sum(abs(v - 1) < 1e-3 for v in speeds)
         assert abs(int(wins) - sum(v > 1 for v in speeds)) <= near
-        number = {"never reached": 0.0, "reached by the former only": np.inf}.get(shown)
+        number = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
         assert median(speeds) == pytest.approx(float(shown) if number is None else number, rel=0.06)
-        lost = sum(diverged(a[s]) for s in seeds)
-        assert (f"{lost} diverged" in numbers) == (lost > 0)
+        n_diverged = sum(has_diverged(a[s]) for s in seeds)
+        assert (f"{n_diverged} diverged" in numbers) == (n_diverged > 0)
 
 
 # ---- the page -----------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def assert_comparison(line, a, b):
 def test_the_page_is_made_of_the_published_table():
     assert MAKE["text"]() == PAGE
     drawn = set(re.findall(r"\((\S+\.png)\)", PAGE))
-    assert drawn == {picture.name for picture in PLACE.glob("*.png")}
+    assert drawn == {picture.name for picture in FOLDER.glob("*.png")}
 
 
 def test_all_runs_are_of_one_commit_and_none_is_there_twice():
@@ -91,7 +91,7 @@ def test_every_comparison_follows_from_the_runs(title, line):
 
 
 def verdict(share, speeds, title):
-    """Rules 3 to 5."""
+    """Return the verdict by rules 3 to 5."""
     if " not " in title:
         return "not reproduced" if share >= 0.8 and median(speeds) > 1.1 else "reproduced"
     if share < 0.8:
@@ -106,7 +106,7 @@ def test_every_verdict_on_speed_follows_from_its_numbers():
                 continue
             for word, numbers in ((line[1], line[2]), (line[3], line[4])):
                 shown, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
-                value = {"never reached": 0.0, "reached by the former only": np.inf}.get(shown)
+                value = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
                 value = float(shown) if value is None else value
                 assert word == f"**{verdict(int(wins) / int(total), [value], title)}**", line
 
@@ -115,18 +115,16 @@ def test_divergences_and_lowest_values_follow_from_the_runs():
     counts = Counter(
         (row["problem"], row["dataset"], row["method"])
         for row in ROWS
-        if row["problem"] != "signs" and diverged(row)
+        if row["problem"] != "signs" and has_diverged(row)
     )
     shown = {
         (problem, dataset.lower(), NAMES[label]): int(count)
-        for problem, dataset, label, count in tables(
-            "Runs that diverged, those of the tuning included"
-        )
+        for problem, dataset, label, count in tables("Runs that diverged, tuning included")
     }
     assert shown == dict(counts)
-    for dataset, value, _ in tables("f*, the lowest value known"):
+    for dataset, value, _ in tables("f*, the lowest known value"):
         assert value == f"{LOWEST[dataset.lower()]:.2f}"
-        assert KNOWN[dataset.lower()]["value"] <= LOWEST[dataset.lower()] * (1 + 1e-15)
+        assert BEST_KNOWN[dataset.lower()]["value"] <= LOWEST[dataset.lower()] * (1 + 1e-15)
 
 
 def test_the_verdicts_are_counted():
@@ -138,7 +136,7 @@ def test_the_verdicts_are_counted():
 
 @pytest.mark.parametrize("method", ["s-sci-pi", "f-sci-pi", "mu", "pgd"])
 def test_a_published_run_can_be_run_again(method):
-    """The same objective at the same passes, on whatever processor this is."""
+    """The objective at the same passes does not depend on the processor."""
     row = next(
         row
         for row in ROWS
@@ -146,8 +144,8 @@ def test_a_published_run_can_be_run_again(method):
         and row["status"] == "stopped"
     )
     params = {k: tuple(v) if isinstance(v, list) else v for k, v in row["params"].items()}
-    again = execute(Run("nmf", "pois1", method, tuple(sorted(params.items())), 0, 30.0, 600.0))
-    common = len(again["passes"]) - 1  # the last evaluation is where the run ends
+    new = execute(Run("nmf", "pois1", method, tuple(sorted(params.items())), 0, 30.0, 600.0))
+    common = len(new["passes"]) - 1  # the last evaluation is where the run ends
     assert common >= 3
-    assert again["passes"][:common] == row["passes"][:common]
-    np.testing.assert_allclose(again["objective"][:common], row["objective"][:common], rtol=1e-8)
+    assert new["passes"][:common] == row["passes"][:common]
+    np.testing.assert_allclose(new["objective"][:common], row["objective"][:common], rtol=1e-8)

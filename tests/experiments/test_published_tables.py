@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every other table of the published page is computed again from its runs, by other code."""
+"""Every other table of the published page follows from its runs, by independent code."""
 
 import re
 from statistics import mean, median
@@ -15,9 +15,9 @@ from experiments.published import (
     SCREENING,
     SEEDS,
     STARTS,
-    diverged,
     error,
     errors,
+    has_diverged,
     horizon,
     runs,
     settings,
@@ -48,9 +48,9 @@ def test_the_errors_of_the_boxplots_follow_from_the_runs(title):
             medians = []
             for batch, epoch, step, shown in settings_shown:
                 wanted = f"s/n = {float(batch)}, m = {epoch}, η = {float(step)}"
-                found = runs(dataset, "nmf", "S-SCI-PI", wanted=wanted)
-                assert len(found) == SEEDS
-                medians.append(median(error(row, end, axis) for row in found.values()))
+                rows = runs(dataset, "nmf", "S-SCI-PI", wanted=wanted)
+                assert len(rows) == SEEDS
+                medians.append(median(error(row, end, axis) for row in rows.values()))
                 assert medians[-1] == pytest.approx(float(shown), rel=0.06)
             full = runs(dataset, "nmf", "F-SCI-PI").values()
             reference = median(error(row, end, axis) for row in full)
@@ -69,12 +69,12 @@ def test_the_spread_over_the_starts_follows_from_the_runs():
     assert len(lines) == 7
     for line in lines:
         dataset = line[0].lower()
-        found, ends = runs(dataset, "nmf", "S-SCI-PI"), limits(dataset)
+        rows, ends = runs(dataset, "nmf", "S-SCI-PI"), limits(dataset)
         for numbers, axis, end in ((line[2], "passes", ends[0]), (line[4], "seconds", ends[1])):
             low, high = np.quantile(
-                [error(row, end, axis) for row in found.values()], (0.1, 0.9), method="nearest"
+                [error(row, end, axis) for row in rows.values()], (0.1, 0.9), method="nearest"
             )
-            assert numbers == f"{high / low:.2g} ({SEEDS})"
+            assert numbers == f"{high / low:.2g} ({SEEDS} seeds)"
 
 
 def test_the_shares_of_negative_entries_follow_from_the_runs():
@@ -96,10 +96,10 @@ def test_the_shares_of_negative_entries_follow_from_the_runs():
 
 def test_the_fits_of_a_linear_rate_follow_from_the_runs():
     for line in tables("S-SCI-PI converges linearly"):
-        found = runs(line[0].lower(), "subproblem", "S-SCI-PI")
+        rows = runs(line[0].lower(), "subproblem", "S-SCI-PI")
         for numbers, axis in ((line[2], "passes"), (line[4], "seconds")):
             fits = []
-            for row in found.values():
+            for row in rows.values():
                 e, x = errors(row), np.array(row[axis])
                 late = (e < 0.1) & (e > 1e-8) & (x > 0)
                 if late.sum() >= 5 and e[late].max() >= 1e3 * e[late].min():
@@ -114,21 +114,21 @@ def test_errors_and_costs_follow_from_the_runs():
     lines = tables("Errors and costs, medians over the seeds")
     assert len(lines) == 7 * 9
     for dataset, label, at_passes, at_seconds, cost, seeds in lines:
-        found, ends = runs(dataset.lower(), "nmf", label), limits(dataset.lower())
-        assert len(found) == int(seeds)
+        rows, ends = runs(dataset.lower(), "nmf", label), limits(dataset.lower())
+        assert len(rows) == int(seeds)
         for shown, axis, end in ((at_passes, "passes", ends[0]), (at_seconds, "seconds", ends[1])):
-            value = median(error(row, end, axis) for row in found.values())
+            value = median(error(row, end, axis) for row in rows.values())
             assert value == pytest.approx(float(shown), rel=0.06)
         full = runs(dataset.lower(), "nmf", "F-SCI-PI")
         costs = [
-            median(r["seconds"][-1] / r["passes"][-1] for r in g.values()) for g in (found, full)
+            median(r["seconds"][-1] / r["passes"][-1] for r in g.values()) for g in (rows, full)
         ]
         assert f"{costs[0] / costs[1]:.2f}" == cost
 
 
 def cost_to(row, goal, axis):
-    """Cost from which on the error is at most the goal, on a grid."""
-    if diverged(row):
+    """Return the cost after which the error stays at most the goal, on a grid."""
+    if has_diverged(row):
         return np.inf
     grid = np.linspace(0, row[axis][-1], 100_000)
     grid = np.unique(np.concatenate([grid, np.array(row[axis])]))
@@ -153,7 +153,7 @@ def test_speeds_at_several_errors_follow_from_the_runs():
                 continue
             number, total = re.match(r"(.*) \(\d+ of (\d+)", text).groups()
             assert int(total) == len(speeds)
-            special = {"never reached": 0.0, "reached by the former only": np.inf}.get(number)
+            special = {"never reached": 0.0, "reached by the first only": np.inf}.get(number)
             expected = float(number) if special is None else special
             assert median(speeds) == pytest.approx(expected, rel=0.06)
 
@@ -163,9 +163,7 @@ def objective_at(row, passes):
     return np.inf if bad else np.interp(passes, row["passes"], row["objective"])
 
 
-@pytest.mark.parametrize(
-    "line", tables("Tuning, and what it cost"), ids=lambda line: " ".join(line[:4])
-)
+@pytest.mark.parametrize("line", tables("Tuning and its cost"), ids=lambda line: " ".join(line[:4]))
 def test_what_was_kept_won_the_tuning(line):
     dataset, problem, label, form = line[0].lower(), line[1], line[2], line[3]
     end = horizon(problem, dataset)

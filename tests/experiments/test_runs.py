@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of the experiments: repeatable, resumable, each a line of the table."""
+"""Runs of the experiments are reproducible and resumable, and each is a line of the table."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ from sipower.experiments import (
 from sipower.experiments.budgets import HORIZONS
 from sipower.experiments.figures import figures
 from sipower.experiments.run import _half, _matrix, _start
-from sipower.experiments.table import append, key_of
+from sipower.experiments.table import append, row_key
 from sipower.kernels import Draw, batch_size
 
 TINY = Budget(
@@ -50,33 +50,33 @@ TINY = Budget(
 
 @pytest.fixture(scope="module")
 def without_data():
-    """The experiments of somebody who has none of the real sets."""
+    """Hide the real data sets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("SIPOWER_DATA", raising=False)
         yield
 
 
-PATIENT = {name: replace(horizon, seconds=1e4) for name, horizon in HORIZONS.items()}
+UNTIMED_HORIZONS = {name: replace(horizon, seconds=1e4) for name, horizon in HORIZONS.items()}
 
 
 @pytest.fixture
-def patient(monkeypatch):
-    """Passes alone end the runs, so that a busy machine changes nothing."""
-    monkeypatch.setattr("sipower.experiments.protocol.HORIZONS", PATIENT)
+def untimed(monkeypatch):
+    """Let passes alone end the runs, so that the speed of the machine does not matter."""
+    monkeypatch.setattr("sipower.experiments.protocol.HORIZONS", UNTIMED_HORIZONS)
 
 
 @pytest.fixture(scope="module")
 def session(without_data, tmp_path_factory):
-    """All runs of a tiny budget, as `patient` has them."""
+    """Execute all runs of a tiny budget, limited by passes alone."""
     table = tmp_path_factory.mktemp("session") / "runs.jsonl"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sipower.experiments.protocol.HORIZONS", PATIENT)
+        patch.setattr("sipower.experiments.protocol.HORIZONS", UNTIMED_HORIZONS)
         rows = reproduce(EXPERIMENTS, TINY, table, jobs=2)
     return table, rows
 
 
 @pytest.mark.slow
-def test_a_session_runs_everything_and_draws_every_figure(session, patient, tmp_path):
+def test_a_session_runs_everything_and_draws_every_figure(session, untimed, tmp_path):
     table, rows = session
     assert {row["problem"] for row in rows} == {"nmf", "subproblem", "signs"}
     assert {row["dataset"] for row in rows} == {"docstrings", "pois1"}
@@ -93,7 +93,7 @@ def test_a_session_runs_everything_and_draws_every_figure(session, patient, tmp_
 
 
 @pytest.mark.slow
-def test_a_finished_session_runs_nothing_again(session, patient):
+def test_a_finished_session_runs_nothing_again(session, untimed):
     table, rows = session
     before, seen = table.read_bytes(), []
     again = reproduce(EXPERIMENTS, TINY, table, jobs=2, on_row=lambda row, *_: seen.append(row))
@@ -156,38 +156,38 @@ def test_an_interrupted_session_loses_no_run_and_does_none_twice(without_data, t
         _, errors = process.communicate(timeout=300)
     assert process.returncode == 3
     assert b"Traceback" not in errors
-    kept = table.read_text().splitlines()
+    before = table.read_text().splitlines()
     with table.open("a") as torn:
-        torn.write(kept[0][:100])  # as a kill in the middle of a write leaves it
+        torn.write(before[0][:100])  # as a process leaves it that is killed while it writes
     rows = reproduce(["subproblem"], BUDGETS["quick"], table, jobs=2)
     lines = table.read_text().splitlines()
-    assert lines[: len(kept)] == kept
-    assert len({key_of(row) for row in rows}) == len(rows) == len(lines) - 1
+    assert lines[: len(before)] == before
+    assert len({row_key(row) for row in rows}) == len(rows) == len(lines) - 1
     planned = {run.key for run in Protocol(BUDGETS["quick"], rows).plan("subproblem")}
-    assert {key_of(row) for row in rows} == planned
+    assert {row_key(row) for row in rows} == planned
 
 
 # ---- the table ----------------------------------------------------------------------------------
 
 
-def test_a_row_comes_back_and_a_torn_line_is_passed_over(tmp_path):
+def test_a_row_comes_back_and_an_incomplete_line_is_skipped(tmp_path):
     table = tmp_path / "runs.jsonl"
     append(table, row("mu", [2.0, 1.0]))
     with table.open("a") as file:
         file.write('{"problem": "nmf", "data')
     append(table, row("pgd", [2.0, 0.5]))
     append(table, row("pgd", [2.0, 0.5]))  # the same run twice counts once
-    assert [found["method"] for found in read(table)] == ["mu", "pgd"]
+    assert [line["method"] for line in read(table)] == ["mu", "pgd"]
     assert read(tmp_path / "nothing.jsonl") == []
 
 
-def test_a_line_that_is_no_row_is_passed_over(tmp_path):
+def test_a_line_that_is_no_row_is_skipped(tmp_path):
     table = tmp_path / "runs.jsonl"
     table.write_text(
         '3\n{}\n{"params": 3}\n' + "[" * 100_000 + "\n\udcff\n", errors="surrogateescape"
     )
     append(table, row("mu", [2.0, 1.0]))
-    assert [found["method"] for found in read(table)] == ["mu"]
+    assert [line["method"] for line in read(table)] == ["mu"]
 
 
 def test_a_packed_table_that_breaks_off_is_named(tmp_path):

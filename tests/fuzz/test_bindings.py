@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiled module trusts nothing that it is given."""
+"""The compiled module checks all of its arguments."""
 
 import os
 import subprocess
@@ -28,16 +28,16 @@ PLAN = {
 
 
 def test_fuzzed_calls_are_refused_or_answered():
-    """A share of `make fuzz`; in processes of its own, since a fault would end this one."""
+    """A part of `make fuzz`; in other processes, because a fault would end this one."""
     command = [sys.executable, str(ROOT / "fuzz" / "bindings.py"), "--inputs=3000", "--seed=1"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "3,000 inputs kept their promise, 0 did not" in ended.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "3,000 inputs kept their promise, 0 did not" in process.stdout
     for outcome in ("sound", "accepted", "refused"):
-        assert f"epoch          {outcome}" in ended.stdout
+        assert f"epoch          {outcome}" in process.stdout
 
 
-def unaligned(array):
+def make_unaligned(array):
     raw = b"\0" + array.tobytes()
     return np.frombuffer(raw, array.dtype, offset=1).reshape(array.shape)
 
@@ -56,17 +56,17 @@ def basis():
 def test_arrays_that_are_not_aligned_are_refused(csr, basis):
     ones = np.ones((3, 3))
     for call in (
-        lambda: kernels.Dense(unaligned(ones)),
-        lambda: kernels.basis(unaligned(ones), dense=True),
-        lambda: kernels.Csr(unaligned(np.array([0, 1])), np.zeros(1, np.int32), np.ones(1), 5),
-        lambda: kernels.gradient(csr, basis, unaligned(ones), 0, 3, np.zeros((3, 3))),
+        lambda: kernels.Dense(make_unaligned(ones)),
+        lambda: kernels.basis(make_unaligned(ones), dense=True),
+        lambda: kernels.Csr(make_unaligned(np.array([0, 1])), np.zeros(1, np.int32), np.ones(1), 5),
+        lambda: kernels.gradient(csr, basis, make_unaligned(ones), 0, 3, np.zeros((3, 3))),
     ):
         with pytest.raises(ValueError, match="not aligned"):
             call()
 
 
 @pytest.mark.parametrize(
-    ("indptr", "what"),
+    ("indptr", "message"),
     [
         (None, "needs indptr"),
         ([], "is empty"),
@@ -76,10 +76,10 @@ def test_arrays_that_are_not_aligned_are_refused(csr, basis):
         ([0, 2**31], "takes at most 2\\^31 - 1 nonzeros"),
     ],
 )
-def test_elements_are_drawn_from_a_sound_indptr(indptr, what):
-    given = None if indptr is None else np.array(indptr, np.int64)
-    with pytest.raises(ValueError, match=what):
-        kernels.EpochPlan(**PLAN | {"scheme": "elements", "indptr": given})
+def test_elements_are_drawn_from_a_sound_indptr(indptr, message):
+    array = None if indptr is None else np.array(indptr, np.int64)
+    with pytest.raises(ValueError, match=message):
+        kernels.EpochPlan(**PLAN | {"scheme": "elements", "indptr": array})
 
 
 def test_elements_of_other_data_are_refused(csr, basis):
@@ -148,14 +148,15 @@ def test_newton_refuses_a_hessian_that_fits_nowhere():
 
 @pytest.mark.parametrize(("library", "room"), [("no-such-asan.so", 0), ("", 256)])
 def test_under_a_sanitizer_an_array_ends_with_its_memory(library, room):
-    """It sees a read beyond a block of the heap, but none of the guard within one."""
+    """A sanitizer sees a read beyond a block of the heap, but not of a guard within the block."""
     code = (
-        "import numpy as np; from arguments import Yard; yard = Yard(); a = yard.put(np.ones(5));"
-        "(place,) = yard.places; memory = place.memory;"
+        "import numpy as np; from arguments import GuardedArrays; arrays = GuardedArrays(); "
+        "a = arrays.put(np.ones(5));"
+        "((memory, _),) = arrays.memories;"
         "print(memory.ctypes.data + memory.nbytes - a.ctypes.data - a.nbytes)"
     )
     variables = {key: value for key, value in os.environ.items() if key != "FUZZ_GUARD"}
     variables |= {"LD_PRELOAD": library, "PYTHONPATH": str(ROOT / "fuzz")}
     command = [sys.executable, "-c", code]
-    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert int(ended.stdout) == room
+    process = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert int(process.stdout) == room

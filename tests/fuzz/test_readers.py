@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A share of `make fuzz` with a fixed seed: every reader, damaged files of every kind."""
+"""A part of `make fuzz` with a fixed seed: every reader, damaged files of every kind."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kinds import NAMES, kinds
 INPUTS = 2000
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's limits of memory")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the memory limits of Linux")
 def test_damaged_files_end_in_one_sentence_or_in_valid_content(tmp_path: Path) -> None:
-    target, limit = readers.Readers(tmp_path), readers.limit_memory
+    target, limit = readers.ReaderTarget(tmp_path), readers.limit_memory
     kinds()  # once for all children
     outcome = driver.run(target, INPUTS, seed=0, prepare=limit)
     assert not outcome.failures, outcome.failures[0]
@@ -33,4 +33,4 @@ def test_a_good_file_is_valid(name: str, tmp_path: Path) -> None:
     for file, content in kind.files.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(content)
-    assert readers.read(kind, tmp_path / kind.given) == "valid"
+    assert readers.read(kind, tmp_path / kind.path) == "valid"

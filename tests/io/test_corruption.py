@@ -16,8 +16,8 @@ import pytest
 from good_files import WRITERS
 from sipower.io import ReadError, read
 
-# HDF5 starts a process for each file, so a thousand take minutes: `make stress` has them.
-KINDS = [pytest.param(kind, marks=pytest.mark.stress) if "h5" in kind else kind for kind in WRITERS]
+# HDF5 trusts lengths of texts in a file: where one is damaged, h5py can crash.
+KINDS = [kind for kind in WRITERS if not kind.endswith("h5ad")]
 # A plain table may be cut between two lines; all others notice each lost byte.
 NOTICING = sorted(set(WRITERS) - {"csv", "long_csv"})
 
@@ -40,9 +40,8 @@ def assert_survives(kind: str, folder: Path, variants: int) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's limits of memory")
-@pytest.mark.parametrize("kind", ["h5", "h5ad"])
-def test_some_damaged_hdf5(kind: str, tmp_path: Path) -> None:
-    assert_survives(kind, tmp_path, 64)
+def test_some_damaged_h5ad(tmp_path: Path) -> None:
+    assert_survives("h5ad", tmp_path, 64)
 
 
 @pytest.mark.parametrize("kind", NOTICING)

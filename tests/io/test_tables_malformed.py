@@ -53,6 +53,13 @@ def test_a_count_of_400_digits_is_none(tmp_path) -> None:
     refused(file, r"line 3, column 'a': '10+…' is no finite number")
 
 
+def test_an_exponent_of_many_digits_ends_in_a_sentence(tmp_path) -> None:
+    """pandas.to_numeric reads beyond its memory there."""
+    file = tmp_path / "v.csv"
+    file.write_text(f",a\ns,2\nt,{'9' * 300}1e400{'9' * 100}\n")
+    refused(file, r"line 3, column 'a': '9+…' is no finite number")
+
+
 def test_lists_in_parquet_are_no_counts(tmp_path) -> None:
     file = tmp_path / "v.parquet"
     pd.DataFrame({"a": [1.0, 2.0], "b": [[1], [2, 3]]}).to_parquet(file)

@@ -125,7 +125,8 @@ def test_a_checkpoint_that_cannot_be_written_is_told_and_the_run_goes_on(
         raise error
 
     monkeypatch.setattr(Checkpoint, "save", fails)
-    sentence = rf"^The checkpoint .*run\.npz could not be written \({said}\): .* still there\.$"
+    written = rf"^The checkpoint .*run\.npz could not be written \({said}\)"
+    sentence = rf"{written}: its previous content is kept\.$"
     with pytest.warns(RuntimeWarning, match=sentence):
         result = solve(PCA(A), SciPi(), stop=Stop(0, rounds=4), checkpoint=tmp_path / "run.npz")
     assert result.state.round == 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a property over generated cases: a fixed share in every run, many more under stress."""
+"""Decorator for properties over generated cases: few in every run, many under stress."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-SIMPLEST = 2  # hypothesis begins with a case or two as simple as can be, which tell little
+TRIVIAL_CASES = 2  # hypothesis begins with one or two trivial cases
 
 
 class Fits:
-    """How many fits there were."""
+    """A counter of fits."""
 
     number = 0
 
 
 def generated(cases, kinds, *, share, stress):
-    """Decorator of a property.
+    """Return a decorator that turns a property into a test of generated cases.
 
     `cases(kind)` is the strategy of its argument for a strategy of one of the kinds. Every run has
-    `share` cases, spread evenly so that no kind is left out, stress so many of each kind.
+    `share` cases, divided evenly among the kinds; under stress, each kind has `stress` cases.
     """
-    each = SIMPLEST + max(share // len(kinds), 1)
-    # Seeds of their own: else every kind would have the same few matrices.
+    each = TRIVIAL_CASES + max(share // len(kinds), 1)
+    # Different seeds, so that the kinds do not share the same few matrices.
     quick = [(kind, each, 1000 * share + place) for place, kind in enumerate(kinds)]
     parts = [
         pytest.param(quick, id="all"),
@@ -39,7 +39,7 @@ def generated(cases, kinds, *, share, stress):
             before = Fits.number
             try:
                 for kind, number, first in runs:
-                    given_cases(holds, cases(st.just(kind)), number, first)()
+                    draw_cases(holds, cases(st.just(kind)), number, first)()
             finally:
                 record_property("fits", Fits.number - before)
 
@@ -49,8 +49,8 @@ def generated(cases, kinds, *, share, stress):
     return decorate
 
 
-def given_cases(holds, cases, number, first):
-    """The property as a function without arguments that draws so many cases from a seed."""
+def draw_cases(holds, cases, number, first):
+    """Return the property as a function without arguments that draws cases from a seed."""
     run = settings(
         max_examples=number,
         deadline=None,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adversarial count matrices: what is in them, their types and how they lie in memory.
+"""Adversarial count matrices: their contents, types and layouts in memory.
 
-Hypothesis draws a `Recipe`, a handful of small numbers and names that shrink well; the matrix is
-made of it by integer seeds alone, so that a failing recipe can be pasted and repeated.
+Hypothesis draws a `Recipe`, a few small numbers and names that shrink well. The matrix depends on
+the recipe alone, so that a failing recipe can be pasted and repeated.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ CONTENTS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """A matrix in few words."""
+    """The recipe of a matrix."""
 
     rows: int
     columns: int
@@ -108,12 +108,12 @@ class Recipe:
     seed: int
 
     def values(self):
-        """The numbers, C-ordered, in the type of the recipe."""
+        """Return the values, C-ordered, in the type of the recipe."""
         rng = np.random.default_rng(self.seed)
         empty = self.rows == 0 or self.columns == 0
-        V = np.zeros((self.rows, self.columns)) if empty else self.filled(rng)
+        V = np.zeros((self.rows, self.columns)) if empty else self.draw(rng)
         dtype = np.dtype(self.dtype)
-        if dtype.kind in "iu":  # 2^53 is the largest that the way through float64 leaves whole
+        if dtype.kind in "iu":  # float64 is exact up to 2^53
             V = np.minimum(V, min(np.iinfo(dtype).max, 2**53))
         elif dtype.kind == "f":
             V = np.minimum(V, float(np.finfo(dtype).max) / max(V.size, 1))
@@ -122,33 +122,33 @@ class Recipe:
             V[:] = V[0]
         return np.ascontiguousarray(V.astype(dtype))
 
-    def filled(self, rng):
+    def draw(self, rng):
         return np.asarray(CONTENTS[self.content](rng, self.rows, self.columns), float)
 
     def matrix(self):
-        """The same in the recipe's layout."""
-        return laid_out(self.values(), self.layout, self.seed)
+        """Return the matrix in the layout of the recipe."""
+        return convert_layout(self.values(), self.layout, self.seed)
 
 
-def laid_out(V, layout, seed):
-    """V as a user might have it in memory."""
+def convert_layout(V, layout, seed):
+    """Return V in one of the layouts that users have."""
     if layout in _SPARSE:
         return _SPARSE[layout](sp.csr_array(V), np.random.default_rng(seed))
     return _DENSE[layout](V) if layout in _DENSE else V
 
 
-def _strided(V):
+def _add_strides(V):
     wide = np.ones((2 * V.shape[0], 3 * V.shape[1]), V.dtype)
     wide[::2, ::3] = V
     return wide[::2, ::3]
 
 
-def _read_only(V):
+def _make_read_only(V):
     V.flags.writeable = False
     return V
 
 
-def _mapped(V):
+def _map_to_file(V):
     if V.size == 0:
         return V
     with tempfile.TemporaryFile() as file:
@@ -168,10 +168,10 @@ def pandas():
 _DENSE = {
     "F": np.asfortranarray,
     "reversed": lambda V: np.ascontiguousarray(V[::-1, ::-1])[::-1, ::-1],
-    "strided": _strided,
+    "strided": _add_strides,
     "repeated": lambda V: np.broadcast_to(V[:1], V.shape),  # one row in memory, a stride of zero
-    "read-only": _read_only,
-    "memmap": _mapped,
+    "read-only": _make_read_only,
+    "memmap": _map_to_file,
     "frame": _frame,
     "list": lambda V: V.tolist() if V.size else V,
 }
@@ -186,40 +186,40 @@ def _in_format(name):
     return convert
 
 
-def _parts_as(convert):
-    """CSR of the same parts, each of them converted."""
+def _convert_parts(convert):
+    """Return a function that converts each array of a CSR matrix."""
 
-    def converted(csr, rng):
+    def convert_all(csr, rng):
         parts = tuple(convert(part) for part in (csr.data, csr.indices, csr.indptr))
         return sp.csr_array(parts, shape=csr.shape)
 
-    return converted
+    return convert_all
 
 
-def _rows_of(csr):
+def _row_indices(csr):
     return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
 
 
-def _long(csr, rng):
+def _widen_indices(csr, rng):
     csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
     return csr
 
 
-def _unsorted(csr, rng):
-    order = np.lexsort((rng.random(csr.nnz), _rows_of(csr)))
+def _shuffle_indices(csr, rng):
+    order = np.lexsort((rng.random(csr.nnz), _row_indices(csr)))
     return sp.csr_array((csr.data[order], csr.indices[order], csr.indptr), shape=csr.shape)
 
 
-def _duplicated(csr, rng):
-    """Every entry twice, as v − ⌊v/2⌋ and ⌊v/2⌋: their sum is v exactly."""
+def _duplicate_entries(csr, rng):
+    """Split every entry v into v − ⌊v/2⌋ and ⌊v/2⌋, whose sum is exactly v."""
     truth = csr.dtype.kind == "b"
     half = np.zeros_like(csr.data) if truth else csr.data // 2
     rest = csr.data if truth else csr.data - half
-    places = np.tile(_rows_of(csr), 2), np.tile(csr.indices, 2)
+    places = np.tile(_row_indices(csr), 2), np.tile(csr.indices, 2)
     return sp.coo_array((np.concatenate([rest, half]), places), shape=csr.shape)
 
 
-def _stored_zeros(csr, rng):
+def _store_zeros(csr, rng):
     n, m = csr.shape
     parts = csr.toarray().ravel(), np.tile(np.arange(m), n), m * np.arange(n + 1)
     return sp.csr_array(parts, shape=csr.shape)
@@ -234,19 +234,19 @@ def _sparse_frame(csr, rng):
 _SPARSE = {
     **{name: _in_format(name) for name in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")},
     "csr_matrix": lambda csr, rng: sp.csr_matrix(csr),
-    "long indices": _long,
-    "unsorted": _unsorted,
-    "duplicated": _duplicated,
-    "stored zeros": _stored_zeros,
-    "read-only csr": _parts_as(_read_only),
-    "memmap csr": _parts_as(_mapped),
+    "long indices": _widen_indices,
+    "unsorted": _shuffle_indices,
+    "duplicated": _duplicate_entries,
+    "stored zeros": _store_zeros,
+    "read-only csr": _convert_parts(_make_read_only),
+    "memmap csr": _convert_parts(_map_to_file),
     "sparse frame": _sparse_frame,
 }
 DENSE_LAYOUTS, SPARSE_LAYOUTS = ("C", *_DENSE), tuple(_SPARSE)
 
 
-def contents_of(V):
-    """Everything that a fit might change: copies of the numbers of V."""
+def copy_contents(V):
+    """Return copies of all arrays of V that a fit might change."""
     if sp.issparse(V):
         if V.format in ("lil", "dok"):
             return [V.toarray()]
@@ -255,9 +255,9 @@ def contents_of(V):
     return [np.array(V)]
 
 
-def unchanged(before, V):
-    """Whether V holds the same numbers as `contents_of` found before."""
-    after = contents_of(V)
+def is_unchanged(before, V):
+    """Return whether V has the same contents as before."""
+    after = copy_contents(V)
     return all(
         a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(before, after, strict=True)
     )
@@ -269,7 +269,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def recipes(draw, sizes=sizes, contents=tuple(CONTENTS), layouts=(*DENSE_LAYOUTS, *SPARSE_LAYOUTS)):
-    """Any matrix that a factorisation must take."""
+    """Draw any matrix that a factorisation must accept."""
     layout = draw(st.sampled_from(layouts))
     types = SPARSE_TYPES if layout in SPARSE_LAYOUTS else DENSE_TYPES
     shape = draw(sizes), draw(sizes)

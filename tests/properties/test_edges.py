@@ -24,7 +24,7 @@ TYPES = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Edge:
-    """Values near both ends of a type, 10^low to 10^high, and who is to factorise them."""
+    """Values from 10^low to 10^high, near both ends of a type, and the fit of them."""
 
     solver: str
     rank: int
@@ -37,7 +37,7 @@ class Edge:
     seed: int
 
     def values(self):
-        """Largest first: it decides whether their sum is in range."""
+        """Return the values of the recipe, some of them zero."""
         rng = np.random.default_rng(self.seed)
         exponents = rng.uniform(self.low, self.high, (self.rows, self.columns))
         with np.errstate(over="ignore", under="ignore"):
@@ -49,7 +49,7 @@ class Edge:
 def edges(solver):
     ends = {"float32": (-47.0, 39.0), "float64": (-325.0, 309.0)}
 
-    def of_type(name):
+    def draw_edges(name):
         return st.builds(
             lambda solver, rank, size, ab, sparse, seed: Edge(
                 solver, rank, name, *size, *sorted(ab), sparse, seed
@@ -62,10 +62,10 @@ def edges(solver):
             seeds,
         )
 
-    return st.sampled_from(TYPES).flatmap(of_type)
+    return st.sampled_from(TYPES).flatmap(draw_edges)
 
 
-def one_sentence(error):
+def is_one_sentence(error):
     text = str(error)
     return text.strip() == text and "\n" not in text and text.endswith(".") and len(text) < 300
 
@@ -78,8 +78,12 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
     limits = np.finfo(edge.dtype)
     nonzero = V[V != 0].astype(np.longdouble)
     largest = nonzero.max(initial=0)
-    least = max(np.longdouble(1), largest) / np.sqrt(np.longdouble(limits.max))
-    fits = np.isfinite(V).all() and not (nonzero < least).any() and nonzero.sum() <= limits.max
+    smallest_allowed = max(np.longdouble(1), largest) / np.sqrt(np.longdouble(limits.max))
+    fits = (
+        np.isfinite(V).all()
+        and not (nonzero < smallest_allowed).any()
+        and nonzero.sum() <= limits.max
+    )
     model = KLNMF(edge.rank, solver=edge.solver, random_state=0, max_iter=10, tol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -87,7 +91,7 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
         if not fits:
             with pytest.raises(ValueError) as refused:  # noqa: PT011 - its sentence is checked
                 model.fit_transform(data)
-            assert one_sentence(refused.value)
+            assert is_one_sentence(refused.value)
             return
         Fits.number += 1
         W = model.fit_transform(data)
@@ -100,9 +104,9 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_up_to_their_limits_fit(dtype, sparse, record_property):
     """Beyond 2^53 they are rounded to the working type, in whose range they all lie."""
-    most = np.iinfo(dtype).max
-    near = [n for n in (2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63) if n < most]
-    numbers = ([most, most - 1, most // 2, 1, 0, 3, *near, 1, 2, 0, 5, 7] * 2)[:18]
+    largest = np.iinfo(dtype).max
+    near = [n for n in (2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63) if n < largest]
+    numbers = ([largest, largest - 1, largest // 2, 1, 0, 3, *near, 1, 2, 0, 5, 7] * 2)[:18]
     V = np.array(numbers, dtype).reshape(6, 3)
     record_property("fits", 2 * len(SOLVERS))
     for solver, working in itertools.product(SOLVERS, TYPES):
@@ -124,7 +128,7 @@ def test_the_least_integers_are_refused_in_a_sentence(dtype, sparse):
     V = np.array([[1, 0], [np.iinfo(dtype).min, 2]], dtype)
     with pytest.raises(ValueError, match=r"Negative values in data: entry \(1, 0\)") as refused:
         KLNMF(1).fit(sp.csr_array(V) if sparse else V)
-    assert one_sentence(refused.value)
+    assert is_one_sentence(refused.value)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
@@ -134,7 +138,7 @@ def test_empty_data_are_refused_in_a_sentence(shape, layout, solver):
     V = Recipe(*shape, "zeros", "float64", layout, 0).matrix()
     with pytest.raises(ValueError, match="minimum of 1 is required") as refused:
         KLNMF(2, solver=solver).fit(V)
-    assert one_sentence(refused.value)
+    assert is_one_sentence(refused.value)
 
 
 @generated(lambda _: recipes(), ("any",), share=100, stress=1000)

@@ -15,8 +15,8 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from properties.generated import Fits, generated
-from properties.matrices import contents_of, recipes, seeds, unchanged
-from properties.test_edges import one_sentence
+from properties.matrices import copy_contents, is_unchanged, recipes, seeds
+from properties.test_edges import is_one_sentence
 from properties.test_klnmf import dense, divergence
 from sipower import (
     KLNMF,
@@ -42,7 +42,7 @@ from sipower.problems import (
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem, its solver and its size in few words."""
+    """The recipe of a problem: its solver, its size and a seed."""
 
     name: str
     samples: int
@@ -59,7 +59,7 @@ class Instance:
             * rng.gamma(1.0, 1.0, self.features)
         )
 
-    def solved(self, problem, **options):
+    def solve(self, problem, **options):
         Fits.number += 1
         solver = SSciPi(batch=0.5, epoch=4) if self.stochastic else SciPi()
         stop = Stop(1e-8, rounds=30)
@@ -68,23 +68,23 @@ class Instance:
 
 def _pca(case):
     A = case.data()
-    result = case.solved(PCA(A))
+    result = case.solve(PCA(A))
     x = result.x[0]
     return result, x, 0.5 * ((A @ x) ** 2).mean()
 
 
 def _lp(case):
     A = case.data()
-    result = case.solved(LpKernelPCA.from_features(A, 1.5))
+    result = case.solve(LpKernelPCA.from_features(A, 1.5))
     x = result.x[0]
     return result, x, (np.abs(A @ x) ** 1.5).mean() / 1.5
 
 
 def _ica(case):
-    """Whitened data are orthonormal columns, up to their number."""
+    """Return a run of ICA; whitened data have orthonormal columns times √n."""
     X = np.linalg.qr(case.data())[0]
     X = np.sqrt(len(X)) * X
-    result = case.solved(ICA(X, -1, whitened=True))
+    result = case.solve(ICA(X, -1, whitened=True))
     w = result.x[0]
     return result, w, 0.75 - 0.25 * ((X @ w) ** 4).mean()
 
@@ -99,13 +99,13 @@ def _burer_monteiro(case):
 
 def _mixture(case):
     L = np.abs(case.data()) + 1e-6
-    result = case.solved(MixtureProportions(L))
+    result = case.solve(MixtureProportions(L))
     x = result.x[0] ** 2
-    # Value up to a constant of the data: compared with the uniform point's.
+    # The value has a constant of the data, so it is compared with that at the uniform point.
     problem = MixtureProportions(L)
     uniform = np.full((1, L.shape[1]), 1 / np.sqrt(L.shape[1]))
-    gained = 0.5 * (np.log(L @ x) - np.log(L.mean(axis=1))).mean()
-    return result, result.x[0], problem.value(uniform) + gained
+    gain = 0.5 * (np.log(L @ x) - np.log(L.mean(axis=1))).mean()
+    return result, result.x[0], problem.value(uniform) + gain
 
 
 INSTANCES = {
@@ -161,7 +161,7 @@ def test_gaussian_mixtures_report_their_likelihood(case):
 
 @dataclass(frozen=True)
 class Directions:
-    """An LpPCA and its data in few words."""
+    """The recipe of an LpPCA and of its data."""
 
     content: str
     p: float
@@ -189,7 +189,7 @@ class Directions:
         return sp.csr_array(X) if self.sparse else X
 
     def rank(self, X):
-        """Of the kernel matrix, its eigenvalues of 1e-7 and less left out."""
+        """Return the number of eigenvalues of the kernel matrix above 1e-7 of its largest entry."""
         X = X.toarray() if self.sparse else X
         if self.kernel == "rbf":
             kernel = np.exp(-cdist(X, X, "sqeuclidean") / X.shape[1])
@@ -222,7 +222,7 @@ def directions(content):
 def test_lp_pca_finds_orthonormal_directions_of_their_dispersion(case):
     """(1/np) Σ|score|^p, as `transform` has them too; or one sentence: the rank is less."""
     X = case.data()
-    before = contents_of(X)
+    before = copy_contents(X)
     model = LpPCA(
         case.number, p=case.p, kernel=case.kernel, center=case.center, random_state=0, n_init=2
     )
@@ -231,11 +231,11 @@ def test_lp_pca_finds_orthonormal_directions_of_their_dispersion(case):
         try:
             scores = model.fit_transform(X)
         except ValueError as refused:
-            assert one_sentence(refused)  # noqa: PT017 - not of all data
+            assert is_one_sentence(refused)  # noqa: PT017 - not of all data
             assert case.rank(X) < case.number
             return
     Fits.number += 1
-    assert unchanged(before, X)
+    assert is_unchanged(before, X)
     gram = model.components_ @ model.components_.T
     np.testing.assert_allclose(gram, np.eye(case.number), atol=1e-10)
     dispersion = (np.abs(scores) ** case.p).mean(axis=0) / case.p
@@ -264,7 +264,7 @@ def small_data(_):
 def test_transform_and_partial_fit_are_exact_for_the_rows(recipe):
     """transform: each row alone gives the same bits. partial_fit: finite, non-negative."""
     V = recipe.matrix()
-    before = contents_of(V)
+    before = copy_contents(V)
     model = KLNMF(3, random_state=1, max_iter=5, tol=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -276,7 +276,7 @@ def test_transform_and_partial_fit_are_exact_for_the_rows(recipe):
         if rows.dtype.isnative:
             np.testing.assert_array_equal(model.transform(rows[-1:])[0], W[-1])
         batch = KLNMF(3, random_state=1).partial_fit(V).partial_fit(V)
-    assert unchanged(before, V)
+    assert is_unchanged(before, V)
     assert np.isfinite(batch.components_).all()
     assert (batch.components_ >= 0).all()
 

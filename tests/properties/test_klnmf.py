@@ -20,11 +20,11 @@ from properties.generated import Fits, generated
 from properties.matrices import (
     CONTENTS,
     Recipe,
-    contents_of,
-    laid_out,
+    convert_layout,
+    copy_contents,
+    is_unchanged,
     recipes,
     sizes,
-    unchanged,
 )
 from sipower import KLNMF
 from sipower.data.sampling import SCHEMES
@@ -39,7 +39,7 @@ DEGENERATE = ("rank one", "equal rows", "ones", "single", "diagonal", "zeros")
 
 @dataclass(frozen=True)
 class Case:
-    """A fit in few words."""
+    """The recipe of a fit."""
 
     recipe: Recipe
     rank: int
@@ -51,7 +51,7 @@ class Case:
     transform_tol: float = 1e-6
 
     def start(self):
-        """W and H (K, m) of the size of the data, with zeros among them."""
+        """Return W (n, K) and H (K, m) with some zeros."""
         rng = np.random.default_rng(self.recipe.seed + 1)
         n, m = self.recipe.rows, self.recipe.columns
         zeros = rng.choice([0.0, 0.3])
@@ -59,12 +59,12 @@ class Case:
             rng.random(shape) * (rng.random(shape) >= zeros)
             for shape in ((n, self.rank), (self.rank, m))
         )
-        W[:, 0] = 1  # else a row or column might have no component at all
+        W[:, 0] = 1  # otherwise a row or column might have no component
         H[0] = 1
         return W, H
 
     def fit(self, V, start=None):
-        """A fitted model and its W."""
+        """Return a fitted model and its W."""
         Fits.number += 1
         sampled = self.solver == SAMPLED
         model = KLNMF(
@@ -80,14 +80,14 @@ class Case:
         )
         W, H = (None, None) if start is None else start
         scheme = (None, *SCHEMES)[self.recipe.seed % 5]
-        rules = {"s-sci-pi": lambda: sampling(scheme)} if sampled else {}
+        rules = {"s-sci-pi": lambda: make_sampling_rule(scheme)} if sampled else {}
         with warnings.catch_warnings(), patch.dict(RULES, rules):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model, model.fit_transform(V, W=W, H=H)
 
 
-def sampling(scheme=None, **options):
-    """S-SCI-PI that samples however small the data are."""
+def make_sampling_rule(scheme=None, **options):
+    """Return a rule of S-SCI-PI that samples even the smallest data."""
     return SSciPiRule(batch=0.3, epoch=4, shortest=0, scheme=scheme, **options)
 
 
@@ -95,7 +95,7 @@ ranks = st.one_of(st.integers(1, 4), st.integers(1, 12), st.just(40))
 
 
 def cases(solver, sizes=sizes, **fixed):
-    """Any fit with this solver."""
+    """Return a strategy of fits with this solver."""
     parts = {
         "recipe": recipes(sizes),
         "rank": ranks,
@@ -122,7 +122,7 @@ def dense(V):
 
 
 def divergence(V, W, H):
-    """D, and the sum of the sizes of its terms, in long double where that is quick."""
+    """Return D and the sum of the sizes of its terms, in long double if the data are small."""
     kind = np.longdouble if V.size * W.shape[1] <= SMALL else np.float64
     V, Z = V.astype(kind), W.astype(kind) @ H.astype(kind)
     if kind is np.float64:
@@ -133,8 +133,8 @@ def divergence(V, W, H):
     return float((terms - V + Z).sum()), float((np.abs(terms) + V + Z).sum())
 
 
-def em(V, X, B, steps=40):
-    """Multiplicative updates of X, V ≈ X B: no step raises D, so their end bounds the minimum."""
+def run_em(V, X, B, steps=40):
+    """Update X multiplicatively for V ≈ X B; D never rises, so it ends above the minimum."""
     V, X = V.astype(float), np.maximum(X.astype(float), 1e-12 * X.max(initial=1e-300))
     d = B.sum(axis=1)
     for _ in range(steps):
@@ -148,7 +148,7 @@ def em(V, X, B, steps=40):
 def test_a_fit_keeps_its_promises(case):
     """Finite, non-negative, input untouched, D as it is, never above the start, gap no lie."""
     V = case.recipe.matrix()
-    truth, before = dense(V), contents_of(V)
+    truth, before = dense(V), copy_contents(V)
     start = case.start() if case.custom else None
     try:
         model, W = case.fit(V, start)
@@ -158,7 +158,7 @@ def test_a_fit_keeps_its_promises(case):
         assert case.rank > min(truth.shape)
         return
     H = model.components_
-    assert unchanged(before, V)
+    assert is_unchanged(before, V)
     for factor, shape in ((W, (len(truth), case.rank)), (H, (case.rank, truth.shape[1]))):
         assert factor.shape == shape
         assert np.isfinite(factor).all()
@@ -184,8 +184,8 @@ def test_a_fit_keeps_its_promises(case):
         assert value <= first + noise + exact
     # Any other W for this H, or H for this W, is at most the certified gap better.
     Wd, Hd = W.astype(float), H.astype(float)
-    better_w = divergence(data, em(data, Wd, Hd), Hd)[0]
-    better_h = divergence(data, Wd, em(data.T, Hd.T, Wd.T).T)[0]
+    better_w = divergence(data, run_em(data, Wd, Hd), Hd)[0]
+    better_h = divergence(data, Wd, run_em(data.T, Hd.T, Wd.T).T)[0]
     gained = max(value - better_w, 0) + max(value - better_h, 0)
     assert gained <= model.kkt_residual_ * total + 1e-9 * total + 1e-13 * size
 
@@ -225,8 +225,8 @@ def test_scaling_the_data_scales_the_factors_to_the_bit(case):
     assert one.n_iter_ == other.n_iter_
 
 
-def cases_of_one_solution(solver):
-    """Data and ranks for which rounding has no continuum of solutions to choose from."""
+def cases_with_one_solution(solver):
+    """Return a strategy of data and ranks without a continuum of solutions."""
     contents = tuple(c for c in CONTENTS if c not in DEGENERATE)
     return st.builds(
         Case,
@@ -238,7 +238,7 @@ def cases_of_one_solution(solver):
     )
 
 
-@generated(cases_of_one_solution, DETERMINISTIC, share=32, stress=300)
+@generated(cases_with_one_solution, DETERMINISTIC, share=32, stress=300)
 def test_permuted_data_give_permuted_factors(case):
     """After 20 rounds, D to 1e-9 of the mass and W H to 1e-9 of its largest entry.
 
@@ -255,8 +255,8 @@ def test_permuted_data_give_permuted_factors(case):
     rng = np.random.default_rng(case.recipe.seed + 2)
     rows, columns = (rng.permutation(n) for n in V.shape)
     W0, H0 = case.start()
-    permuted = laid_out(V[np.ix_(rows, columns)], case.recipe.layout, 0)
-    one, W = case.fit(laid_out(V, case.recipe.layout, 0), (W0, H0))
+    permuted = convert_layout(V[np.ix_(rows, columns)], case.recipe.layout, 0)
+    one, W = case.fit(convert_layout(V, case.recipe.layout, 0), (W0, H0))
     other, W_permuted = case.fit(permuted, (W0[rows], H0[:, columns]))
     assert other.kl_divergence_ == pytest.approx(one.kl_divergence_, abs=value_tol * V.sum())
     Z = (W @ one.components_)[np.ix_(rows, columns)]

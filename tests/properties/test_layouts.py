@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How counts are stored is no part of the problem: every layout of every type, the same bits."""
+"""Every layout and type of the same counts gives bitwise identical factors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from properties.matrices import (
     SPARSE_LAYOUTS,
     SPARSE_TYPES,
     Recipe,
-    contents_of,
-    laid_out,
-    unchanged,
+    convert_layout,
+    copy_contents,
+    is_unchanged,
 )
 from sipower import KLNMF
 from sipower.nmf import SOLVERS
 
 
-def fitted(V, solver, dtype=None):
+def fit(V, solver, dtype=None):
     model = KLNMF(2, solver=solver, dtype=dtype, max_iter=3, tol=0.0, random_state=0, n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -33,7 +33,7 @@ def fitted(V, solver, dtype=None):
 
 @pytest.mark.parametrize("layout", [*DENSE_LAYOUTS, *SPARSE_LAYOUTS])
 def test_every_layout_and_type_gives_the_bits_of_the_plain_one(layout, record_property):
-    """Plain are float64 numbers as a C-ordered array, or as CSR where the layout is sparse."""
+    """Plain data are a C-ordered array of float64, or CSR if the layout is sparse."""
     sparse = layout in SPARSE_LAYOUTS
     types = SPARSE_TYPES if sparse else DENSE_TYPES
     solvers = cycle(SOLVERS)
@@ -42,10 +42,10 @@ def test_every_layout_and_type_gives_the_bits_of_the_plain_one(layout, record_pr
         content = ("poisson", "empty lines")[number % 2]
         recipe, solver = Recipe(11, 7, content, dtype, layout, 3 + number), next(solvers)
         V = recipe.matrix()
-        before = contents_of(V)
-        W, H = fitted(V, solver)
-        assert unchanged(before, V)
-        plain = laid_out(recipe.values().astype(np.float64), "csr" if sparse else "C", 0)
-        W_plain, H_plain = fitted(plain, solver, W.dtype)
+        before = copy_contents(V)
+        W, H = fit(V, solver)
+        assert is_unchanged(before, V)
+        plain = convert_layout(recipe.values().astype(np.float64), "csr" if sparse else "C", 0)
+        W_plain, H_plain = fit(plain, solver, W.dtype)
         np.testing.assert_array_equal(W, W_plain, err_msg=dtype, strict=True)
         np.testing.assert_array_equal(H, H_plain, err_msg=dtype, strict=True)

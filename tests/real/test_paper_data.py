@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's four data sets, raw, K = 20: every method runs on them and keeps its promises."""
+"""Every method keeps its promises on the paper's four data sets, raw, with K = 20."""
 
 import os
 
@@ -11,7 +11,7 @@ from sipower.nmf import MU, RULES, Alternating, Auto, Factorization, SciPiRule, 
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif("SIPOWER_DATA" not in os.environ, reason="SIPOWER_DATA names no folder"),
+    pytest.mark.skipif("SIPOWER_DATA" not in os.environ, reason="SIPOWER_DATA is not set"),
 ]
 NAMES = ["kos", "nips", "mitf", "wt"]
 START = {"kos": 1_428_041.9, "nips": 4_170_811.1, "mitf": 5_059_413.7, "wt": 17_057_461}

@@ -25,10 +25,9 @@ ALLOWED = {
     ("__init__.py", "import_module"): "modules of this package, whose names stand in the source",
     ("_files/archive.py", "zipfile"): "members are read one by one into memory, none is written",
     ("experiments/run.py", "multiprocessing"): "sends its own runs to processes of its own",
-    ("io/texts.py", "subprocess"): "runs this very file, with a list of arguments and no shell",
-    ("io/texts.py", "import_module"): "h5py, anndata and resource by name, in that process",
-    ("io/texts.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
-    ("io/table.py", "import_module"): "optional libraries, whose names stand in the source",
+    ("datasets/originals.py", "import_module"): "Pillow, which is optional",
+    ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",
+    ("io/hdf5.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
     ("kernels/threads.py", "joblib"): "asks whether it stands in a worker of joblib; loads nothing",
     ("results/provenance.py", "subprocess"): "asks git for the commit, with a list and no shell",
 }

@@ -13,10 +13,11 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import KLNMF, as_matrix, nmf
-from sipower.io import ReadError, open_h5ad, open_store
+from sipower.data.from_store import StoreSource
+from sipower.io import open_h5ad, open_store
+from sipower.io.backed import BackedSource
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
-from sipower.store.reader import check_terms
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
 
@@ -91,6 +92,41 @@ def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
     assert backed.dtype == np.float32
 
 
+def test_a_file_is_opened_and_checked_once_for_a_fit(store, h5ad, monkeypatch):
+    opened = []
+
+    def count(kind):
+        init = kind.__init__
+
+        def counted(self, *arguments):
+            opened.append(kind)
+            init(self, *arguments)
+
+        monkeypatch.setattr(kind, "__init__", counted)
+
+    count(StoreSource)
+    count(BackedSource)
+    for open_file, sources in ((lambda: open_store(store), 2), (lambda: open_h5ad(h5ad), 1)):
+        data = open_file()
+        for dtype in (np.float32, np.float64):
+            KLNMF(3, max_iter=2, tol=0, random_state=0, dtype=dtype, n_jobs=2).fit(data)
+        assert len(opened) == sources
+        opened.clear()
+
+
+def test_another_working_type_shares_the_open_file(store):
+    stored = open_store(store, dtype=np.float64, n_jobs=1)
+    assert stored.with_settings(np.dtype(np.float64), 1) is stored
+    other = stored.with_settings(np.dtype(np.float32), 2)
+    assert (other.dtype, other.threads, other.T.dtype, other.T.threads) == (np.float32, 2) * 2
+    assert (stored.dtype, stored.T.dtype) == (np.float64, np.float64)
+    assert other.source is stored.source
+    assert other.buffers is stored.buffers
+    named = stored.with_names(None, np.arange(V.shape[1]))
+    np.testing.assert_array_equal(named.T.row_names, np.arange(V.shape[1]))
+    assert stored.T.row_names[0] == "f0"
+
+
 def test_buffers_stay_within_the_limit_and_are_used_again(store):
     stored = open_store(store, memory_limit=500_000)
     W, H = (np.ones((n, 3)) for n in V.shape)
@@ -141,46 +177,6 @@ def test_what_needs_all_data_in_memory_says_so(store):
         KLNMF(4, init="nndsvda", random_state=0).fit(open_store(store))
 
 
-def test_damage_on_disk_is_an_error_and_no_crash(tmp_path):
-    path = tmp_path / "damaged.sipower"
-    write_store(V, path)
-    file = path / "rows" / "indices.npy"
-    content = bytearray(file.read_bytes())
-    content[-4:] = b"\xff\xff\xff\x7f"
-    file.write_bytes(content)
-    stored = open_store(path)
-    with pytest.raises(ValueError, match="column index is out of range"):
-        fitted(stored, "mu")
-    file.write_bytes(content[:-400])
-    with pytest.raises(ValueError, match="has become shorter"):
-        fitted(stored, "mu")
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
-def test_a_value_on_disk_that_is_no_count_is_an_error(tmp_path, value):
-    path = tmp_path / "damaged.sipower"
-    write_store(V.astype(np.float64) / 3, path)
-    file = path / "rows" / "values.npy"
-    values = np.load(file)
-    values[5] = value
-    np.save(file, values)
-    with pytest.raises(ValueError, match=f"{path} is damaged: a value is not positive and finite"):
-        fitted(open_store(path), "mu")
-    with pytest.raises(ValueError, match="a value is not positive and finite"):
-        open_store(path).rows(0, 20)
-
-
-def test_an_h5ad_file_that_is_not_canonical_is_sent_to_convert(tmp_path):
-    anndata = pytest.importorskip("anndata")
-    with_zero = sp.csr_matrix(V.astype(np.float32))
-    with_zero.data[7] = 0
-    for name, counts in (("zero", with_zero), ("columns", sp.csc_matrix(V.astype(np.float32)))):
-        path = tmp_path / f"{name}.h5ad"
-        anndata.AnnData(counts).write_h5ad(path)
-        with pytest.raises(ReadError, match="sipower convert"):
-            open_h5ad(path)
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS binds on Linux only")
 def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
     """24 million nonzeros, 120 MB in each orientation, with 60 MB to spare for them."""
@@ -211,72 +207,6 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
         env=os.environ | {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},  # no reserves
     )  # fmt: skip
     assert found.stdout.strip() == "True", found.stderr
-
-
-# ---- what a reviewer broke -------------------------------------------------------------------
-
-
-def test_a_store_that_is_replaced_while_it_is_open_is_not_mixed_with_the_new_one(tmp_path):
-    path = tmp_path / "counts.sipower"
-    write_store(V, path)
-    stored = open_store(path, memory_limit=500_000)
-    write_store(V[::-1], path, force=True)
-    assert fitted(stored, "mu").components_.tobytes() == fitted(V, "mu").components_.tobytes()
-
-
-def _another_value(indices, values, mass):
-    values[values == 1] = 2
-
-
-def _masses_of_others(indices, values, mass):
-    mass[:] = np.roll(mass, 1)
-
-
-def _a_column_twice(indices, values, mass):
-    indices[1] = indices[0]
-
-
-@pytest.mark.parametrize("side", ["rows", "columns"])
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (_another_value, "do not have the recorded sum"),
-        (_masses_of_others, "do not have the recorded sum"),
-        (_a_column_twice, "not in order"),
-    ],
-)
-def test_counts_on_disk_that_contradict_each_other_are_damage(tmp_path, side, damage, said):
-    path = tmp_path / "counts.sipower"
-    write_store(V, path)
-    names = ("indices", "values", "mass")
-    parts = [np.load(path / side / f"{name}.npy") for name in names]
-    damage(*parts)
-    for name, part in zip(names, parts, strict=True):
-        np.save(path / side / f"{name}.npy", part)
-    with pytest.raises(ValueError, match=f"is damaged: .* {said}; convert the data again"):
-        fitted(open_store(path), "mu")
-
-
-def test_order_is_asked_for_across_parts(monkeypatch):
-    """Of a part that begins in the middle of a row too."""
-    monkeypatch.setattr("sipower.store.reader._CHECKED_AT_ONCE", 2)
-    values, starts = np.ones(6), np.array([0, 0, 3, 6, 6])
-    check_terms(starts, np.array([0, 4, 7, 1, 2, 9]), values)
-    for indices in ([4, 4, 7, 1, 2, 9], [0, 4, 3, 1, 2, 9], [0, 4, 7, 1, 9, 9]):
-        with pytest.raises(ValueError, match="not in order"):
-            check_terms(starts, np.array(indices), values)
-
-
-@pytest.mark.parametrize("side", ["rows", "columns"])
-@pytest.mark.parametrize("value", [np.nan, -3.0, 1e9])
-def test_sums_that_cannot_be_are_damage(tmp_path, side, value):
-    path = tmp_path / "counts.sipower"
-    write_store(V, path)
-    mass = np.load(path / side / "mass.npy")
-    mass[3] = value
-    np.save(path / side / "mass.npy", mass)
-    with pytest.raises(ValueError, match=f"damaged: {side}/mass.npy"):
-        open_store(path)
 
 
 def test_score_and_the_transpose_of_a_store(store):

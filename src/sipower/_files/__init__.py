@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files that other packages share: atomic replacement, locks, archives of arrays."""
 
-from sipower._files.archive import Archive, DamagedError, is_plausible_size, read_array, read_header
-from sipower._files.atomic import atomic_write, name_in_errors, remove_unfinished
-from sipower._files.lock import file_lock
-from sipower._files.messages import shorten
+from sipower._files.archive import (
+    Archive,
+    DamagedError,
+    is_plausible_size,
+    read_array,
+    read_header,
+    shorten,
+)
+from sipower._files.atomic import atomic_write, file_lock, name_in_errors, remove_unfinished
 
 __all__ = [
     "Archive",

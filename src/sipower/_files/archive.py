@@ -20,9 +20,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from sipower._files.messages import shorten
-
-__all__ = ["Archive", "DamagedError", "Header", "is_plausible_size", "read_array", "read_header"]
+__all__ = ["Archive", "DamagedError", "Header", "is_plausible_size", "read_array", "read_header",
+           "shorten"]  # fmt: skip
 
 ALWAYS_ALLOWED = 1 << 28  # bytes that a file of any size may ask for
 MAX_DEFLATE_RATIO = 1032
@@ -108,6 +107,14 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
 def is_plausible_size(promised: int, stored: int) -> bool:
     """Whether `stored` bytes can decompress to as many as they promise."""
     return promised <= max(ALWAYS_ALLOWED, MAX_DEFLATE_RATIO * stored)
+
+
+def shorten(value: object) -> str:
+    """Return a value as text for a message: one line, at most 60 characters."""
+    text = " ".join(str(value).split())
+    if not text and isinstance(value, Exception):
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 @contextmanager

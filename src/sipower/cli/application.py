@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The application that the commands register with, and the entry point `main`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
@@ -18,8 +16,6 @@ from sipower import __version__
 from sipower.cli import exit_codes
 from sipower.cli.console import check_output, complain
 from sipower.cli.exit_codes import report_errors
-
-__all__ = ["app", "command", "main", "require"]
 
 # click.UsageError, which newer versions of typer have a copy of.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]

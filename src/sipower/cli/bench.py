@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower bench`: the solvers and scikit-learn's NMF on the same data for equal times."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +26,10 @@ SOLVERS = ("auto", "s-sci-pi", "sci-pi", "ccd", "mu")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceOptions:
-    """Start, limits and type of the race."""
+class RaceOptions(options.InputOptions):
+    """The data, which may be left out, and the limits of the race."""
 
+    source: Annotated[Path | None, typer.Argument(help=_SOURCE)] = None  # type: ignore[assignment]
     max_time: Annotated[float, typer.Option(min=0, help="Seconds of each solver.")] = 5.0
     seed: options.Seed = 0
     threads: options.Threads = None
@@ -38,50 +37,33 @@ class RaceOptions:
 
 
 @command("nothing is saved")
-def bench(
-    data: options.ReadOptions,
-    race: RaceOptions,
-    source: Annotated[Path | None, typer.Argument(help=_SOURCE)] = None,
-    components: options.Rank = 20,
-    as_json: options.Json = False,
-) -> None:
+def bench(race: RaceOptions, components: options.Rank = 20, as_json: options.Json = False) -> None:
     """Race the solvers and scikit-learn's NMF on your data, from one start, for equal times."""
     console = Console(as_json)
-    table = Table(docstrings().counts) if source is None else load(source, data, console)
+    table = Table(docstrings().counts) if race.source is None else load(race, console)
     V = nonzero_matrix(table, KLNMF(dtype=race.dtype, n_jobs=race.threads))
     start = Factors(*initial_factors(V, components, race.seed, "random"))
-    ends = {name: _race(V, start, name, race.max_time) for name in SOLVERS}
-    ends["scikit-learn mu"] = _race_sklearn(V, start, race.max_time)
-    best = min(divergence for divergence, _ in ends.values())
-    for name, (divergence, gap) in ends.items():
+    problem, stop = Factorization(V, components), Stop(tol=0, rounds=None, seconds=race.max_time)
+    ends = {name: solve(problem, make_solver(name), start, stop=stop).x for name in SOLVERS}
+    ends["scikit-learn mu"] = _sklearn_factors(V, start, race.max_time)
+    measured = {name: (problem.value(x), problem.residual(x)) for name, x in ends.items()}
+    best = min(divergence for divergence, _ in measured.values())
+    rows = []
+    for name, (divergence, gap) in measured.items():
+        above = f"{(divergence - best) / V.total:.4%}"
+        rows.append((name, f"{divergence:.6g}", above, f"{gap:.1e}"))
         console.event("end", solver=name, divergence=divergence, gap=gap)
-    headings = ("solver", "KL divergence", "above the best, of all counts", "certified gap")
-    rows = (
-        (name, f"{divergence:.6g}", f"{(divergence - best) / V.total:.4%}", f"{gap:.1e}")
-        for name, (divergence, gap) in ends.items()
-    )
-    console.table(headings, rows)
+    console.table(("solver", "KL divergence", "above the best, of all counts", "gap"), rows)
     console.say(f"after {race.max_time:g} s each, {V.threads} threads, {V.dtype}, K = {components}")
 
 
-def _race(V: RowBlocks, start: Factors, name: str, seconds: float) -> tuple[float, float]:
-    """Return the divergence and the gap that a solver reaches."""
-    stop = Stop(tol=0, rounds=None, seconds=seconds)
-    result = solve(Factorization(V, start.W.shape[1]), make_solver(name), start, stop=stop)
-    return result.value, result.residual
-
-
-def _race_sklearn(V: RowBlocks, start: Factors, seconds: float) -> tuple[float, float]:
-    """Return the same for scikit-learn, whose NMF has no time limit: ten iterations at a time."""
+def _sklearn_factors(V: RowBlocks, start: Factors, seconds: float) -> Factors:
+    """Return the factors of scikit-learn's NMF, which has no time limit: ten rounds at a time."""
     from sklearn.decomposition import non_negative_factorization  # noqa: PLC0415
 
+    settings = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
     W, H = start.W.copy(), np.ascontiguousarray(start.H.T)
-    array = V.array.astype(V.dtype)
-    until = time.monotonic() + seconds
+    array, until = V.array.astype(V.dtype), time.monotonic() + seconds
     while time.monotonic() < until:
-        W, H, _ = non_negative_factorization(
-            array, W, H, n_components=len(H), init="custom", solver="mu", max_iter=10, tol=0,
-            beta_loss="kullback-leibler",
-        )  # fmt: skip
-    problem, x = Factorization(V, len(H)), Factors(W, np.ascontiguousarray(H.T))
-    return problem.value(x), problem.residual(x)
+        W, H, _ = non_negative_factorization(array, W, H, len(H), max_iter=10, **settings)
+    return Factors(W, np.ascontiguousarray(H.T))

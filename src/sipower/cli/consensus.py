@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower consensus`: the same fit from many starts, and the components that come back."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -30,11 +28,10 @@ def consensus(
 ) -> int:
     """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
     require("plotly", "jinja2")
-    solver.check_seeds(replicates)
     console, formats = Console(output.as_json), output.formats()
     folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
     with run_folder.claim(folder, output.force or _has_begun(folder)):
-        table, model = run_folder.load(data.source, data, console), solver.model()
+        table, model = run_folder.load(data, console), solver.model()
         V = run_folder.nonzero_matrix(table, model.set_params(n_components=components))
         if output.force:
             remove_saved_fits(folder / "fits")
@@ -51,7 +48,7 @@ def consensus(
         }  # fmt: skip
         run = Run(found.W, found.H, (), facts, table.samples, table.features)
         save_run(run, folder)
-        run_folder.write_derived_files(run, folder, formats, {"consensus": found}, console)
+        run_folder.write_derived_files(run, folder, console, formats, {"consensus": found})
         save_outcome(found, folder / "consensus.json")
         low, mean = found.stability.min(), found.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"

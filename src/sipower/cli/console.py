@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the commands print: sentences for people, or JSON lines for programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -14,8 +12,6 @@ from rich.console import Console as Terminal
 from rich.table import Table
 
 from sipower.selection.outcome import nan_as_none
-
-__all__ = ["Console", "check_output", "complain", "printable", "terminal"]
 
 terminal = Terminal()
 _failures: list[OSError] = []  # why output was lost

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower convert`: a file of any size becomes a store that is fitted from disk."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from pathlib import Path

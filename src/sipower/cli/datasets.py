@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower datasets`: the data sets of the paper, with its Table 1 beside the facts."""
 
-from __future__ import annotations
-
 from sipower.cli.application import command
 from sipower.cli.console import Console
 from sipower.datasets import CATALOGUE, is_present

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower demo`: topics in the docstrings of the installed libraries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +37,7 @@ def demo(
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
         run = run_folder.fit_with_progress(model, table, console, None)
         save_run(run, out)
-        run_folder.write_derived_files(run, out, [], {}, console)
+        run_folder.write_derived_files(run, out, console, [], {})
         _say_topics(run, console)
         run_folder.say_result(run, out, console)
         console.say(f"Open {out}/report.html in a browser.")

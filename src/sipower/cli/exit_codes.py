@@ -12,16 +12,12 @@ code  meaning
 ====  ==============================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
 from sipower.cli import console
-
-__all__ = ["BAD_INPUT", "DONE", "FAULT", "INTERRUPTED", "NOT_CONVERGED", "report_errors"]
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = range(5)
 
@@ -34,10 +30,7 @@ debug = False  # whether errors show where they came from: `sipower --debug`
 def report_errors(saved: str) -> Iterator[None]:
     """Report an error in one sentence, and exit with its code.
 
-    Parameters
-    ----------
-    saved
-        What an interruption leaves behind, in words.
+    `saved` says in words what an interruption leaves behind.
     """
     try:
         yield
@@ -49,11 +42,10 @@ def report_errors(saved: str) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
+        is_fault, text = not isinstance(error, _OF_USERS), str(error)
         if isinstance(error, MemoryError):
-            console.complain("sipower: there is not enough memory for this")
-        elif isinstance(error, _OF_USERS):
-            console.complain(f"sipower: {error}")
-        else:
-            where = "(run sipower --debug to see where)"
-            console.complain(f"sipower: {type(error).__name__}: {error} {where}")
-        raise typer.Exit(BAD_INPUT if isinstance(error, _OF_USERS) else FAULT) from None
+            text = "there is not enough memory for this"
+        if is_fault:
+            text = f"{type(error).__name__}: {text} (run sipower --debug to see where)"
+        console.complain(f"sipower: {text}")
+        raise typer.Exit(FAULT if is_fault else BAD_INPUT) from None

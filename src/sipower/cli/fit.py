@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower fit`: from a file of counts to a run folder with a report."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import report_errors
-from sipower.results import Run, save_run
+from sipower.results import save_run
 
 
 @command("nothing was fitted yet, nothing is saved")
@@ -30,7 +26,7 @@ def fit(
     model = solver.model(n_components=components, init=solver.init)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
-        table = run_folder.load(data.source, data, console, long_run.memory_limit)
+        table = run_folder.load(data, console, long_run.memory_limit)
         shape = options.parse_image_shape(output.image_shape, table.counts.shape[1])
         resume = long_run.resume and not output.force
         run = run_folder.finished_run(folder, model, table) if resume else None
@@ -41,18 +37,13 @@ def fit(
             save_run(run, folder)
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
             report = {"image_shape": shape} if output.report else None
-            run_folder.write_derived_files(run, folder, formats, report, console, was_finished)
+            run_folder.write_derived_files(run, folder, console, formats, report, was_finished)
         with report_errors(f"the run is in {folder}"):
             run_folder.say_result(run, folder, console)
             used = own_checkpoint if was_finished else checkpoint
-            replaced = own_checkpoint if output.force and not long_run.resume else None
-            _remove_checkpoints(run, used, replaced)
+            if used is not None and run.facts["status"] == "converged":
+                used.unlink(missing_ok=True)
+            is_other = used is None or used.resolve() != own_checkpoint.resolve()
+            if output.force and not long_run.resume and is_other:  # that of the replaced run
+                own_checkpoint.unlink(missing_ok=True)
     return run_folder.exit_code(run, own_limit)
-
-
-def _remove_checkpoints(run: Run, used: Path | None, replaced: Path | None) -> None:
-    """Remove the checkpoint of a converged run, and that of the run which it has replaced."""
-    if used is not None and run.facts["status"] == "converged":
-        used.unlink(missing_ok=True)
-    if replaced is not None and (used is None or used.resolve() != replaced.resolve()):
-        replaced.unlink(missing_ok=True)

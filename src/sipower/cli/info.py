@@ -1,41 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower info`: what is installed here."""
 
-from __future__ import annotations
-
 import os
-from importlib.metadata import PackageNotFoundError, version
 
 from sipower.cli.application import command
 from sipower.cli.console import Console
 from sipower.cli.options import Json
 from sipower.datasets import CATALOGUE, is_present
-from sipower.kernels import count_threads, level
-from sipower.results.provenance import provenance
-
-PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
-            "h5py", "anndata", "dask")  # fmt: skip
+from sipower.kernels import count_threads, instruction_set
+from sipower.results.provenance import optional_packages, provenance
 
 
 @command("nothing is saved")
 def info(as_json: Json = False) -> None:
     """Versions, processor, threads, optional packages and data sets: what a bug report needs."""
     console, facts = Console(as_json), provenance()
-    packages = {name: _version(name) for name in PACKAGES}
+    packages = optional_packages()
     threads, present = count_threads(None), [name for name in CATALOGUE if is_present(name)]
     console.event("info", **facts, packages=packages, threads=threads,
-                  instruction_set=level(), datasets=present)  # fmt: skip
+                  instruction_set=instruction_set(), datasets=present)  # fmt: skip
     console.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
-    console.say(f"processor: {facts['cpu']}; kernels for {level()}; {threads} threads")
+    console.say(f"processor: {facts['cpu']}; kernels for {instruction_set()}; {threads} threads")
     for name, found in (facts["versions"] | packages).items():
         if name != "sipower":
             console.say(f"  {name:14} {found or 'not installed'}")
     console.say(f"data sets: {', '.join(present)}")
     console.say(f"SIPOWER_DATA: {os.environ.get('SIPOWER_DATA', 'not set')}")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options that several commands share, with their help, as dataclasses for `command`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,16 +19,11 @@ DEFAULT_MAX_ITER = 500
 # Formats of the factors, and the libraries that write them.
 OUTPUT_FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",)}
 
-if TYPE_CHECKING:
-    SolverName: TypeAlias = str
-    InitName: TypeAlias = str
-else:  # the choices follow from the registries
-    SolverName, InitName = Literal[tuple(SOLVERS)], Literal[tuple(INITS)]
-
 
 _limit = partial(typer.Option, rich_help_panel="Solver and limits")
 _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
+_RULE, _START = _limit(help="Update rule."), _limit(help="Start.")
 _INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a folder of 10x."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
 _MEMORY = "Leave a store or an .h5ad file on disk and take so much memory for it: 512MB."
@@ -55,26 +48,21 @@ TableLayout = Literal["wide", "long"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
-    """How a file of counts is read."""
+class InputOptions:
+    """A file of counts and how it is read."""
 
+    source: Annotated[Path, typer.Argument(help=_INPUT)]
     transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
     layout: Annotated[TableLayout | None, _read(help="Of a table; guessed if not given.")] = None
     layer: Annotated[str | None, _read(help="Layer of an .h5ad file instead of X.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions(ReadOptions):
-    """A file of counts and how it is read."""
-
-    source: Annotated[Path, typer.Argument(help=_INPUT)]
-
-
-@dataclass(frozen=True, kw_only=True)
 class SolverOptions:
     """The model that is fitted, except its rank."""
 
-    solver: Annotated[SolverName, _limit(help="Update rule.")] = "auto"
+    # The choices follow from the registry, at run time.
+    solver: Annotated[Literal[tuple(SOLVERS)], _RULE] = "auto"  # type: ignore[valid-type]
     tol: Tol = 1e-3
     max_time: Annotated[float | None, _limit(help="Most seconds of a fit.", min=0)] = None
     max_iter: Annotated[int | None, _limit(help="Most rounds; 500 if not given.", min=1)] = None
@@ -90,13 +78,6 @@ class SolverOptions:
             **parameters,
         )  # fmt: skip
 
-    def check_seeds(self, replicates: int) -> None:
-        """Refuse a seed that leaves no room for those of the replicates."""
-        if self.seed + replicates > 2**32:
-            raise ValueError(
-                f"--seed {self.seed} leaves no room for {replicates} replicates below 2^32."
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
 class RankSolverOptions(SolverOptions):
@@ -110,7 +91,7 @@ class RankSolverOptions(SolverOptions):
 class FitSolverOptions(SolverOptions):
     """The same with the start of a single fit."""
 
-    init: Annotated[InitName, _limit(help="Start.")] = "random"
+    init: Annotated[Literal[tuple(INITS)], _START] = "random"  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Progress of long tasks: a live bar on a terminal, lines elsewhere, JSON for programs."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Self

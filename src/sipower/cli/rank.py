@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower rank`: how many components the data can bear."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -30,10 +28,9 @@ def rank(
 ) -> None:
     """Recommend a number of components: by counts that the fits have not seen, and stability."""
     require("matplotlib")
-    solver.check_seeds(replicates)
     console, ranks, model = Console(as_json), parse_ranks(components), solver.model()
     folder = out or run_folder.default_folder(data.source, "ranks")
-    V = run_folder.nonzero_matrix(run_folder.load(data.source, data, console), model)
+    V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
     seconds = estimated_seconds(V, ranks, model, replicates=replicates)
     console.say(f"{len(ranks) * replicates} fits: about {duration(seconds)}.")
     console.event("estimate", seconds=seconds)

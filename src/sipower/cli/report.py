@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower report`: the report of a run folder, written again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower reproduce`: the paper's experiments, run again."""
 
-from __future__ import annotations
-
 import itertools
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,18 +13,16 @@ from sipower.cli.console import Console
 from sipower.cli.progress import ProgressBar
 from sipower.experiments import BUDGETS, EXPERIMENTS
 
-Experiment = Enum("Experiment", {name: name for name in (*EXPERIMENTS, "all")})  # type: ignore[misc]
-
-_WHICH, _OUT = "Which of the paper's experiments.", "Folder of table, figures and page."
+_WHICH = typer.Argument(help="Which of the paper's experiments.")
 
 
 @command("what is finished is saved, the same command goes on")
 def reproduce(
-    experiment: Annotated[Experiment, typer.Argument(help=_WHICH)] = Experiment["all"],
+    experiment: Annotated[Literal[(*EXPERIMENTS, "all")], _WHICH] = "all",  # type: ignore[valid-type]
     quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,
     standard: Annotated[bool, typer.Option("--standard", help="At most 75 minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's protocol: days.")] = False,
-    out: Annotated[Path, typer.Option(help=_OUT)] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("reproduction"),
     jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
 ) -> None:
     """Run the paper's experiments again; an interrupted session goes on where it stopped."""
@@ -35,7 +30,7 @@ def reproduce(
     if sum(chosen.values()) > 1:
         raise ValueError("choose one of --quick, --standard and --full")
     budget = next((name for name, wanted in chosen.items() if wanted), "quick")
-    names = EXPERIMENTS if experiment.value == "all" else (experiment.value,)
+    names = EXPERIMENTS if experiment == "all" else (experiment,)
     folder = out / budget  # the table in it holds the runs of one budget
     console = Console()
     require("matplotlib", "plotly")

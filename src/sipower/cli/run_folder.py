@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The steps from a file to a run folder that commands share."""
 
-from __future__ import annotations
-
-import os
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower._files import file_lock
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
-from sipower.cli.options import ReadOptions
+from sipower.cli.options import InputOptions
 from sipower.cli.progress import FitProgress
 from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.row_blocks import RowBlocks
@@ -28,12 +25,9 @@ from sipower.loop.solve import Interrupted
 from sipower.results import Run, load_run
 from sipower.results.export import export, export_paths
 from sipower.results.folder import FILES, MEASUREMENTS
-from sipower.results.provenance import initial_facts
+from sipower.results.provenance import first_difference, initial_facts
 from sipower.results.report import write_report
-from sipower.results.run import recorded_parameters
 from sipower.store import is_store
-
-_LIMITS = ("max_iter", "max_time", "n_jobs")  # parameters that only decide when a fit ends
 
 
 def default_folder(source: Path, suffix: str) -> Path:
@@ -50,8 +44,6 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"{folder} cannot be written to: choose another with -o.")
     with file_lock(folder / "run"):
         older = next((name for name in FILES if (folder / name).exists()), None)
         if older is not None and not may_replace:
@@ -60,15 +52,13 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
         yield
 
 
-def load(
-    source: Path, options: ReadOptions, console: Console, memory_limit: str | None = None
-) -> Table:
+def load(data: InputOptions, console: Console, memory_limit: str | None = None) -> Table:
     """Read a file, or open data that stay on disk, and say what it holds."""
+    source = data.source
     if is_store(source) or memory_limit is not None:
-        table = _open_on_disk(source, options, memory_limit or DEFAULT_LIMIT)
+        table = _open_on_disk(data, memory_limit or DEFAULT_LIMIT)
     else:
-        how = {f.name: getattr(options, f.name) for f in fields(ReadOptions)}
-        table = read(source, **how)
+        table = read(source, transpose=data.transpose, layout=data.layout, layer=data.layer)
     rows, columns = table.counts.shape
     console.say(f"{source}: {rows:,} samples x {columns:,} features")
     for remark in table.remarks:
@@ -77,24 +67,21 @@ def load(
     return table
 
 
-def _open_on_disk(source: Path, options: ReadOptions, memory_limit: Any) -> Table:
-    if options.transpose or options.layout is not None:
+def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
+    source = data.source
+    if data.transpose or data.layout is not None:
         raise ValueError("What stays on disk is not turned: give --transpose to sipower convert.")
     if is_store(source):
-        if options.layer is not None:
+        if data.layer is not None:
             raise ValueError(f"{source} is a store and has no layers: leave --layer out.")
-        counts = open_store(source, memory_limit=memory_limit)
+        V = open_store(source, memory_limit=memory_limit)
     elif source.suffix in (".h5ad", ".h5"):
-        counts = open_h5ad(source, options.layer, memory_limit=memory_limit)
+        V = open_h5ad(source, data.layer, memory_limit=memory_limit)
     else:
-        raise ValueError(
-            f"--memory-limit is for stores and .h5ad files: make a store of {source} first, with "
-            "sipower convert."
-        )
-    names = (
-        None if n is None else tuple(map(str, n)) for n in (counts.row_names, counts.column_names)
-    )
-    return Table(counts, *names)  # type: ignore[arg-type] # as good as an array to every reader
+        needed = f"make a store of {source} first, with sipower convert"
+        raise ValueError(f"--memory-limit is for stores and .h5ad files: {needed}.")
+    names = (None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names))
+    return Table(V, *names)  # type: ignore[arg-type] # as good as an array to every reader
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
@@ -106,10 +93,7 @@ def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
 
 
 def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | None) -> Run:
-    """Fit the table that was read from `file`, and show the progress.
-
-    An interrupted fit returns the factors of its last round.
-    """
+    """Fit a table, show the progress, and return the run; if interrupted, its last round."""
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file), time.monotonic()
     with FitProgress(console, model.tol, model.max_time) as progress, warnings.catch_warnings():
@@ -135,45 +119,36 @@ def exit_code(run: Run, own_limit: bool) -> int:
 
 
 def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
-    """Return the run in a folder if resuming it would change nothing.
-
-    A run of other data, names or parameters is refused.
-    """
+    """Return the run in a folder that resuming would not change; that of another fit is refused."""
     if not (folder / "run.json").exists():
         return None
-    run = load_run(folder)
-    facts, V = run.facts, as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
-    found = {"data": (facts.get("input") or {}).get("sha256"), **(facts.get("parameters") or {})}
-    found["names"] = run.samples, run.features
-    wanted = {"data": V.sha256, "names": (table.samples, table.features)}
-    wanted |= {k: v for k, v in recorded_parameters(model).items() if k not in _LIMITS}
-    other = next((key for key, value in wanted.items() if found.get(key) != value), None)
-    if any(key not in facts for key in ("status", *MEASUREMENTS)):
+    run, V = load_run(folder), as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
+    other = first_difference(run.facts, initial_facts(model, V, None))
+    if (run.samples, run.features) != (table.samples, table.features):
+        other = other or "names"
+    if any(key not in run.facts for key in ("status", *MEASUREMENTS)):
         other = "kind"  # a consensus
     if other is not None:
-        raise ValueError(
-            f"{folder} holds a run already, of another {other}: choose another folder with -o, or "
-            "--force."
-        )
-    return run if facts["status"] == "converged" or facts["rounds"] >= model.max_iter else None
+        held = f"{folder} holds a run already, of another {other}"
+        raise ValueError(f"{held}: choose another folder with -o, or --force.")
+    ended = run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter
+    return run if ended else None
 
 
 def write_derived_files(
-    run: Run,
-    folder: Path,
-    formats: list[str],
-    report: dict[str, Any] | None,
-    console: Console,
-    only_missing: bool = False,
+    run: Run, folder: Path, console: Console, formats: list[str], report: Any, missing: bool = False
 ) -> None:
-    """Write tables of the factors, and the report with these options of `write_report`."""
+    """Write tables of the factors, and the report with these options of `write_report` or None.
+
+    `missing`: only the files that are not there.
+    """
     for ending in formats:
-        if only_missing and all(file.exists() for file in export_paths(folder, ending)):
+        if missing and all(file.exists() for file in export_paths(folder, ending)):
             continue
         for file in export(run, folder, ending):
             console.say(f"wrote {file}")
     page = folder / "report.html"
-    if report is not None and not (only_missing and page.exists()):
+    if report is not None and not (missing and page.exists()):
         write_report(run, page, **report)
 
 
@@ -181,10 +156,8 @@ def say_result(run: Run, folder: Path, console: Console) -> None:
     """Say how a fit ended and where its run is."""
     facts = {key: run.facts[key] for key in ("status", *MEASUREMENTS)}
     console.event("done", folder=str(folder), **facts)
-    console.say(
-        f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s: KL "
-        f"divergence {facts['divergence']:.6g}, certified gap {facts['certified_gap']:.1e} of all "
-        "counts"
-    )
+    ended = f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s"
+    reached = f"KL divergence {facts['divergence']:.6g}, certified gap {facts['certified_gap']:.1e}"
+    console.say(f"{ended}: {reached} of all counts")
     report = ", report.html" if (folder / "report.html").exists() else ""
     console.say(f"wrote {folder}/ (factors.npz, run.json, trace.csv{report})")

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,9 +113,13 @@ class StoredMatrix(RowBlocks):
         if (dtype, threads) == (self.dtype, self.threads):
             return self
         self._check_range(dtype)
-        other = self._copy(dtype=dtype, threads=threads)
-        vars(other).pop("T", None)
-        return other
+        return self._copy(dtype=dtype, threads=threads)
+
+    def _copy(self, **changes: Any) -> Self:
+        copied = super()._copy(**changes)
+        if "T" not in changes:  # the transpose has settings and names of its own
+            vars(copied).pop("T", None)
+        return copied
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
         """Return other data, an array or CSR, in memory and with the settings of these."""
@@ -127,7 +131,8 @@ class StoredMatrix(RowBlocks):
         if not self.has_columns:
             raise ValueError("This file holds its rows only: use .columns instead of .T.")
         transpose = StoredMatrix(self.sides[::-1], self.dtype, self.threads, self.buffers)
-        return transpose._copy(T=self)
+        names = {"row_names": self.column_names, "column_names": self.row_names}
+        return transpose._copy(T=self, **names)
 
     @property
     def columns(self) -> RowBlocks:

@@ -21,8 +21,8 @@ from sipower.datasets.docstrings import docstrings
 from sipower.datasets.originals import read_docword, read_images
 from sipower.datasets.synthetic import poisson
 from sipower.io import read
-from sipower.io.base import shown
-from sipower.io.sources import Dense, Stream
+from sipower.io.base import shorten
+from sipower.io.sources import Dense, OpenCounts
 
 __all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
 
@@ -254,9 +254,9 @@ def _prepared(name: str, file: Path) -> Counts:
             found: Any = read(file).counts
         else:
             with Archive(file) as archive:
-                found = Stream(Dense(file, archive["V"])).read(file).counts
+                found = OpenCounts(Dense(file, archive["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
-        said = f"no array {problem}" if isinstance(problem, KeyError) else shown(problem)
+        said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
         raise ValueError(f"{file} is no array as `load` describes it: {said}.") from None
     if found.dtype.kind not in "iu":
         raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.io.base import shown
+from sipower.io.base import shorten
 from sipower.io.docword import open_docword
 
 __all__ = ["read_docword", "read_image", "read_images"]
@@ -40,7 +40,7 @@ def read_image(file: Path) -> NDArray[np.uint8]:
             with pillow.open(file, formats=("PPM", "BMP")) as image:
                 mode, grey = image.mode, np.asarray(image.convert("L"))
     except Exception as problem:  # damage makes the library raise nearly anything
-        raise ValueError(f"{file} is damaged or no image: {shown(problem)}.") from None
+        raise ValueError(f"{file} is damaged or no image: {shorten(problem)}.") from None
     if mode not in ("L", "RGB"):
         raise ValueError(f"{file} is an image of the mode {mode}, expected 8 bits of grey or RGB.")
     return grey

@@ -1,64 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data sets, horizons and grids of the experiments, and how much of them each budget runs."""
+"""Data sets, horizons and grids of the experiments, and the share of them that a budget runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-__all__ = [
-    "BOXPLOTS",
-    "BUDGETS",
-    "DENSE",
-    "EXPERIMENTS",
-    "GRID",
-    "HORIZONS",
-    "LONG_SIDE",
-    "REAL",
-    "RIVALS",
-    "SCREENING",
-    "SHORT_SIDE",
-    "STEPS_PER_PAIR",
-    "SYNTHETIC",
-    "TITLES",
-    "VARIANTS",
-    "Budget",
-]
 
 EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
 REAL, SYNTHETIC = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
 BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
 TITLES = {
-    "wt": "WT",
-    "nips": "NIPS",
-    "kos": "KOS",
-    "mitf": "MITF",
-    "pois1": "Pois1",
-    "pois2": "Pois2",
-    "pois3": "Pois3",
-    "docstrings": "docstrings",
-}
-SCREENING = 0.15  # share of the horizon that a point of the grid runs at first
+    "wt": "WT", "nips": "NIPS", "kos": "KOS", "mitf": "MITF",
+    "pois1": "Pois1", "pois2": "Pois2", "pois3": "Pois3", "docstrings": "docstrings",
+}  # fmt: skip
+SCREENING = 0.15  # share of the horizon to which every point of the grid runs at first
 STEPS_PER_PAIR = 2  # finalists where (s/n, m) is fixed
 
 # The paper's grid of s/n, m and η.
 GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
-# (s/n, m) of the shorter dimension where both dimensions of dense data are sampled, and the points
-# of the longer dimension that they are combined with: about as many points as GRID has.
+# Where both dimensions of dense data are sampled: (s/n, m) of the shorter dimension, and the points
+# of the longer one that they are combined with, about as many in all as GRID has.
 SHORT_SIDE = ((0.05, 10), (0.05, 20), (0.1, 10))
 LONG_SIDE = ((1e-4, 10), (1e-4, 100), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100))
 PAIRS = (
     (1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100),
     (0.1, 10), (0.1, 100),
 )  # fmt: skip
-VARIANTS = {  # of S-SCI-PI: the paper's for dense and for sparse data, and what it argues against
+VARIANTS = {  # of S-SCI-PI: the paper's for dense and sparse data, and those it argues against
     "dense": {"scheme": "vectors", "sides": "long"},
     "sparse": {"scheme": "elements", "sides": "both"},
     "both sides": {"scheme": "vectors", "sides": "both"},
     "elements, one side": {"scheme": "elements", "sides": "long"},
     "vectors": {"scheme": "vectors", "sides": "both"},
 }
-RIVALS = {  # of the paper's variant, by data set
+RIVALS = {  # the variants that the paper's is compared with, by data set
     "wt": ("both sides",),
     "mitf": ("both sides",),
     "kos": ("elements, one side", "vectors"),
@@ -69,7 +44,7 @@ RIVALS = {  # of the paper's variant, by data set
 
 @dataclass(frozen=True)
 class Horizon:
-    """Where the runs on a data set end: passes of KL-NMF and of the subproblem, and seconds."""
+    """The limits of the runs on a data set: passes on KL-NMF and on the subproblem, and seconds."""
 
     nmf: float
     subproblem: float
@@ -90,7 +65,7 @@ HORIZONS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of the protocol is run.
+    """The share of the protocol that is run.
 
     Parameters
     ----------
@@ -99,10 +74,10 @@ class Budget:
     replicates
         Seeds of the paper's methods and of the untuned S-SCI-PI.
     other_replicates
-        Seeds of the other methods that the paper does not compare.
+        Seeds of the methods that the paper does not compare.
     finalists, starts
-        Points of the grid that run to the horizon, and on how many starts. Without finalists all
-        points run to the horizon at once.
+        Points of the grid that run to the horizon, and their number of starts. If `finalists` is
+        None, all points run to the horizon at once.
     grid
         Values of s/n, m and η.
     pairs

@@ -1,18 +1,242 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's claims in the order of the page, each with what was found."""
+"""The paper's claims of claims.toml, and the findings that the table gives on each of them."""
 
 from __future__ import annotations
 
-from sipower.experiments.claims_on_robustness import CLAIMS_ON_RATES, CLAIMS_ON_ROBUSTNESS
-from sipower.experiments.claims_on_speed import CLAIMS_ON_SAMPLING, CLAIMS_ON_SPEED
-from sipower.experiments.curves import Curves
-from sipower.experiments.rules import Claim
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from statistics import median
+from typing import Any
 
-__all__ = ["judge_claims"]
+import numpy as np
+
+from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
+from sipower.experiments.compare import AXES, SUBPROBLEM_TOLERANCE, Comparison, compare
+from sipower.experiments.curves import Curves, has_diverged, select
+from sipower.experiments.methods import METHODS
+from sipower.experiments.rules import (
+    MUCH_FASTER,
+    RULES_ON_SPEED,
+    Claim,
+    Finding,
+    Judgement,
+    judge_all,
+    judge_faster,
+    judge_robust,
+)
+from sipower.experiments.table import Row
+
+__all__ = ["compare_beyond_paper", "judge_claims", "rules_text"]
+
+SPEED = (
+    "Speed of the first relative to the second, and in parentheses the number of seeds on which "
+    "the first was faster"
+)
+SAMPLING_CASES = {  # by the variant that the paper's is compared with
+    "both sides": "the longer dimension against both, each with its share",
+    "elements, one side": "elements in both dimensions against the longer one only",
+    "vectors": "elements against vectors, both dimensions",
+}
 
 
 def judge_claims(curves: Curves) -> list[Claim]:
-    """Return every claim that the table has data for."""
-    makers = (*CLAIMS_ON_SPEED, *CLAIMS_ON_ROBUSTNESS, *CLAIMS_ON_SAMPLING, *CLAIMS_ON_RATES)
-    claims = [make(curves) for make in makers]
+    """Return every claim that the table has data for, with its findings."""
+    claims = []
+    for entry in _read_claims()["claims"]:
+        findings = MEASURES[entry["measure"]](curves, entry)
+        numbers = f"{entry.get('numbers', SPEED)} (rule {entry['rule']}). {entry.get('note', '')}"
+        claim = Claim(entry["title"], entry["quote"], entry["place"], numbers.rstrip(), findings)
+        claims.append(claim)
     return [claim for claim in claims if claim.findings]
+
+
+def rules_text() -> str:
+    """Return the rules by which the claims are judged."""
+    return str(_read_claims()["rules"])
+
+
+def _read_claims() -> dict[str, Any]:
+    return tomllib.loads(files("sipower.experiments").joinpath("claims.toml").read_text("utf-8"))
+
+
+# ---- speed ---------------------------------------------------------------------------------------
+
+
+def _compare_runs(
+    curves: Curves,
+    case: str,
+    a: dict[int, Row],
+    b: dict[int, Row],
+    rule: Callable[[Comparison], str],
+) -> list[Finding]:
+    """Return one finding, or none where the table lacks the runs."""
+    results = [compare(curves, a, b, axis) for axis in AXES]
+    judgements = [Judgement(rule(result), str(result)) for result in results if result]
+    return [Finding(case, *judgements)] if judgements else []
+
+
+def _compare_methods(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
+    return [
+        finding
+        for d in entry["datasets"]
+        for a, b in entry["pairs"]
+        for finding in _compare_runs(
+            curves,
+            f"{TITLES[d]}: {METHODS[a].label} against {METHODS[b].label}",
+            curves.runs(entry["problem"], d, a),
+            curves.runs(entry["problem"], d, b),
+            RULES_ON_SPEED[entry["rule"]],
+        )
+    ]
+
+
+def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
+    """Compare the paper's form of sampling with others, on the data sets that have them."""
+    return [
+        finding
+        for d in curves.real
+        for variant in RIVALS[d]
+        if variant in entry["variants"]
+        for finding in _compare_runs(
+            curves,
+            f"{TITLES[d]}: {SAMPLING_CASES[variant]}",
+            curves.runs("nmf", d, "s-sci-pi"),
+            curves.runs("nmf", d, "s-sci-pi", variant),
+            judge_faster,
+        )
+    ]
+
+
+def compare_beyond_paper(curves: Curves) -> list[Finding]:
+    """Return comparisons that the paper does not make, judged by the rule for "faster"."""
+    return _compare_methods(curves, _read_claims()["beyond_the_paper"])
+
+
+# ---- robustness ----------------------------------------------------------------------------------
+
+
+def _judge_boxplots(
+    curves: Curves,
+    datasets: Iterable[str],
+    judge: Callable[[list[float], float], tuple[str, str]],
+) -> list[Finding]:
+    """Judge the median errors of all pairs (s/n, m) and that of F-SCI-PI."""
+    findings = []
+    for d in datasets:
+        pairs = curves.runs_by_pair(d)
+        if not pairs:
+            continue
+        judgements = []
+        full = curves.runs("nmf", d, "f-sci-pi").values()
+        n_diverged = sum(has_diverged(row) for rows in pairs.values() for row in rows)
+        seeds = max(map(len, pairs.values()))
+        for axis, limit in curves.error_limits(d).items():
+            errors = {
+                f"({batch:g}, {epoch}, {rows[0]['params']['step']:g})": curves.median_error(
+                    rows, limit, axis
+                )
+                for (batch, epoch), rows in pairs.items()
+            }
+            reference = curves.median_error(full, limit, axis)
+            verdict, numbers = judge(list(errors.values()), reference)
+            medians = ", ".join(f"{setting} {error:.2g}" for setting, error in errors.items())
+            judgements.append(
+                Judgement(
+                    verdict,
+                    f"{numbers}; median errors at {limit:.3g} {'s' if axis == 'seconds' else axis}:"
+                    f" {medians}; F-SCI-PI {reference:.2g} ({seeds} seeds, {n_diverged} runs "
+                    "diverged)",
+                )
+            )
+        findings.append(Finding(TITLES[d], *judgements))
+    return findings
+
+
+def _compare_batches(curves: Curves, _: dict[str, Any]) -> list[Finding]:
+    def judge(errors: list[float], _: float) -> tuple[str, str]:
+        ratio = max(errors) / min(errors)
+        return judge_robust(ratio), f"largest over smallest {ratio:.2g}"
+
+    return _judge_boxplots(curves, BOXPLOTS, judge)
+
+
+def _compare_batches_with_full(curves: Curves, _: dict[str, Any]) -> list[Finding]:
+    def judge(errors: list[float], reference: float) -> tuple[str, str]:
+        improved = [reference / error >= MUCH_FASTER for error in errors]
+        text = f"the error is lower by 1.5 or more for {sum(improved)} of {len(improved)} pairs"
+        return judge_all(improved), text
+
+    return _judge_boxplots(curves, ["wt"], judge)
+
+
+def _compare_starts(curves: Curves, _: dict[str, Any]) -> list[Finding]:
+    findings = []
+    for d in curves.datasets:
+        rows = curves.runs("nmf", d, "s-sci-pi")
+        if len(rows) > 1 and curves.runs("nmf", d, "f-sci-pi"):
+            judgements = []
+            for axis, limit in curves.error_limits(d).items():
+                errors = [curves.error_at(row, limit, axis) for row in rows.values()]
+                low, high = np.quantile(errors, (0.1, 0.9), method="nearest").tolist()
+                text = f"{high / low:.2g} ({len(rows)} seeds)"
+                judgements.append(Judgement(judge_robust(high / low), text))
+            findings.append(Finding(TITLES[d], *judgements))
+    return findings
+
+
+# ---- signs and rates -----------------------------------------------------------------------------
+
+
+def _count_negative_entries(curves: Curves, _: dict[str, Any]) -> list[Finding]:
+    findings = []
+    for d in curves.real:
+        shares: dict[str, list[float]] = {}
+        for row in select(curves.rows, problem="signs", dataset=d):
+            p = row["params"]
+            case = f"{TITLES[d]}: s/n = {p['batch']:g}, m = {p['epoch']}, η = {p['step']:g}"
+            shares.setdefault(case, []).append(row["objective"][-1])
+        for case, values in shares.items():
+            text = f"{100 * min(values):.2g} to {100 * max(values):.2g} % ({len(values)} seeds)"
+            verdict = judge_all(value > 0 for value in values)
+            findings.append(Finding(case, Judgement(verdict, text), None))
+    return findings
+
+
+def _fit_rates(curves: Curves, _: dict[str, Any]) -> list[Finding]:
+    findings = []
+    for d in curves.real:
+        judgements = []
+        for axis in AXES:
+            rows = curves.runs("subproblem", d, "s-sci-pi").values()
+            fits = [fit for row in rows if (fit := _fit_line_and_power(curves, row, axis))]
+            if fits:
+                line, power = (median(values) for values in zip(*fits, strict=True))
+                verdict = "reproduced" if line >= 0.95 and line > power else "not reproduced"
+                text = f"R² {line:.3f} and {power:.3f} ({len(fits)} seeds)"
+                judgements.append(Judgement(verdict, text))
+        if len(judgements) == len(AXES):
+            findings.append(Finding(TITLES[d], *judgements))
+    return findings
+
+
+def _fit_line_and_power(curves: Curves, row: Row, axis: str) -> tuple[float, float] | None:
+    """Return R² of a line and of a power law, None where the error falls by too little."""
+    errors, cost = curves.errors(row), np.array(row[axis])
+    late = (errors < 0.1) & (errors > SUBPROBLEM_TOLERANCE) & (cost > 0)
+    if late.sum() < 5 or errors[late].max() < 1e3 * errors[late].min():
+        return None
+    x, y = cost[late], np.log(errors[late])
+    line, power = (float(np.corrcoef(t, y)[0, 1] ** 2) for t in (x, np.log(x)))
+    return line, power
+
+
+MEASURES: dict[str, Callable[[Curves, dict[str, Any]], list[Finding]]] = {
+    "speed": _compare_methods,
+    "sampling": _compare_variants,
+    "robustness to batches": _compare_batches,
+    "improvement by batches": _compare_batches_with_full,
+    "robustness to starts": _compare_starts,
+    "negative entries": _count_negative_entries,
+    "linear rate": _fit_rates,
+}

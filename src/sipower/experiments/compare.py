@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from statistics import median
 from typing import NamedTuple
 
-from sipower.experiments.curves import Curves, diverged
+from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.table import Row
 
-__all__ = ["AXES", "CERTIFIED", "Comparison", "compare", "compare_at"]
+__all__ = ["AXES", "SUBPROBLEM_TOLERANCE", "Comparison", "compare", "compare_at"]
 
 AXES = ("passes", "seconds")
-CERTIFIED = 1e-8  # errors of subproblems below this are not told apart
+SUBPROBLEM_TOLERANCE = 1e-8  # smaller errors of subproblems count as equal
 
 
 class Comparison(NamedTuple):
-    """Method A against method B over the seeds that both have."""
+    """The speeds of method A relative to method B over the seeds that both have."""
 
-    speeds: list[float]  # of A relative to B, one per seed; 0 where A diverged, ∞ where B did
+    speeds: list[float]  # one per seed; 0 where A diverged, ∞ where B did
     diverged: int  # runs of A
 
     @property
@@ -39,34 +39,33 @@ class Comparison(NamedTuple):
         return self.wins / len(self.speeds)
 
     def __str__(self) -> str:
-        text = {0.0: "never reached", math.inf: "reached by the former only"}.get(
-            self.speed, f"{self.speed:.2g}"
-        )
-        lost = f", {self.diverged} diverged" if self.diverged else ""
-        return f"{text} ({self.wins} of {len(self.speeds)}{lost})"
+        texts = {0.0: "never reached", math.inf: "reached by the first only"}
+        diverged = f", {self.diverged} diverged" if self.diverged else ""
+        text = texts.get(self.speed, f"{self.speed:.2g}")
+        return f"{text} ({self.wins} of {len(self.speeds)} seeds{diverged})"
 
 
 def compare(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str
 ) -> Comparison | None:
-    """Compare two methods, given by seed; None where they share no seed."""
+    """Compare two methods, given by seed, at the end of their runs; None if no seed is common."""
     seeds = sorted(a.keys() & b.keys())
     if not seeds:
         return None
     speeds = [_relative_speed(curves, a[seed], b[seed], axis) for seed in seeds]
-    return Comparison(speeds, sum(diverged(a[seed]) for seed in seeds))
+    return Comparison(speeds, sum(has_diverged(a[seed]) for seed in seeds))
 
 
 def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
-    """Cost of B over that of A to the worse of their errors at the last cost that both reached."""
-    if diverged(a) or diverged(b):
-        return 1.0 if diverged(a) and diverged(b) else 0.0 if diverged(a) else math.inf
+    """Return the cost of B over that of A to the larger error at the last cost of both."""
+    if has_diverged(a) or has_diverged(b):
+        return 1.0 if has_diverged(a) and has_diverged(b) else 0.0 if has_diverged(a) else math.inf
     end = min(a[axis][-1], b[axis][-1])
     errors = [curves.error_at(row, end, axis) for row in (a, b)]
     goal = max(errors)
     if a["problem"] == "subproblem":
-        goal = max(goal, CERTIFIED)
-    # The worse of the two is at the goal at the end, also where it was lower before and rose again.
+        goal = max(goal, SUBPROBLEM_TOLERANCE)
+    # The run with the larger error reaches the goal at the end, even if it was lower in between.
     cost_a, cost_b = (
         end if error >= goal else curves.cost_to(row, goal, axis, end)
         for row, error in zip((a, b), errors, strict=True)
@@ -77,7 +76,7 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
 def compare_at(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str, goal: float
 ) -> Comparison | None:
-    """Compare two methods at a given error, on the seeds on which one of them reached it."""
+    """Compare two methods at a given error, on the seeds on which either of them reached it."""
     costs = [
         (curves.cost_to(a[seed], goal, axis), curves.cost_to(b[seed], goal, axis))
         for seed in sorted(a.keys() & b.keys())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative errors of the runs: at a number of passes or seconds, and when a level was reached.
+"""Relative errors of the runs: at a number of passes or seconds, and when an error was reached.
 
-The error is the paper's, |f − f*| / |f₀ − f*|. f* is the lowest value known, on a subproblem its
-certified minimum. Between two evaluations the logarithm of the error is taken to be a straight
+The error is the paper's, |f − f*| / |f₀ − f*|. f* is the lowest known value, on a subproblem the
+certified minimum. Between two evaluations the logarithm of the error is assumed to be a straight
 line in passes or seconds. A run that diverged has the error ∞.
 """
 
@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,44 +23,33 @@ from sipower.experiments.budgets import REAL, SYNTHETIC, Budget
 from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
 
-__all__ = ["Best", "Curves", "Summary", "diverged", "select"]
+__all__ = ["Best", "Curves", "has_diverged", "select"]
 
 Float = NDArray[np.float64]
-TINY = 1e-300
+SMALLEST_DROP, SMALLEST_ERROR, SMALLEST_COST = 1e-300, 1e-15, 1e-6  # no division by zero, no log 0
 
 
 class Best(NamedTuple):
-    """The lowest objective known, and the run that attained it."""
+    """The lowest known objective, and the run that attained it."""
 
     value: float
     run: str
 
 
-class Summary(NamedTuple):
-    """Relative errors of several seeds on a common axis, without the runs that diverged."""
-
-    x: Float
-    median: Float
-    low: Float
-    high: Float
+def select(rows: Iterable[Row], **values: Any) -> list[Row]:
+    """Return the rows whose named fields have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
-def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Return the rows that have these values."""
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
-def diverged(row: Row) -> bool:
+def has_diverged(row: Row) -> bool:
     """Return whether a run left the finite numbers or ended above its start."""
     last = row["objective"][-1]
     return row["status"] == "not_finite" or last is None or last > row["objective"][0]
 
 
 @cache
-def _best_known() -> dict[str, dict[str, Any]]:
-    text = files("sipower.experiments").joinpath("best_known.json").read_text("utf-8")
-    values: dict[str, dict[str, Any]] = json.loads(text)
-    return values
+def _best_known() -> Any:
+    return json.loads(files("sipower.experiments").joinpath("best_known.json").read_text("utf-8"))
 
 
 class Curves:
@@ -70,7 +60,7 @@ class Curves:
     rows
         Rows of the table.
     budget
-        The budget of the runs, which decides what won the tuning.
+        The budget of the runs, which decides which parameters won the tuning.
     """
 
     def __init__(self, rows: list[Row], budget: Budget) -> None:
@@ -79,12 +69,13 @@ class Curves:
         present = {row["dataset"] for row in rows}
         self.real = [name for name in (*REAL, "docstrings") if name in present]
         self.synthetic = [name for name in SYNTHETIC if name in present]
+        self.datasets = [*self.real, *self.synthetic]
         self.minima: dict[tuple[str, int], float] = {
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")
         }
         self.best: dict[str, Best] = {
-            name: Best(known["value"], known["run"]) for name, known in _best_known().items()
+            name: Best(entry["value"], entry["run"]) for name, entry in _best_known().items()
         }
         for row in select(rows, problem="nmf"):
             value = min(v for v in row["objective"] if v is not None)
@@ -100,7 +91,7 @@ class Curves:
         variant: str | None = None,
         pair: tuple[float, int] | None = None,
     ) -> dict[int, Row]:
-        """Return the runs of a method by seed; a tuned method with the parameters that won.
+        """Return the runs of a method by seed, with the parameters that won its tuning.
 
         Runs on a subproblem whose certified minimum is not in the table are left out.
         """
@@ -109,51 +100,74 @@ class Curves:
             return rows
         return {seed: row for seed, row in rows.items() if (dataset, seed) in self.minima}
 
+    def runs_by_pair(self, dataset: str) -> dict[tuple[float, int], list[Row]]:
+        """Return the runs of S-SCI-PI by (s/n, m), none where F-SCI-PI has no runs."""
+        if not self.runs("nmf", dataset, "f-sci-pi"):
+            return {}
+        runs = {
+            pair: list(self.runs("nmf", dataset, "s-sci-pi", pair=pair).values())
+            for pair in self.protocol.pairs(dataset)
+        }
+        return {pair: rows for pair, rows in runs.items() if rows}
+
+    def error_limits(self, dataset: str) -> dict[str, float]:
+        """Return the horizon in passes, and the median seconds that F-SCI-PI takes to it."""
+        full = self.runs("nmf", dataset, "f-sci-pi").values()
+        passes = max(row["max_passes"] for row in full)
+        seconds = median(float(np.interp(passes, row["passes"], row["seconds"])) for row in full)
+        return {"passes": passes, "seconds": seconds}
+
     def errors(self, row: Row) -> Float:
         """Return |f − f*| / |f₀ − f*| at the evaluations, ∞ everywhere if the run diverged."""
-        if diverged(row):
+        if has_diverged(row):
             return np.full(len(row["objective"]), np.inf)
-        convex = row["problem"] == "subproblem"
-        lowest = (
-            self.minima[row["dataset"], row["seed"]] if convex else self.best[row["dataset"]].value
-        )
+        if row["problem"] == "subproblem":
+            lowest = self.minima[row["dataset"], row["seed"]]
+        else:
+            lowest = self.best[row["dataset"]].value
         objective = np.array([np.inf if v is None else v for v in row["objective"]])
-        drop = max(abs(objective[0] - lowest), TINY)
-        return np.asarray(np.maximum(np.abs(objective - lowest) / drop, 1e-15))
+        drop = max(abs(objective[0] - lowest), SMALLEST_DROP)
+        return np.asarray(np.maximum(np.abs(objective - lowest) / drop, SMALLEST_ERROR))
 
-    def error_at(self, row: Row, at: float, axis: str) -> float:
-        """Return the error after so many passes or seconds, at most those that the run had."""
+    def error_at(self, row: Row, cost: float, axis: str) -> float:
+        """Return the error after a number of passes or seconds, or that at the end of the run."""
         errors = self.errors(row)
         if not np.isfinite(errors).all():
             return math.inf
-        return float(np.exp(np.interp(at, row[axis], np.log(errors))))
+        return float(np.exp(np.interp(cost, row[axis], np.log(errors))))
+
+    def median_error(self, rows: Iterable[Row], cost: float, axis: str) -> float:
+        """Return the median error of several runs after a number of passes or seconds."""
+        return median(self.error_at(row, cost, axis) for row in rows)
 
     def cost_to(self, row: Row, goal: float, axis: str, end: float = math.inf) -> float:
-        """Return the passes or seconds from which on the error is at most the goal, ∞ if never.
+        """Return the passes or seconds after which the error stays at most the goal, ∞ if never.
 
-        What happened after `end` is not looked at.
+        The run is cut off at `end`.
         """
-        errors, at = self.errors(row), np.array(row[axis])
-        if end < at[-1]:
-            errors = np.append(errors[at < end], self.error_at(row, end, axis))
-            at = np.append(at[at < end], end)
+        errors, cost = self.errors(row), np.array(row[axis])
+        if end < cost[-1]:
+            errors = np.append(errors[cost < end], self.error_at(row, end, axis))
+            cost = np.append(cost[cost < end], end)
         above = np.flatnonzero(errors > goal * (1 + 1e-12))
         if len(above) == 0:
-            return float(max(at[min(1, len(at) - 1)], 1e-6))
+            return float(max(cost[min(1, len(cost) - 1)], SMALLEST_COST))
         i = above[-1]
         if i + 1 == len(errors):
             return math.inf
         high, low = np.log(errors[i]), np.log(errors[i + 1])
         share = (high - np.log(goal)) / (high - low)
-        return float(max(at[i] + share * (at[i + 1] - at[i]), 1e-6))
+        return float(max(cost[i] + share * (cost[i + 1] - cost[i]), SMALLEST_COST))
 
-    def summary(self, rows: Iterable[Row], axis: str) -> Summary | None:
-        """Return median and 10 to 90 % quantiles over the seeds; None where all diverged."""
-        finite = [row for row in rows if not diverged(row) and len(row[axis]) > 1]
+    def quantiles(self, rows: Iterable[Row], axis: str) -> list[list[float]]:
+        """Return costs, and the median, 10 % and 90 % quantile of the errors at these costs.
+
+        Runs that diverged are left out; the list is empty if all did.
+        """
+        finite = [row for row in rows if not has_diverged(row) and len(row[axis]) > 1]
         if not finite:
-            return None
+            return []
         first = max(min(row[axis][1] for row in finite), 1e-4)
-        x = np.geomspace(first, max(min(row[axis][-1] for row in finite), first * 1.01), 60)
-        errors = np.array([[self.error_at(row, at, axis) for at in x] for row in finite])
-        low, median, high = np.quantile(errors, (0.1, 0.5, 0.9), axis=0)
-        return Summary(x, median, low, high)
+        costs = np.geomspace(first, max(min(row[axis][-1] for row in finite), first * 1.01), 60)
+        errors = np.array([[self.error_at(row, cost, axis) for cost in costs] for row in finite])
+        return [costs.tolist(), *np.quantile(errors, (0.5, 0.1, 0.9), axis=0).tolist()]

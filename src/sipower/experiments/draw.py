@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures as files: PNG by matplotlib, and interactive HTML by plotly that opens offline."""
+"""Drawing of figures: PNG with matplotlib, and interactive HTML that works offline with plotly."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ __all__ = ["draw_html", "draw_png"]
 
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 ERROR = "relative error"
-GREY = "#555555"
 
 
 def draw_png(figure: Figure, file: Path) -> None:
-    """Draw with matplotlib; labels stand at the ends of the curves."""
+    """Draw a figure with matplotlib as a PNG file, with labels at the ends of the curves."""
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415 - optional, and no global state
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
     columns = max(len(row) for row in figure.rows)
-    boxes = figure.rows[0][0].boxes is not None
+    boxes = bool(figure.rows[0][0].boxes)
     height = (4.2 if boxes else 3.2) * len(figure.rows) + 0.6
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
     canvas = Canvas(figsize=(13.0, height), layout=layout)
@@ -40,22 +39,20 @@ def draw_png(figure: Figure, file: Path) -> None:
 def _style(axes: Any, panel: Panel) -> None:
     axes.set_yscale("log")
     axes.set_ylim(*panel.limits)
-    _label_ticks(axes.yaxis, few=panel.limits[1] < 300 * panel.limits[0])
+    ticks = _tick_values(*panel.limits)
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_title(panel.title, loc="left", fontsize="large")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, which="major", color="#E5E5E5", linewidth=0.7)
     axes.set_axisbelow(True)
 
 
-def _label_ticks(axis: Any, *, few: bool) -> None:
-    """Label powers of ten, and 2 and 5 between them where there are few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
-
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
-    axis.set_major_formatter(plain)
-    axis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axis.set_minor_formatter(plain if few else NullFormatter())
-    axis.set_tick_params(which="minor", labelsize="small")
+def _tick_values(low: float, high: float) -> list[float]:
+    """Return the powers of ten in a range, and if it is narrow their multiples by 2 and 5."""
+    factors = (1, 2, 5) if high < 300 * low else (1,)
+    exponents = range(floor(log10(low)), floor(log10(high)) + 1)
+    ticks = [float(f"{factor}e{exponent}") for exponent in exponents for factor in factors]
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def _draw_curves(axes: Any, panel: Panel) -> None:
@@ -75,29 +72,26 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
         )
     _style(axes, panel)
     axes.set_xscale("log")
-    _label_ticks(axes.xaxis, few=False)
+    ticks = _tick_values(*axes.get_xlim())
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel(panel.x_label)
     if panel.notes:
-        note = "\n".join(panel.notes)
-        axes.text(
-            0.02, 0.03, note, transform=axes.transAxes, fontsize="x-small", va="bottom", color=GREY
-        )
+        style = {"fontsize": "x-small", "va": "bottom", "color": "#555555"}
+        axes.text(0.02, 0.03, "\n".join(panel.notes), transform=axes.transAxes, **style)
 
 
 def _visible_end(curve: Curve, lowest: float) -> tuple[float, float]:
-    """The last point of a curve, or the one where it leaves the panel."""
+    """Return the last point of a curve, or the point where it leaves the panel."""
     end = next((i for i, y in enumerate(curve.y) if y < lowest), len(curve.y) - 1)
     return curve.x[end], max(curve.y[end], lowest)
 
 
 def _draw_boxes(axes: Any, panel: Panel) -> None:
-    assert panel.boxes is not None
-    labels = [label.replace("; ", "\n") for label in panel.boxes.labels]
-    drawn = axes.boxplot(
-        panel.boxes.values, tick_labels=labels, patch_artist=True, medianprops={"color": "black"}
-    )
-    for box, colour in zip(drawn["boxes"], panel.boxes.colours, strict=True):
-        box.set(facecolor=colour, alpha=0.6)
+    labels = [box.label.replace("; ", "\n") for box in panel.boxes]
+    values, style = [box.values for box in panel.boxes], {"medianprops": {"color": "black"}}
+    plot = axes.boxplot(values, tick_labels=labels, patch_artist=True, **style)
+    for patch, box in zip(plot["boxes"], panel.boxes, strict=True):
+        patch.set(facecolor=box.colour, alpha=0.6)
     _style(axes, panel)
     axes.tick_params(axis="x", rotation=35)
     for label in axes.get_xticklabels():
@@ -105,7 +99,10 @@ def _draw_boxes(axes: Any, panel: Panel) -> None:
 
 
 def draw_html(figure: Figure, file: Path) -> None:
-    """Draw with plotly; plotly.min.js is put beside the file, once."""
+    """Draw a figure with plotly as an HTML file.
+
+    plotly.min.js is written beside the file unless it is there already.
+    """
     import plotly.graph_objects as go  # noqa: PLC0415 - optional
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
     from plotly.subplots import make_subplots  # noqa: PLC0415
@@ -121,12 +118,11 @@ def draw_html(figure: Figure, file: Path) -> None:
         vertical_spacing=(0.5 if panels[0][2].boxes else 0.3) / rows,
     )
     for number, (i, j, panel) in enumerate(panels, start=1):
-        traces = _box_traces(go, panel) if panel.boxes else _curve_traces(go, panel)
-        for trace in traces:
+        for trace in _make_traces(go, panel):
             canvas.add_trace(trace, row=i, col=j)
         x_axis = {} if panel.boxes else {"type": "log", "dtick": 1, "exponentformat": "none"}
         canvas.update_xaxes(title_text=panel.x_label, **x_axis, row=i, col=j)
-        ticks = _round_numbers(*panel.limits)
+        ticks = _tick_values(*panel.limits)
         canvas.update_yaxes(
             title_text=ERROR if j == 1 else None,
             type="log",
@@ -164,43 +160,23 @@ def draw_html(figure: Figure, file: Path) -> None:
         to.write(canvas.to_html(include_plotlyjs="directory", full_html=True).encode())
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
-    """Powers of ten between two numbers, and 2 and 5 between them where there are few."""
-    factors = (1, 2, 5) if high < 300 * low else (1,)
-    exponents = range(floor(log10(low)), floor(log10(high)) + 1)
-    numbers = [float(f"{factor}e{exponent}") for exponent in exponents for factor in factors]
-    return [number for number in numbers if low <= number <= high]
-
-
-def _curve_traces(go: Any, panel: Panel) -> list[Any]:
-    traces: list[Any] = []
-    for curve in panel.curves:
-        traces += [*_band(go, curve), _line(go, curve)]
-    return traces
-
-
-def _line(go: Any, curve: Curve) -> Any:
-    return go.Scatter(
-        x=curve.x,
-        y=curve.y,
-        name=curve.label,
-        mode="lines",
-        line={"color": curve.colour, "dash": curve.dash},
-        hovertemplate="%{x:.3g}: %{y:.3g}<br>" + curve.label + "<extra></extra>",
-    )
-
-
-def _band(go: Any, curve: Curve) -> list[Any]:
-    red, green, blue = (int(curve.colour[at : at + 2], 16) for at in (1, 3, 5))
-    edge = {"x": curve.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.15)"}
-    return [go.Scatter(y=curve.low, **edge), go.Scatter(y=curve.high, **edge, **fill)]
-
-
-def _box_traces(go: Any, panel: Panel) -> list[Any]:
-    assert panel.boxes is not None
-    groups = zip(panel.boxes.labels, panel.boxes.colours, panel.boxes.values, strict=True)
-    return [
-        go.Box(y=values, name=label, marker_color=colour, boxpoints="all")
-        for label, colour, values in groups
+def _make_traces(go: Any, panel: Panel) -> list[Any]:
+    """Return the boxes, or for each curve the two edges of its band and its line."""
+    traces = [
+        go.Box(y=box.values, name=box.label, marker_color=box.colour, boxpoints="all")
+        for box in panel.boxes
     ]
+    for curve in panel.curves:
+        red, green, blue = (int(curve.colour[i : i + 2], 16) for i in (1, 3, 5))
+        edge = {"x": curve.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+        fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.15)"}
+        line = go.Scatter(
+            x=curve.x,
+            y=curve.y,
+            name=curve.label,
+            mode="lines",
+            line={"color": curve.colour, "dash": curve.dash},
+            hovertemplate="%{x:.3g}: %{y:.3g}<br>" + curve.label + "<extra></extra>",
+        )
+        traces += [go.Scatter(y=curve.low, **edge), go.Scatter(y=curve.high, **edge, **fill), line]
+    return traces

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures as plain data, made of the table alone; `draw` turns them into files.
+"""The figures as plain data, computed from the table alone; `draw` turns them into files.
 
 Every figure has a row for each data set, with the error against passes on the left and against
 seconds on the right.
@@ -8,22 +8,33 @@ seconds on the right.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
-from sipower.experiments.claims_on_robustness import error_limits
-from sipower.experiments.compare import AXES
-from sipower.experiments.curves import Curves, diverged
+from sipower.experiments.compare import AXES, SUBPROBLEM_TOLERANCE
+from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
 
-__all__ = ["Boxes", "Curve", "Figure", "Panel", "figures", "label_heights"]
+__all__ = ["Box", "Curve", "Figure", "Panel", "figures", "label_heights"]
 
 AXIS_LABELS = {"passes": "passes over the data", "seconds": "seconds, one thread"}
+LOWEST_DRAWN_ERROR = 1e-4
 PAPER = ("s-sci-pi", "f-sci-pi", "mu", "ccd/scd", "pgd")
-ALGORITHM_1 = ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi")
-BEYOND = ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi guarded", "ccd extrapolated", "auto")
+FIGURES = {  # title and methods
+    "nmf": ("KL-NMF on real data, the paper’s methods", PAPER),
+    "algorithm-1": (
+        "KL-NMF on real data: Algorithm 1 tuned, its guarded form untuned, full gradients",
+        ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi"),
+    ),
+    "synthetic": ("KL-NMF on independent Poisson counts", PAPER),
+    "subproblem": ("The convex subproblem: one factor given the other", (*PAPER, "newton")),
+    "beyond": (
+        "KL-NMF: what the paper does not compare",
+        ("s-sci-pi", "s-sci-pi guarded", "f-sci-pi guarded", "ccd extrapolated", "auto"),
+    ),
+}
 VARIANT_LOOKS = {  # label, colour, dash
     "dense": ("longer dimension (the paper)", "#D55E00", "solid"),
     "both sides": ("both dimensions", "#0072B2", "solid"),
@@ -36,7 +47,7 @@ Look = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Curve:
-    """A line: the median over the seeds, with a band from the 10 % to the 90 % quantile."""
+    """A curve of the median over the seeds, with a band from the 10 % to the 90 % quantile."""
 
     label: str
     colour: str
@@ -48,31 +59,30 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Boxes:
-    """Errors of the seeds, one box for each label."""
+class Box:
+    """A box of a boxplot: the errors of the seeds of one method."""
 
-    labels: list[str]
-    colours: list[str]
-    values: list[list[float]]
+    label: str
+    colour: str
+    values: list[float]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; the error is logarithmic."""
+    """One pair of axes with a logarithmic scale of errors, for curves or for boxes."""
 
     title: str
     x_label: str
     curves: list[Curve] = field(default_factory=list)
-    boxes: Boxes | None = None
+    boxes: list[Box] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    floor: float = 1e-4  # errors are drawn down to this
+    floor: float = LOWEST_DRAWN_ERROR
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The lowest and the highest error that is drawn."""
+        """The lowest and the highest error on the axis."""
         values = [y for curve in self.curves for y in curve.y]
-        if self.boxes is not None:
-            values = [v for box in self.boxes.values for v in box]
+        values += [value for box in self.boxes for value in box.values]
         if not values:
             return self.floor, 1.0
         return max(self.floor, 0.7 * min(values)), max(1.3 * max(values), 2 * self.floor)
@@ -80,7 +90,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels in rows."""
+    """A figure of panels in rows."""
 
     name: str
     title: str
@@ -88,40 +98,16 @@ class Figure:
 
 
 def figures(curves: Curves) -> list[Figure]:
-    """Return every figure that the table has data for."""
-    real, synthetic = curves.real, curves.synthetic
-    made = [
-        _methods(curves, "nmf", "KL-NMF on real data, the paper’s methods", "nmf", real, PAPER),
-        _methods(
-            curves,
-            "algorithm-1",
-            "KL-NMF on real data: Algorithm 1 tuned, its guarded form untuned, full gradients",
-            "nmf",
-            real,
-            ALGORITHM_1,
-        ),
-        _methods(
-            curves, "synthetic", "KL-NMF on independent Poisson counts", "nmf", synthetic, PAPER
-        ),
-        _methods(
-            curves,
-            "subproblem",
-            "The convex subproblem: one factor given the other",
-            "subproblem",
-            real,
-            (*PAPER, "newton"),
-        ),
-        _boxplots(curves),
-        _variants(curves),
-        _methods(curves, "beyond", "KL-NMF: what the paper does not compare", "nmf", real, BEYOND),
-    ]
-    return [figure for figure in made if figure.rows]
+    """Return every figure that the table has data for, in the order of the page."""
+    *comparisons, beyond = (_compare_methods(curves, name) for name in FIGURES)
+    every = [*comparisons, _compare_batches(curves), _compare_variants(curves), beyond]
+    return [figure for figure in every if figure.rows]
 
 
 def label_heights(panel: Panel, spacing: float = 0.062) -> list[float]:
-    """Return where the labels of the curves go, as shares of the height, in the curves' order.
+    """Return the heights of the labels of the curves, as shares of the height of the panel.
 
-    Every label is at the end of its curve, moved as little as keeps labels `spacing` apart.
+    A label is at the end of its curve, moved just enough to keep labels `spacing` apart.
     """
     low, high = (math.log(v) for v in panel.limits)
     ends = [(math.log(max(c.y[-1], panel.limits[0])) - low) / (high - low) for c in panel.curves]
@@ -131,39 +117,37 @@ def label_heights(panel: Panel, spacing: float = 0.062) -> list[float]:
     for i in order:
         last = heights[i] = max(ends[i], last + spacing, 0.02)
     above = 1.0 + spacing
-    for i in reversed(order):  # those that were pushed out at the top come back down
+    for i in reversed(order):  # labels beyond the top move down again
         above = heights[i] = min(heights[i], above - spacing)
     return heights
 
 
-def _methods(
-    curves: Curves,
-    name: str,
-    title: str,
-    problem: str,
-    datasets: Iterable[str],
-    methods: Iterable[str],
-) -> Figure:
+def _compare_methods(curves: Curves, name: str) -> Figure:
+    title, methods = FIGURES[name]
+    problem = "subproblem" if name == "subproblem" else "nmf"
     rows = []
-    for dataset in datasets:
+    for dataset in curves.synthetic if name == "synthetic" else curves.real:
         runs: dict[Look, list[Row]] = {}
         for method in methods:
             look = METHODS[method].label, METHODS[method].colour, METHODS[method].dash
             runs[look] = list(curves.runs(problem, dataset, method).values())
-        rows.append(_pair_of_panels(curves, dataset, runs, 1e-8 if name == "subproblem" else 1e-4))
+        floor = SUBPROBLEM_TOLERANCE if problem == "subproblem" else LOWEST_DRAWN_ERROR
+        rows.append(_pair_of_panels(curves, dataset, runs, floor))
     return Figure(name, title, [row for row in rows if row])
 
 
-def _variants(curves: Curves) -> Figure:
+def _compare_variants(curves: Curves) -> Figure:
     rows = []
     for dataset in curves.real:
         paper = "dense" if "both sides" in RIVALS[dataset] else "sparse"
-        runs = {VARIANT_LOOKS[paper]: list(curves.runs("nmf", dataset, "s-sci-pi").values())}
-        for variant in RIVALS[dataset]:
-            found = curves.runs("nmf", dataset, "s-sci-pi", variant)
-            runs[VARIANT_LOOKS[variant]] = list(found.values())
+        runs = {
+            VARIANT_LOOKS[variant or paper]: list(
+                curves.runs("nmf", dataset, "s-sci-pi", variant).values()
+            )
+            for variant in (None, *RIVALS[dataset])
+        }
         if sum(map(bool, runs.values())) > 1:
-            rows.append(_pair_of_panels(curves, dataset, runs, 1e-4))
+            rows.append(_pair_of_panels(curves, dataset, runs, LOWEST_DRAWN_ERROR))
     title = "What S-SCI-PI samples; every form tuned in the same way"
     return Figure("sampling", title, [row for row in rows if row])
 
@@ -171,51 +155,47 @@ def _variants(curves: Curves) -> Figure:
 def _pair_of_panels(
     curves: Curves, dataset: str, runs: Mapping[Look, list[Row]], floor: float
 ) -> list[Panel]:
-    """Error against passes and against seconds; none where there are no runs."""
+    """Return panels of the error against passes and against seconds, none without runs."""
     panels = []
     for axis in AXES:
         lines, notes = [], []
         for (label, colour, dash), rows in runs.items():
-            lost = sum(map(diverged, rows))
-            if lost:
-                notes.append(f"{label}: {lost} of {len(rows)} diverged")
-            summary = curves.summary(rows, axis)
-            if summary is not None:
-                values = (v.tolist() for v in summary)
-                lines.append(Curve(label, colour, dash, *values))
+            n_diverged = sum(map(has_diverged, rows))
+            if n_diverged:
+                notes.append(f"{label}: {n_diverged} of {len(rows)} diverged")
+            quantiles = curves.quantiles(rows, axis)
+            if quantiles:
+                lines.append(Curve(label, colour, dash, *quantiles))
         if lines:
-            panels.append(
-                Panel(TITLES[dataset], AXIS_LABELS[axis], lines, notes=notes, floor=floor)
-            )
+            label = AXIS_LABELS[axis]
+            panels.append(Panel(TITLES[dataset], label, lines, notes=notes, floor=floor))
     return panels
 
 
-def _boxplots(curves: Curves) -> Figure:
-    """Errors of the seeds for each (s/n, m) with its best step."""
-    rows = []
+def _compare_batches(curves: Curves) -> Figure:
+    """Return boxplots of the errors of the seeds for each (s/n, m) with its best step."""
+    figure_rows = []
     for dataset in BOXPLOTS:
         groups: dict[tuple[str, str], list[Row]] = {}
-        for pair in curves.protocol.pairs(dataset):
-            found = list(curves.runs("nmf", dataset, "s-sci-pi", pair=pair).values())
-            if found:
-                step = found[0]["params"]["step"]
-                label = f"({pair[0]:g}, {pair[1]}), η = {step:g}"
-                groups[label, METHODS["s-sci-pi"].colour] = found
-        if not groups or not curves.runs("nmf", dataset, "f-sci-pi"):
+        for (batch, epoch), rows in curves.runs_by_pair(dataset).items():
+            label = f"({batch:g}, {epoch}), η = {rows[0]['params']['step']:g}"
+            groups[label, METHODS["s-sci-pi"].colour] = rows
+        if not groups:
             continue
         for name in ("f-sci-pi", "mu"):
             method = METHODS[name]
             groups[method.label, method.colour] = list(curves.runs("nmf", dataset, name).values())
         panels = []
-        for axis, limit in error_limits(curves, dataset).items():
-            boxes = Boxes([], [], [])
-            for (label, colour), found in groups.items():
-                lost = sum(map(diverged, found))
-                boxes.labels.append(label + (f"; {lost} diverged" if lost else ""))
-                boxes.colours.append(colour)
-                errors = (curves.error_at(row, limit, axis) for row in found if not diverged(row))
-                boxes.values.append(list(errors))
+        for axis, limit in curves.error_limits(dataset).items():
+            boxes = []
+            for (label, colour), rows in groups.items():
+                finite = [row for row in rows if not has_diverged(row)]
+                n_diverged = len(rows) - len(finite)
+                note = f"; {n_diverged} diverged" if n_diverged else ""
+                errors = [curves.error_at(row, limit, axis) for row in finite]
+                boxes.append(Box(label + note, colour, errors))
             unit = "passes" if axis == "passes" else "s"
             panels.append(Panel(f"{TITLES[dataset]} after {limit:.3g} {unit}", "", boxes=boxes))
-        rows.append(panels)
-    return Figure("robustness", "S-SCI-PI for several (s/n, m), each with its best step η", rows)
+        figure_rows.append(panels)
+    title = "S-SCI-PI for several (s/n, m), each with its best step η"
+    return Figure("robustness", title, figure_rows)

@@ -1,31 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The methods that the experiments compare: label, colour, and a solver made of parameters."""
+"""The methods that the experiments compare: their looks in figures and their solvers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from sipower.nmf import (
-    CCD,
-    MU,
-    PGD,
-    SCD,
-    Alternating,
-    Auto,
-    Extrapolated,
-    Newton,
-    Rule,
-    SciPiRule,
-    SSciPiRule,
-    make_solver,
-)
+from sipower import nmf
 
 __all__ = ["METHODS", "Method", "Params"]
 
 Params = tuple[tuple[str, Any], ...]
-PLAIN: Params = ()
 
 
 @dataclass(frozen=True)
@@ -35,13 +22,13 @@ class Method:
     Parameters
     ----------
     label, colour, dash
-        Used in every picture. The colours are those of Okabe and Ito (2008), which people with a
+        Used in every figure. The colours are those of Okabe and Ito (2008), which people with a
         colour vision deficiency can tell apart.
     rule
-        The update of one factor, made of the parameters of a run. It solves subproblems, and
+        Makes the update of one factor from the parameters of a run. It solves subproblems, and
         KL-NMF by plain alternation.
     solver
-        The solver of KL-NMF where it is not that.
+        Makes the solver of KL-NMF where it is not plain alternation.
     forms
         Parameters that the protocol chooses from; S-SCI-PI has a grid instead.
     in_nmf
@@ -53,51 +40,51 @@ class Method:
     label: str
     colour: str
     dash: str = "solid"
-    rule: Callable[..., Rule] | None = None
+    rule: Callable[..., nmf.Rule] | None = None
     solver: Callable[[], Any] | None = None
-    forms: list[Params] = field(default_factory=lambda: [PLAIN])
+    forms: list[Params] = field(default_factory=lambda: [()])
     in_nmf: bool = True
     all_seeds: bool = False
 
     def make_solver(self, params: dict[str, Any]) -> Any:
-        """Return the solver of KL-NMF."""
+        """Return a solver of KL-NMF with these parameters."""
         if self.solver is not None:
             return self.solver()
         assert self.rule is not None
-        return Alternating(self.rule(**params))
+        return nmf.Alternating(self.rule(**params))
 
 
-def _coordinate_descent(form: str) -> Rule:
-    """The paper's CCD/SCD: Hsieh and Dhillon (2011), or Lin and Boutros (2020)."""
-    return CCD() if form == "ccd" else SCD()
+def _make_coordinate_descent(form: str) -> nmf.Rule:
+    """Return CCD of Hsieh and Dhillon (2011) or SCD of Lin and Boutros (2020)."""
+    return nmf.CCD() if form == "ccd" else nmf.SCD()
 
 
 METHODS: dict[str, Method] = {
-    "s-sci-pi": Method("S-SCI-PI", "#D55E00", rule=SSciPiRule, all_seeds=True),
-    "f-sci-pi": Method("F-SCI-PI", "#E69F00", rule=SciPiRule, all_seeds=True),
-    "mu": Method("MU/EM", "#56B4E9", rule=MU, all_seeds=True),
+    "s-sci-pi": Method("S-SCI-PI", "#D55E00", rule=nmf.SSciPiRule, all_seeds=True),
+    "f-sci-pi": Method("F-SCI-PI", "#E69F00", rule=nmf.SciPiRule, all_seeds=True),
+    "mu": Method("MU/EM", "#56B4E9", rule=nmf.MU, all_seeds=True),
     "ccd/scd": Method(
         "CCD/SCD",
         "#0072B2",
-        rule=_coordinate_descent,
+        rule=_make_coordinate_descent,
         forms=[(("form", "ccd"),), (("form", "scd"),)],
         all_seeds=True,
     ),
-    "pgd": Method("PGD", "#CC79A7", rule=PGD, all_seeds=True),
+    "pgd": Method("PGD", "#CC79A7", rule=nmf.PGD, all_seeds=True),
     "s-sci-pi guarded": Method(
         "S-SCI-PI, guarded, untuned",
         "#D55E00",
         "dash",
-        solver=lambda: make_solver("s-sci-pi"),
+        solver=partial(nmf.make_solver, "s-sci-pi"),
         all_seeds=True,
     ),
     "f-sci-pi guarded": Method(
-        "F-SCI-PI, guarded", "#E69F00", "dash", solver=lambda: make_solver("sci-pi")
+        "F-SCI-PI, guarded", "#E69F00", "dash", solver=partial(nmf.make_solver, "sci-pi")
     ),
     "ccd extrapolated": Method(
-        "CCD, extrapolated", "#0072B2", "dash", solver=lambda: Extrapolated(CCD())
+        "CCD, extrapolated", "#0072B2", "dash", solver=lambda: nmf.Extrapolated(nmf.CCD())
     ),
-    "auto": Method("auto", "#000000", solver=Auto),
-    "newton": Method("Newton", "#009E73", rule=Newton, in_nmf=False),
+    "auto": Method("auto", "#000000", solver=nmf.Auto),
+    "newton": Method("Newton", "#009E73", rule=nmf.Newton, in_nmf=False),
     "exact": Method("certified solution", "#000000", "dot", in_nmf=False),
 }

@@ -10,11 +10,11 @@ S-SCI-PI is tuned by successive halving on objectives at equal passes. First, ev
 paper's grid that fits runs on the first start to `SCREENING` of the horizon; a point fits if one
 of its rounds does. Then the best `finalists` run on the first `starts` starts to the horizon, and
 the lowest mean objective there wins. The winner runs on all replicates. The step of each pair
-(s/n, m) of the boxplots is chosen likewise among its steps. CCD and SCD are one method in the
+(s/n, m) of the boxplots is chosen likewise. CCD and SCD are one method in the
 paper: the form that is better at the horizon of the first starts is used.
 
-A plan depends only on the budget and on the rows of the table. Runs of the next stage are known
-once the stage before is in the table, so an interrupted session goes on where it stopped.
+A plan depends only on the budget and on the rows of the table. The runs of a stage are known once
+the stage before is in the table, so `sipower reproduce` continues where it was interrupted.
 """
 
 from __future__ import annotations
@@ -28,28 +28,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sipower.datasets.catalogue import is_present
-from sipower.experiments.budgets import (
-    BOXPLOTS,
-    DENSE,
-    HORIZONS,
-    LONG_SIDE,
-    REAL,
-    RIVALS,
-    SCREENING,
-    SHORT_SIDE,
-    STEPS_PER_PAIR,
-    SYNTHETIC,
-    VARIANTS,
-    Budget,
-)
+from sipower.experiments import budgets
+from sipower.experiments.budgets import HORIZONS, RIVALS, SCREENING, VARIANTS, Budget
 from sipower.experiments.methods import METHODS, Params
-from sipower.experiments.table import Row, Run, key_of
+from sipower.experiments.table import Row, Run, row_key
 
 __all__ = ["Case", "Protocol", "objective_at", "round_passes"]
 
 
 class Case(NamedTuple):
-    """A method on a problem, whose parameters are chosen together.
+    """A method on a problem, whose parameters are tuned together.
 
     `variant` is a key of VARIANTS, None for the paper's; `pair` fixes (s/n, m).
     """
@@ -62,100 +50,83 @@ class Case(NamedTuple):
 
 
 class Protocol:
-    """The runs of a budget, given the rows that are in the table already.
-
-    Parameters
-    ----------
-    budget
-        How much is run.
-    rows
-        Rows of the table; those of other budgets are ignored.
-    """
+    """The runs of a budget, given the rows of the table; rows of other budgets are ignored."""
 
     def __init__(self, budget: Budget, rows: Iterable[Row]) -> None:
         self.budget = budget
-        self.rows = {key_of(row): row for row in rows}
+        self.rows = {row_key(row): row for row in rows}
         self._winners: dict[Case, Params | None] = {}
 
     def plan(self, experiment: str) -> list[Run]:
-        """Return the runs of an experiment that are known so far, finished ones included."""
-        makers = {
-            "nmf": self._nmf,
-            "synthetic": self._synthetic,
-            "subproblem": self._subproblem,
-            "robustness": self._robustness,
-            "sampling": self._sampling,
-            "signs": self._signs,
+        """Return the runs of an experiment that are known so far, including finished ones."""
+        planners = {
+            "nmf": self._plan_nmf,
+            "synthetic": self._plan_synthetic,
+            "subproblem": self._plan_subproblem,
+            "robustness": self._plan_robustness,
+            "sampling": self._plan_sampling,
+            "signs": self._plan_signs,
         }
-        return list(makers[experiment]()) if experiment in makers else []
+        return list(planners[experiment]()) if experiment in planners else []
 
     def real(self) -> list[str]:
-        """Return the real data sets that are present, or the corpus that is always there."""
-        return [d for d in self.budget.datasets if d in REAL and is_present(d)] or ["docstrings"]
-
-    def synthetic(self) -> list[str]:
-        """Return the synthetic data sets."""
-        return [d for d in self.budget.datasets if d in SYNTHETIC]
+        """Return the real data sets that are present, or the docstrings, which always are."""
+        names = [d for d in self.budget.datasets if d in budgets.REAL and is_present(d)]
+        return names or ["docstrings"]
 
     # ---- the experiments -------------------------------------------------------------------------
 
-    def _nmf(self) -> Iterator[Run]:
+    def _plan_nmf(self) -> Iterator[Run]:
         for dataset in self.real():
-            yield from self._runs_of_all_methods(dataset)
+            yield from self._plan_all_methods(dataset)
             reference = self._run("nmf", dataset, "auto", (), 0)
-            yield _scale_limits(reference, 4)
+            yield _scale_limits(reference, 4)  # for f*, the lowest known value
 
-    def _synthetic(self) -> Iterator[Run]:
-        for dataset in self.synthetic():
-            yield from self._runs_of_all_methods(dataset)
+    def _plan_synthetic(self) -> Iterator[Run]:
+        for dataset in budgets.SYNTHETIC:
+            if dataset in self.budget.datasets:
+                yield from self._plan_all_methods(dataset)
 
-    def _runs_of_all_methods(self, dataset: str) -> Iterator[Run]:
-        """All methods on one data set."""
+    def _plan_all_methods(self, dataset: str) -> Iterator[Run]:
         for name, method in METHODS.items():
             if method.in_nmf:
                 seeds = None if method.all_seeds else self.budget.other_replicates
-                yield from self._tuning_and_replicates(Case("nmf", dataset, name), seeds)
+                yield from self._plan_case(Case("nmf", dataset, name), seeds)
 
-    def _subproblem(self) -> Iterator[Run]:
+    def _plan_subproblem(self) -> Iterator[Run]:
         for dataset in self.real():
             for seed in range(self.budget.replicates):
                 yield self._run("subproblem", dataset, "exact", (), seed)
             for name, method in METHODS.items():
                 if method.rule is not None:
-                    yield from self._tuning_and_replicates(Case("subproblem", dataset, name))
+                    yield from self._plan_case(Case("subproblem", dataset, name))
 
-    def _robustness(self) -> Iterator[Run]:
-        for dataset in (d for d in self.real() if d in BOXPLOTS):
+    def _plan_robustness(self) -> Iterator[Run]:
+        for dataset in (d for d in self.real() if d in budgets.BOXPLOTS):
             for name in ("f-sci-pi", "mu"):
-                yield from self._tuning_and_replicates(Case("nmf", dataset, name))
+                yield from self._plan_case(Case("nmf", dataset, name))
             for pair in self.pairs(dataset):
-                case = Case("nmf", dataset, "s-sci-pi", pair=pair)
-                yield from self._tuning_and_replicates(case)
+                yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", pair=pair))
 
-    def _sampling(self) -> Iterator[Run]:
+    def _plan_sampling(self) -> Iterator[Run]:
         for dataset in self.real():
-            yield from self._tuning_and_replicates(Case("nmf", dataset, "s-sci-pi"))
-            for variant in RIVALS[dataset]:
-                case = Case("nmf", dataset, "s-sci-pi", variant)
-                yield from self._tuning_and_replicates(case)
+            for variant in (None, *RIVALS[dataset]):
+                yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
-    def _signs(self) -> Iterator[Run]:
-        """Negative entries of the gradients on the subproblem, at three settings.
-
-        As tuned, and with tiny batches at the tuned and at the full step.
-        """
+    def _plan_signs(self) -> Iterator[Run]:
+        """Plan counts of negative entries: as tuned, and with tiny batches at two steps."""
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
             yield from self.tuning_runs(case)
             best = self.winner(case)
             if best is not None:
                 tiny = dict(best) | {"batch": 1e-4, "epoch": 100}
-                settings = best, _sorted(tiny), _sorted(tiny | {"step": 1.0})
+                settings = best, _as_params(tiny), _as_params(tiny | {"step": 1.0})
                 for params, seed in product(settings, range(self.budget.other_replicates)):
                     yield self._run("signs", dataset, "s-sci-pi", params, seed)
 
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
-        """Return the pairs (s/n, m) of the boxplots that fit."""
+        """Return the pairs (s/n, m) of the boxplots of which one round fits into the screening."""
         points = self._candidates(Case("nmf", dataset, "s-sci-pi"))
         fit = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
         return [pair for pair in self.budget.pairs if pair in fit]
@@ -169,7 +140,7 @@ class Protocol:
         return Run(problem, dataset, method, params, seed, scale * passes, scale * horizon.seconds)
 
     def _runs(self, case: Case, params: Params, seeds: int) -> list[Run]:
-        """The runs of the first seeds to the horizon."""
+        """Return the runs of the first seeds to the horizon."""
         return [self._run(*case[:3], params, seed) for seed in range(seeds)]
 
     def replicates(self, case: Case) -> dict[int, Row]:
@@ -180,7 +151,7 @@ class Protocol:
         runs = self._runs(case, best, self.budget.replicates)
         return {run.seed: self.rows[run.key] for run in runs if run.key in self.rows}
 
-    def _tuning_and_replicates(self, case: Case, seeds: int | None = None) -> Iterator[Run]:
+    def _plan_case(self, case: Case, seeds: int | None = None) -> Iterator[Run]:
         yield from self.tuning_runs(case)
         best = self.winner(case)
         if best is not None:
@@ -214,18 +185,18 @@ class Protocol:
         return self._runs(case, params, min(self.budget.starts, self.budget.replicates))
 
     def _finalists(self, case: Case) -> list[Params] | None:
-        """The points that run to the horizon, None while a run that decides it is missing."""
+        """Return the points that run to the horizon, None while a screening run is missing."""
         screening = self._screening(case)
         if not screening:
             return self._candidates(case)
         values = {params: self._mean_objective([run]) for params, run in screening.items()}
         if None in values.values():
             return None
-        number = STEPS_PER_PAIR if case.pair else self.budget.finalists
+        number = budgets.STEPS_PER_PAIR if case.pair else self.budget.finalists
         return _sort_by_objective(values)[:number]
 
     def _screening(self, case: Case) -> dict[Params, Run]:
-        """The short runs of the first stage; none where there is little to choose from."""
+        """Return the short runs of the first stage, none for two points or fewer."""
         points = self._candidates(case)
         if self.budget.finalists is None or len(points) <= 2:
             return {}
@@ -233,32 +204,32 @@ class Protocol:
         return {params: _scale_limits(run, SCREENING) for params, run in runs.items()}
 
     def _candidates(self, case: Case) -> list[Params]:
-        """The parameters to choose from."""
+        """Return the parameters to choose from."""
         if case.method != "s-sci-pi":
             return METHODS[case.method].forms
-        variant = case.variant or ("dense" if case.dataset in DENSE else "sparse")
+        variant = case.variant or ("dense" if case.dataset in budgets.DENSE else "sparse")
         options = VARIANTS[variant]
         fit = SCREENING * self._run(*case[:3], (), 0).passes
         return [
-            _sorted({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **options})
+            _as_params({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **options})
             for batch, epoch, step in self._points(variant)
             if (case.pair is None or (batch, epoch) == case.pair)
             and round_passes(case.problem, batch, epoch, options["sides"]) <= fit
         ]
 
     def _points(self, variant: str) -> Iterator[tuple[Any, Any, float]]:
-        """All s/n, m and η of a variant of S-SCI-PI."""
+        """Yield all s/n, m and η of a variant of S-SCI-PI."""
         batches, epochs, steps = self.budget.grid
         if variant == "both sides":
-            for (long, short), step in product(product(LONG_SIDE, SHORT_SIDE), steps[-2:]):
+            for long, short, step in product(budgets.LONG_SIDE, budgets.SHORT_SIDE, steps[-2:]):
                 yield (long[0], short[0]), (long[1], short[1]), step
-        elif variant == "vectors":  # the code for vectors of sparse data is slow below that
+        elif variant == "vectors":  # smaller batches of vectors of sparse data are slow
             yield from product([b for b in batches if 0.01 <= b < 1], epochs[:2], steps)
         else:
             yield from product(batches, epochs, steps)
 
     def _mean_objective(self, runs: list[Run]) -> float | None:
-        """Mean over the runs of the objective at the horizon, None while one is missing."""
+        """Return the mean objective of runs at the horizon, None while one is missing."""
         rows = [self.rows[run.key] for run in runs if run.key in self.rows]
         if len(rows) < len(runs):
             return None
@@ -266,7 +237,7 @@ class Protocol:
 
 
 def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
-    """Return the passes of one round of S-SCI-PI, 1 + 1.5 (m − 1) s/n on a sampled side."""
+    """Return the passes of one round of S-SCI-PI: 1 + 1.5 (m − 1) s/n on each sampled side."""
     batches, epochs = (v if isinstance(v, tuple) else (v, v) for v in (batch, epoch))
     long, short = (1.0 + 1.5 * (m - 1) * b for b, m in zip(batches, epochs, strict=True))
     if problem != "nmf":
@@ -275,7 +246,7 @@ def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
 
 
 def objective_at(row: Row, passes: float) -> float:
-    """Return the objective after so many passes; a run that ended before stays where it was."""
+    """Return the objective after a number of passes, or that at the end of a shorter run."""
     values = row["objective"]
     if row["status"] == "not_finite" or None in values:
         return math.inf
@@ -287,9 +258,9 @@ def _sort_by_objective(values: dict[Params, Any]) -> list[Params]:
 
 
 def _scale_limits(run: Run, factor: float) -> Run:
-    """Return the same run with its limits times a factor."""
+    """Return a run whose limits are those of another one times a factor."""
     return replace(run, passes=run.passes * factor, seconds=run.seconds * factor)
 
 
-def _sorted(params: dict[str, Any]) -> Params:
+def _as_params(params: dict[str, Any]) -> Params:
     return tuple(sorted(params.items()))

@@ -1,54 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules by which the table decides on the paper's claims.
-
-Every claim is judged twice, per pass and per second.
-
-1. Error: |f − f*| / |f₀ − f*|, as in the paper. f* is the lowest value known, on a subproblem its
-   certified minimum.
-2. Speed: two methods are compared seed by seed from the same start, at the worse of their two
-   errors after the passes (or seconds) that both had; on a subproblem at 1e-8 at the least. The
-   speed of A relative to B is the cost of B to that error divided by the cost of A. A run that
-   left the finite numbers, or ended above its start, never reached it.
-3. "A is faster than B" is reproduced if A is faster on at least four seeds of five, not reproduced
-   if on at most one of five, and mixed otherwise.
-4. "Much faster", "much slower", "remarkable" ask for a median speed of at least 1.5 besides;
-   faster on four seeds of five but by less is mixed.
-5. "Does not outperform (significantly)" is reproduced unless A is faster on at least four seeds of
-   five and by more than 1.1 in the median.
-6. "Robust" asks for a ratio of errors of at most 2; up to 5 is mixed. The ratio is that of the
-   largest to the smallest median error over the pairs (s/n, m), or that of the 90 % to the 10 %
-   quantile over the seeds; at the horizon, or at the seconds that F-SCI-PI takes to the horizon.
-7. Boxplots: the remarkable improvement is asked of every pair (s/n, m), by rule 4; it is mixed if
-   some pairs have it.
-8. Negative entries of the gradients are reproduced where there are any.
-9. Convergence is linear if over at least three decades below 0.1 the logarithm of the error fits
-   a line in the passes (or seconds) with R² of at least 0.95, and better than one in their
-   logarithm.
-"""
+"""The rules of claims.toml as functions, and the verdicts that they give on a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sipower.experiments.compare import Comparison
 
-__all__ = [
-    "MUCH_FASTER",
-    "Claim",
-    "Finding",
-    "Judgement",
-    "faster",
-    "in_every_case",
-    "much_faster",
-    "not_better",
-    "robust",
-]
+__all__ = ["Claim", "Finding", "Judgement", "judge_all", "judge_faster", "judge_robust"]
 
-MOST_SEEDS, FEW_SEEDS = 0.8, 0.2
-MUCH_FASTER = 1.5
-SIGNIFICANTLY_FASTER = 1.1
-ROBUST, FAIRLY_ROBUST = 2.0, 5.0
+MANY_SEEDS, FEW_SEEDS = 0.8, 0.2  # shares of the seeds
+MUCH_FASTER, SIGNIFICANTLY_FASTER = 1.5, 1.1  # median speeds
+ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # ratios of errors
 
 
 @dataclass(frozen=True)
@@ -61,7 +25,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a claim in one case, per pass and per second."""
+    """The judgements on a claim in one case, per pass and per second."""
 
     case: str
     passes: Judgement
@@ -70,18 +34,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: the quotation, its place, and what was found.
+    """A claim of the paper and the findings on it, one for each case.
 
-    Parameters
-    ----------
-    title
-        What is compared.
-    quote, place
-        The paper's words, and where they are.
-    numbers
-        What the numbers of the findings are, with the rule that judges them.
-    findings
-        One per case.
+    `quote` has the paper's words and `place` says where they are; `numbers` says what the numbers
+    of the findings are, and which rule judges them.
     """
 
     title: str
@@ -91,33 +47,40 @@ class Claim:
     findings: list[Finding]
 
 
-def faster(result: Comparison) -> str:
-    """Rule 3."""
-    if result.share >= MOST_SEEDS:
+def judge_faster(result: Comparison) -> str:
+    """Judge the claim that a method is faster than another (rule 3)."""
+    if result.share >= MANY_SEEDS:
         return "reproduced"
     return "not reproduced" if result.share <= FEW_SEEDS else "mixed"
 
 
-def much_faster(result: Comparison) -> str:
-    """Rule 4."""
-    verdict = faster(result)
+def judge_much_faster(result: Comparison) -> str:
+    """Judge the claim that a method is much faster than another (rule 4)."""
+    verdict = judge_faster(result)
     return "mixed" if verdict == "reproduced" and result.speed < MUCH_FASTER else verdict
 
 
-def not_better(result: Comparison) -> str:
-    """Rule 5."""
-    better = result.share >= MOST_SEEDS and result.speed > SIGNIFICANTLY_FASTER
-    return "not reproduced" if better else "reproduced"
+def judge_not_faster(result: Comparison) -> str:
+    """Judge the claim that a method is not significantly faster than another (rule 5)."""
+    is_faster = result.share >= MANY_SEEDS and result.speed > SIGNIFICANTLY_FASTER
+    return "not reproduced" if is_faster else "reproduced"
 
 
-def robust(ratio: float) -> str:
-    """Rule 6; NaN, where everything diverged, is not reproduced."""
+def judge_robust(ratio: float) -> str:
+    """Judge a ratio of errors (rule 6); NaN, where every run diverged, is not reproduced."""
     if ratio <= ROBUST:
         return "reproduced"
     return "mixed" if ratio <= FAIRLY_ROBUST else "not reproduced"
 
 
-def in_every_case(flags: Iterable[bool]) -> str:
-    """Rule 7."""
+def judge_all(flags: Iterable[bool]) -> str:
+    """Judge a claim on several cases that must hold in each of them (rules 7 and 8)."""
     flags = list(flags)
     return "reproduced" if all(flags) else "mixed" if any(flags) else "not reproduced"
+
+
+RULES_ON_SPEED: dict[int, Callable[[Comparison], str]] = {
+    3: judge_faster,
+    4: judge_much_faster,
+    5: judge_not_faster,
+}

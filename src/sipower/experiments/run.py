@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Executing the runs in a few processes; each adds a line to the table when it ends."""
+"""Execution of the runs in parallel processes; each run appends a line to the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sipower.datasets import load
 from sipower.experiments.budgets import EXPERIMENTS, Budget
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Protocol
-from sipower.experiments.table import Row, Run, append, key_of, read
+from sipower.experiments.table import Row, Run, append, read, row_key
 from sipower.kernels import count_threads
 from sipower.loop.solve import Stop, solve
 from sipower.loop.trace import Clock
@@ -36,7 +36,7 @@ from sipower.solvers.s_sci_pi import SSciPi
 __all__ = ["execute", "reproduce"]
 
 RANK = 20
-OVERHEAD = 1.25  # wall time of a run over the solver's own: evaluations, loading, the start
+OVERHEAD = 1.25  # wall time of a run over the solver's own, for evaluations, loading, the start
 THRESHOLD = SSciPiRule().threshold
 
 
@@ -48,63 +48,65 @@ def reproduce(
     jobs: int | None = None,
     on_row: Callable[[Row, int, float], object] | None = None,
 ) -> list[Row]:
-    """Do all runs of the experiments that are not in the table yet.
+    """Execute all runs of the experiments that are not in the table yet.
 
     Parameters
     ----------
     experiments, budget
-        Names of experiments, and how much of them is run.
+        Names of experiments, and the share of them that is run.
     table
-        File that receives a line after each run.
+        File to which each run appends a line.
     jobs
-        Number of runs at a time, each with one thread; None: as many as there are cores.
+        Number of parallel runs, each with one thread; None means one per core.
     on_row
         Called after each run with its row, the number of runs left in this stage of the protocol
-        and an estimate of the seconds that they take.
+        and an estimate of the seconds that these take.
 
     Returns
     -------
     rows
-        Those of the budget, of all experiments that were ever run.
+        The rows of the budget, of all experiments in the table.
     """
     experiments = list(experiments)
     jobs = jobs or count_threads(None)
     table.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(table):
-        while todo := _missing_runs(experiments, budget, table):
-            cost = {run.key: _expected_seconds(run) for run in todo}
-            for row in _executed(todo, table, jobs):
-                del cost[key_of(row)]
+        while missing := _missing_runs(experiments, budget, table):
+            cost = {run.key: _expected_seconds(run) for run in missing}
+            for row in _execute_all(missing, table, jobs):
+                del cost[row_key(row)]
                 if on_row is not None:
                     on_row(row, len(cost), sum(cost.values()) / jobs)
     rows = read(table)
     protocol = Protocol(budget, rows)
     planned = {run.key for name in EXPERIMENTS for run in protocol.plan(name)}
-    return [row for row in rows if key_of(row) in planned]
+    return [row for row in rows if row_key(row) in planned]
 
 
 def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
-    """The runs that are known and not in the table."""
+    """Return the runs that are planned so far and not in the table."""
     protocol = Protocol(budget, read(table))
     planned = {run.key: run for name in experiments for run in protocol.plan(name)}
     return [run for key, run in planned.items() if key not in protocol.rows]
 
 
 def _expected_seconds(run: Run) -> float:
-    """A guess: most runs reach their passes at about half of their seconds."""
+    """Estimate the seconds of a run; on average it reaches its passes in half of its limit."""
     return (OVERHEAD * run.seconds / 2) if run.method != "exact" else 1.0
 
 
-def _executed(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
-    """The rows of the runs, each already in the table, in the order in which they finish."""
+def _execute_all(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
+    """Execute runs and yield their rows, each already in the table, as they finish."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_leave_interrupts_to_parent)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_ignore_interrupts)
     try:
-        for future in as_completed([pool.submit(_execute_into, table, jobs, run) for run in runs]):
+        futures = [pool.submit(_execute_and_append, table, jobs, run) for run in runs]
+        for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
         raise ValueError(
-            "A run was killed, perhaps for want of memory: the rest is saved; try fewer jobs."
+            "A process was killed, perhaps because memory ran out. Finished runs are saved; "
+            "start again with a smaller `jobs`."
         ) from None
     except BaseException:
         for worker in multiprocessing.active_children():
@@ -114,25 +116,25 @@ def _executed(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_parent() -> None:
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent process, which ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _execute_into(table: Path, jobs: int, run: Run) -> Row:
+def _execute_and_append(table: Path, jobs: int, run: Run) -> Row:
     row = execute(run) | {"jobs": jobs}
     append(table, row)
     return row
 
 
 def execute(run: Run) -> Row:
-    """Do one run and return its row."""
-    V = _matrix(run.dataset)
-    start = _start(run.dataset, run.seed)
+    """Execute one run and return its row."""
+    V, start = _matrix(run.dataset), _start(run.dataset, run.seed)
     params = dict(run.params)
     if run.method == "exact":
-        return _row(run, [(0.0, 0.0, _solve_exactly(V, start))], "converged", 0.0)
+        return _make_row(run, [(0.0, 0.0, _solve_exactly(V, start))], "converged", 0.0)
     if run.problem == "signs":
-        return _row(run, _negative_shares(V, start, run), "measured", 0.0)
+        return _make_row(run, _negative_shares(V, start, run), "measured", 0.0)
     problem: Any
     x0: Any
     if run.problem == "subproblem":
@@ -153,10 +155,10 @@ def execute(run: Run) -> Row:
         trace="early",
     )
     curve = [(record.seconds, record.passes, record.objective) for record in result.trace]
-    return _row(run, curve, str(result.status), result.residual)
+    return _make_row(run, curve, str(result.status), result.residual)
 
 
-def _row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: float) -> Row:
+def _make_row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: float) -> Row:
     seconds, passes, objective = zip(*curve, strict=True)
     return {
         "problem": run.problem,
@@ -180,7 +182,7 @@ def _row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: fl
 
 @lru_cache(maxsize=8)
 def _matrix(dataset: str) -> RowBlocks:
-    """The data without empty rows and columns, one thread, float64."""
+    """Load a data set without its empty rows and columns, for one thread, in float64."""
     V = load(dataset)
     V = V[np.asarray(V.sum(axis=1)).ravel() > 0]
     V = V[:, np.asarray(V.sum(axis=0)).ravel() > 0]
@@ -189,7 +191,7 @@ def _matrix(dataset: str) -> RowBlocks:
 
 @lru_cache(maxsize=16)
 def _start(dataset: str, seed: int) -> Factors:
-    """5 multiplicative rounds from Uniform(0, 1)."""
+    """Return the factors after 5 multiplicative rounds from Uniform(0, 1)."""
     V = _matrix(dataset)
     rng = np.random.default_rng(seed)
     W, H = rng.random((V.shape[0], RANK)), rng.random((RANK, V.shape[1])).T
@@ -199,51 +201,49 @@ def _start(dataset: str, seed: int) -> Factors:
 
 
 def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
-    """The subproblem of the paper: the items whose sums run over the longer dimension."""
+    """Return the paper's subproblem, whose sums run over the longer dimension, and its side."""
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
 
 
 def _solve_exactly(V: RowBlocks, start: Factors) -> float:
-    """Lowest objective of the subproblem: every item solved and certified to 1e-10."""
+    """Return the minimum of the subproblem, with every item certified to 1e-10."""
     _, block = _half(V, start)
-    h = block.solution(1e-10, 2000).h
-    return float(block.divergence(h))
+    return float(block.divergence(block.solution(1e-10, 2000).h))
 
 
 class _SignCounter(KLBlock):
     """A subproblem that counts the negative entries of the variance-reduced gradients.
 
-    α ∇f(x₀) + ∇f_S(x) − α ∇f_S(x₀), before any threshold, at every inner step of an epoch.
+    These are α ∇f(x₀) + ∇f_S(x) − α ∇f_S(x₀), before any threshold, at all inner steps of an epoch.
     """
 
     negative = entries = 0
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
-        """Remember the full gradient at the anchor."""
+        """Return the gradient, and store the full one, which is that at the anchor."""
         g = super().gradient(y, S)
         if S is None:
             self.anchor_gradient = g
         return g
 
     def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
-        """Count, and return what a batch adds."""
-        added = super().anchored_difference(x, x0, alpha, S)
-        reduced = alpha * self.anchor_gradient + added
+        """Return the batch's part of the reduced gradient, and count the negative entries."""
+        batch_part = super().anchored_difference(x, x0, alpha, S)
+        reduced = alpha * self.anchor_gradient + batch_part
         self.negative += int((reduced < 0).sum())
         self.entries += reduced.size
-        return added
+        return batch_part
 
 
 def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float, float, float]]:
-    """(seconds, passes, share of negative entries) after each epoch on the subproblem."""
+    """Return seconds, passes and the share of negative entries after each epoch."""
     side, half = _half(V, start)
     block = _SignCounter(half.V, half.B)
     p = dict(run.params)
     solver = SSciPi(p["step"], p["batch"], p["epoch"], p["scheme"], threshold=THRESHOLD)
     state = replace(solver.init(block, block.to_sphere(start[side]), run.seed), side=side)
-    curve = []
-    clock = Clock()
+    curve, clock = [], Clock()
     while state.passes < run.passes and clock.seconds() < run.seconds:
         state = solver.advance(block, state)
         curve.append((clock.seconds(), state.passes, block.negative / max(block.entries, 1)))

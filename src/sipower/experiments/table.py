@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of results: one JSON line a finished run, appended at once and never changed."""
+"""The table of results: one JSON line for each finished run, appended and never changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import Any
 
 from sipower._files import name_in_errors, shorten
 
-__all__ = ["Row", "Run", "append", "key_of", "read"]
+__all__ = ["Row", "Run", "append", "read", "row_key"]
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that the protocol asks for; everything that decides its objective values is here.
+    """A planned run: everything that decides its objective values.
 
     Parameters
     ----------
@@ -36,8 +35,8 @@ class Run:
     seed
         Seed of the start and of the method.
     passes, seconds
-        The run ends after the round in which it reaches the one or the other. Seconds are those of
-        the solver, without evaluations of the objective.
+        The run ends after the round in which it reaches either limit. Seconds are those of the
+        solver, without evaluations of the objective.
     """
 
     problem: str
@@ -50,45 +49,44 @@ class Run:
 
     @property
     def key(self) -> str:
-        """A text that is the same for the same run in every session."""
+        """A text that identifies the run across processes."""
         return json.dumps(asdict(self) | {"params": dict(self.params)}, sort_keys=True)
 
 
-def key_of(row: Row) -> str:
-    """Return the key of the run that a row is the result of."""
+def row_key(row: Row) -> str:
+    """Return the key of the run whose result a row is."""
     params = tuple(sorted(row["params"].items()))
     names = row["problem"], row["dataset"], row["method"]
     return Run(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key
 
 
 def append(file: Path, row: Row) -> None:
-    """Add one line by one write, safe beside other writers, and on the disk when this returns."""
+    """Append a row as one line in a single write, and flush it to the disk.
+
+    Several processes may append to the same file.
+    """
     line = json.dumps(row, sort_keys=True).encode() + b"\n"
     with name_in_errors(file), file.open("ab+", buffering=0) as end:
         if end.tell():
             end.seek(-1, os.SEEK_END)
             if end.read(1) != b"\n":
-                line = b"\n" + line  # what a killed process left of its line stays alone
-        if end.write(line) < len(line):  # a disk that has become full takes a part in silence
+                line = b"\n" + line  # after the incomplete line of a killed process
+        if end.write(line) < len(line):  # a full disk writes a part without an error
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(end.fileno())
 
 
 def read(file: Path) -> list[Row]:
-    """All finished runs, each once; a line that a killed process left torn is passed over."""
+    """Return all finished runs, each once; incomplete lines of killed processes are skipped."""
     if not file.is_file():
         return []
+    rows = {}
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
-            return list(_finished(lines).values())
+            for line in lines:
+                with suppress(AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                    row = json.loads(line)
+                    rows[row_key(row)] = row
     except (EOFError, OSError, zlib.error) as problem:
         raise ValueError(f"{file} cannot be read: {shorten(problem)}.") from None
-
-
-def _finished(lines: Iterable[bytes]) -> dict[str, Row]:
-    rows = {}
-    for line in lines:
-        with suppress(AttributeError, KeyError, RecursionError, TypeError, ValueError):
-            row = json.loads(line)
-            rows[key_of(row)] = row
-    return rows
+    return list(rows.values())

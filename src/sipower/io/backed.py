@@ -15,10 +15,10 @@ from sipower import kernels
 from sipower.data.buffers import Buffers
 from sipower.data.fingerprint import Fingerprint
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
-from sipower.data.validate import as_matrix, name_array, working_type
+from sipower.data.validate import EntryError, as_matrix, name_array, working_type
 from sipower.io.base import ReadError
 from sipower.io.hdf5 import open_hdf5
-from sipower.io.sources import Compressed
+from sipower.io.sources import Compressed, entry_error
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.external_sort import ranges
@@ -74,11 +74,15 @@ class BackedSource:
                     f"{self.path} has zeros or unsorted entries among its counts, in rows {begin} "
                     f"to {end - 1}: make a store of it with sipower convert."
                 )
-            checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
+            try:
+                checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
+            except EntryError as problem:
+                raise entry_error(self.path, problem, begin) from None
             self.mass[begin:end] = checked.mass
             self.column_mass += np.bincount(part.indices, part.data, minlength=columns)
-            self.smallest = min(self.smallest, float(part.data.min(initial=np.inf)))
-            self.largest = max(self.largest, float(part.data.max(initial=0.0)))
+            if part.nnz:
+                self.smallest = min(self.smallest, float(part.data.min()))
+                self.largest = max(self.largest, float(part.data.max()))
             digest.add(part)
         self.smallest = self.smallest if self.largest > 0 else 0.0
         self.sha256: str | None = digest.hexdigest(self.counts.shape)

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower._files import is_plausible_size
-from sipower._files import shorten as shown
+from sipower._files import is_plausible_size, shorten
 
 __all__ = [
     "Counts",
@@ -23,7 +22,7 @@ __all__ = [
     "check_size",
     "import_library",
     "orientation_remark",
-    "shown",
+    "shorten",
 ]
 
 # Quoted: an older SciPy cannot index its arrays' types.

@@ -7,12 +7,10 @@ from contextlib import closing
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from sipower.data.validate import EntryError
 from sipower.io.base import orientation_remark
 from sipower.io.dispatch import open_counts
-from sipower.io.sources import bad_entry
+from sipower.io.sources import entry_error
 from sipower.store import byte_size, write_store
 from sipower.store.external_sort import Progress, Workspace
 
@@ -84,8 +82,5 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
                     on_block=on_block,
                 )
             except EntryError as problem:
-                _, (row, column), value, _ = problem.args
-                if 0 <= value < np.inf:  # what the working type does not hold
-                    raise
-                raise bad_entry(Path(source), row, column, value) from None
+                raise entry_error(Path(source), problem) from None
         return stream.remarks() + orientation_remark(stream.samples, stream.features)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import Counts, ReadError, shown
+from sipower.io.base import Counts, ReadError, shorten
 from sipower.io.sources import Blocks, check_shape
 from sipower.io.text import Lines, count_problem
 from sipower.store.external_sort import (
@@ -65,16 +65,15 @@ class Coordinates:
 
     def counts(self) -> Counts:
         """Read all entries."""
-        parts = np.concatenate([np.empty(0, self._dtype), *self._parts()])
-        values = narrow(np.ascontiguousarray(self._values(parts)))
         if "row" not in self.fields:
-            return values.reshape(self.shape, order="F")
-        rows, columns = places = parts["row"] - 1, parts["column"] - 1
-        if self.symmetric:
-            places = np.maximum(rows, columns), np.minimum(rows, columns)
-        matrix = csr_from_entries(self._mirror(Entries(rows, columns, values)), self.shape)
+            parts = [np.empty(0, self._dtype), *self._parts()]
+            return narrow(np.concatenate(parts)["value"]).reshape(self.shape, order="F")
+        pieces = [Entries(*(np.empty(0, np.int32),) * 3), *self._pieces()]
+        rows, columns, values = map(np.concatenate, zip(*pieces, strict=True))
+        matrix = csr_from_entries(Entries(rows, columns, narrow(values)), self.shape)
         if matrix is None:
-            raise self._duplicate(*first_duplicate(*places))
+            at = first_duplicate(rows, columns)[1]
+            raise self._duplicate(rows[at], columns[at])
         return matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
@@ -86,7 +85,7 @@ class Coordinates:
             yield from sort_by_rows(pieces, shape, workspace)
         except DuplicateError as found:
             place = (found.column, found.row) if transpose else (found.row, found.column)
-            raise self._duplicate(*islice(self._positions(*place), 2)) from None
+            raise self._duplicate(*place) from None
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -101,8 +100,9 @@ class Coordinates:
         """Add the mirror image, if only one half of the matrix is written."""
         if not self.symmetric:
             return entries
-        other = entries.transpose().take(entries.rows != entries.columns)
-        return Entries(*map(np.append, entries, other))
+        off = entries.rows != entries.columns
+        mirrored = (part[off] for part in entries.transpose())
+        return Entries(*map(np.append, entries, mirrored))
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         """Read the checked fields of all lines, block after block."""
@@ -168,12 +168,12 @@ class Coordinates:
         for name, size in zip(("row", "column"), self.shape, strict=True):
             text = cells.get(name, "1")
             if not _INTEGER.fullmatch(text):
-                return f"the {name} {shown(text)!r} is no whole number"
+                return f"the {name} {shorten(text)!r} is no whole number"
             if not 1 <= int(text) <= size:
                 return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
         value = cells.get("value", "1")
         if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
-            return f"{shown(value)!r} is no whole number of at most 18 digits"
+            return f"{shorten(value)!r} is no whole number of at most 18 digits"
         return count_problem(value)
 
     def _pieces(self) -> Iterator[Entries]:
@@ -202,8 +202,9 @@ class Coordinates:
             yield from (np.flatnonzero(there) + done).tolist()
             done += len(part)
 
-    def _duplicate(self, first: int, second: int) -> ReadError:
-        earlier, later = self._line_number(first), self._line_number(second)
+    def _duplicate(self, row: int, column: int) -> ReadError:
+        """Return the error about a place that two lines have, counted from 0."""
+        earlier, later = map(self._line_number, islice(self._positions(row, column), 2))
         return ReadError(
             f"{self.path}, line {later}, has the same row and column as line {earlier}: add up "
             "the two counts, or drop one."
@@ -235,7 +236,7 @@ def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) ->
         line = lines.one()
     texts = (line or b"").split()
     if len(texts) != count or not all(text.isdigit() and len(text) < 19 for text in texts):
-        said = "the end of the file" if line is None else repr(shown(line.decode("latin-1")))
+        said = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
         raise ReadError(
             f"{lines.path}, line {max(lines.number, 1)}, is {said}, expected {count} whole "
             f"number{'s' if count > 1 else ''} for the size: this is no {kind}."

@@ -13,7 +13,7 @@ from sipower.io.base import ReadError, Table, orientation_remark
 from sipower.io.docword import is_docword, open_docword
 from sipower.io.hdf5 import open_hdf5
 from sipower.io.numpy_files import open_npy, open_npz
-from sipower.io.sources import Stream
+from sipower.io.sources import OpenCounts
 from sipower.io.tables import open_csv, open_parquet
 from sipower.io.tenx import open_folder, open_matrix_market
 from sipower.store import is_store
@@ -92,7 +92,7 @@ def read(
 
 
 @contextmanager
-def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[Stream]:
+def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[OpenCounts]:
     """Open counts of samples by features, to be read whole or in blocks."""
     if layout not in (None, "wide", "long"):
         raise ReadError(f"the layout {layout!r} is unknown: choose wide or long.")
@@ -122,7 +122,7 @@ def _report_system_errors(file: Path) -> Iterator[None]:
 
 def _open_stream(
     file: Path, layout: str | None, layer: str | None
-) -> AbstractContextManager[Stream]:
+) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
             f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sipower.io.base import ReadError
 from sipower.io.coordinates import FIELDS, Coordinates, read_size
-from sipower.io.sources import Stream
+from sipower.io.sources import OpenCounts
 from sipower.io.text import Lines, read_lines
 
 __all__ = ["is_docword", "open_docword"]
@@ -15,7 +15,7 @@ __all__ = ["is_docword", "open_docword"]
 _KIND = "bag of words of UCI's format"
 
 
-def open_docword(path: Path) -> Stream:
+def open_docword(path: Path) -> OpenCounts:
     """Open a bag of words, whose documents and words are counted from 1.
 
     Beside ``docword.name.txt`` the lines of ``vocab.name.txt`` are the words.
@@ -26,11 +26,11 @@ def open_docword(path: Path) -> Stream:
     name = path.name.removesuffix(".gz")
     vocabulary = path.with_name(name.replace("docword", "vocab", 1))
     if vocabulary.name == name or not vocabulary.is_file():
-        return Stream(source)
+        return OpenCounts(source)
     names = read_lines(vocabulary)
     if len(names) != words:
         raise ReadError(f"{vocabulary} has {len(names)} words, but {path} has {words} columns.")
-    return Stream(source, features=tuple(names))
+    return OpenCounts(source, features=tuple(names))
 
 
 def is_docword(path: Path) -> bool:

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shown
-from sipower.io.sources import Compressed, Dense, Source, Stream
+from sipower.io.base import ReadError, check_size, import_library, shorten
+from sipower.io.sources import Compressed, Dense, OpenCounts, Source
 from sipower.io.tenx import feature_type_remark, unique_names
 
 __all__ = ["open_hdf5"]
 
 
 @contextmanager
-def open_hdf5(path: Path, layer: str | None = None) -> Iterator[Stream]:
+def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
     """Open an AnnData file, its X or a layer, or a matrix of 10x; the content says which it is.
 
     In AnnData files samples are obs and features var. In those of 10x, of the layout before or
@@ -50,17 +50,17 @@ def _report_damage(path: Path) -> Iterator[None]:
         raise
     # Damage makes the library raise nearly anything, from KeyError to RuntimeError.
     except Exception as problem:
-        raise ReadError(f"{path} is damaged or no HDF5 file: {shown(problem)}.") from None
+        raise ReadError(f"{path} is damaged or no HDF5 file: {shorten(problem)}.") from None
 
 
 # ---- AnnData -------------------------------------------------------------------------------------
 
 
-def _open_anndata(path: Path, file: Any, layer: str | None) -> Stream:
+def _open_anndata(path: Path, file: Any, layer: str | None) -> OpenCounts:
     place = "X" if layer is None else f"layers/{layer}"
     if place not in file:
         layers = ", ".join(file.get("layers", ())) or "none"
-        raise ReadError(f"{path} has no {place}: its layers are {shown(layers)}.")
+        raise ReadError(f"{path} has no {place}: its layers are {shorten(layers)}.")
     source = _open_matrix(path, file[place])
     samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", "var"))
     if (len(samples), len(features)) != source.shape:
@@ -68,7 +68,7 @@ def _open_anndata(path: Path, file: Any, layer: str | None) -> Stream:
             f"{path} is damaged: obs and var name {len(samples)} x {len(features)} of "
             f"{source.shape[0]} x {source.shape[1]}."
         )
-    return Stream(source, samples, features)
+    return OpenCounts(source, samples, features)
 
 
 def _open_matrix(path: Path, element: Any) -> Source:
@@ -93,11 +93,11 @@ def _read_index(path: Path, element: Any) -> list[str]:
 # ---- 10x -----------------------------------------------------------------------------------------
 
 
-def _open_tenx(path: Path, file: Any) -> Stream:
+def _open_tenx(path: Path, file: Any) -> OpenCounts:
     groups = [group for group in file.values() if hasattr(group, "keys") and "barcodes" in group]
     if len(groups) != 1:
         raise ReadError(
-            f"{path} has {len(groups)} matrices of 10x, expected one: {shown(', '.join(file))}."
+            f"{path} has {len(groups)} matrices of 10x, expected one: {shorten(', '.join(file))}."
         )
     group = groups[0]
     rows, columns = _read_shape(path, _Dataset(path, group["shape"])[()])
@@ -114,7 +114,9 @@ def _open_tenx(path: Path, file: Any) -> Stream:
     types = set()
     if "features/feature_type" in group:
         types = set(_read_texts(path, group["features/feature_type"]))
-    return Stream(source, tuple(barcodes), unique_names(names, keys), feature_type_remark(types))
+    return OpenCounts(
+        source, tuple(barcodes), unique_names(names, keys), feature_type_remark(types)
+    )
 
 
 # ---- both ----------------------------------------------------------------------------------------
@@ -177,5 +179,5 @@ def _open_compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = F
 def _read_shape(path: Path, shape: Any) -> tuple[int, int]:
     sizes = np.asarray(shape).ravel()
     if len(sizes) != 2 or sizes.dtype.kind not in "iu":
-        raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(repr(shape))}.")
+        raise ReadError(f"{path} is damaged: the shape of its matrix is {shorten(repr(shape))}.")
     return int(sizes[0]), int(sizes[1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import io
 
-from sipower.io.base import Counts, ReadError, shown
+from sipower.io.base import Counts, ReadError, shorten
 from sipower.io.coordinates import FIELDS, Coordinates, narrow, read_size
 from sipower.io.sources import check_shape
 from sipower.io.text import Lines, open_text
@@ -108,7 +108,7 @@ def _read_banner(lines: Lines) -> tuple[str, str, str]:
     words = first.split()
     if len(words) != 5 or words[0] != _BANNER or words[1].lower() != "matrix":
         raise ReadError(
-            f"{lines.path}, line 1, is {shown(first)!r}: a Matrix Market file begins with "
+            f"{lines.path}, line 1, is {shorten(first)!r}: a Matrix Market file begins with "
             f"'{_BANNER} matrix coordinate integer general' or the like."
         )
     layout, kind, symmetry = (word.lower() for word in words[2:])
@@ -119,8 +119,9 @@ def _read_banner(lines: Lines) -> tuple[str, str, str]:
         and not (layout == "array" and (kind == "pattern" or symmetry != "general"))
     )
     if not known:
+        kind = shorten(" ".join(words[2:]).lower())
         raise ReadError(
-            f"{lines.path}, line 1, announces {shown(' '.join(words[2:]).lower())!r}, which holds "
-            "no counts that sipower reads: write the matrix as 'coordinate integer general'."
+            f"{lines.path}, line 1, announces {kind!r}, which holds no counts that sipower reads: "
+            "write the matrix as 'coordinate integer general'."
         )
     return layout, kind, symmetry

@@ -11,12 +11,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sipower._files import Archive, DamagedError, read_array
-from sipower.io.base import ReadError, shown
+from sipower.io.base import ReadError, shorten
 from sipower.io.sources import (
     Compressed,
     Dense,
+    OpenCounts,
     Source,
-    Stream,
     check_shape,
     duplicate_entry,
     sparse_source,
@@ -29,16 +29,16 @@ _COMPRESSED = ("data", "indices", "indptr")
 _PARTS = {"csr": _COMPRESSED, "csc": _COMPRESSED, "coo": ("data", "row", "col")}
 
 
-def open_npy(path: Path) -> Stream:
+def open_npy(path: Path) -> OpenCounts:
     """Open an array as `numpy.save` writes it."""
     with _report_damage(path), path.open("rb") as stream:
-        return Stream(Dense(path, read_array(stream, path.stat().st_size)))
+        return OpenCounts(Dense(path, read_array(stream, path.stat().st_size)))
 
 
-def open_npz(path: Path) -> Stream:
+def open_npz(path: Path) -> OpenCounts:
     """Open a sparse matrix as `scipy.sparse.save_npz` writes it."""
     with _report_damage(path), Archive(path) as archive:
-        return Stream(_open_sparse(path, archive))
+        return OpenCounts(_open_sparse(path, archive))
 
 
 @contextmanager
@@ -53,17 +53,17 @@ def _report_damage(path: Path) -> Iterator[None]:
 def _open_sparse(path: Path, archive: Archive) -> Source:
     if not {"format", "shape", "data"} <= set(archive):
         raise ReadError(
-            f"{path} holds the arrays {shown(', '.join(sorted(archive)))}, expected a sparse "
+            f"{path} holds the arrays {shorten(', '.join(sorted(archive)))}, expected a sparse "
             "matrix as scipy.sparse.save_npz writes it."
         )
     layout, shape = _text(archive["format"]), archive["shape"]
     if layout not in _PARTS or not set(archive).issuperset(_PARTS[layout]):
         raise ReadError(
-            f"{path} holds a sparse matrix of the format {shown(layout)!r} or a part of one: save "
-            "it as CSR."
+            f"{path} holds a sparse matrix of the format {shorten(layout)!r} or a part of one: "
+            "save it as CSR."
         )
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise ReadError(f"{path} is damaged: the shape of its matrix is {shown(shape)}.")
+        raise ReadError(f"{path} is damaged: the shape of its matrix is {shorten(shape)}.")
     size = int(shape[0]), int(shape[1])
     parts = [archive[name] for name in _PARTS[layout]]
     if any(part.ndim != 1 for part in parts):

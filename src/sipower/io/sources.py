@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.data.validate import EntryError
 from sipower.io.base import Counts, ReadError, Table
 from sipower.store.external_sort import (
     Csr,
@@ -27,11 +28,12 @@ __all__ = [
     "Blocks",
     "Compressed",
     "Dense",
+    "OpenCounts",
     "Source",
-    "Stream",
     "bad_entry",
     "check_shape",
     "duplicate_entry",
+    "entry_error",
     "sparse_source",
 ]
 
@@ -55,7 +57,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class OpenCounts:
     """Counts of samples by features that are still in their file.
 
     Parameters
@@ -82,7 +84,7 @@ class Stream:
         rows, columns = self.source.shape
         return (columns, rows) if self.transposed else (rows, columns)
 
-    def transpose(self) -> Stream:
+    def transpose(self) -> OpenCounts:
         """Exchange samples and features."""
         turned = not self.transposed
         return replace(self, samples=self.features, features=self.samples, transposed=turned)
@@ -94,13 +96,10 @@ class Stream:
             counts = counts.T if isinstance(counts, np.ndarray) else sparse.csr_array(counts.T)
         values = counts if isinstance(counts, np.ndarray) else counts.data
         if values.size and not (values.min() >= 0 and values.max() < np.inf):
-            at = int(np.argmax(~((values >= 0) & (values < np.inf))))
-            if isinstance(counts, np.ndarray):
-                row, column = np.unravel_index(at, counts.shape)
-            else:
-                row = np.searchsorted(counts.indptr, at, side="right") - 1
-                column = counts.indices[at]
-            raise bad_entry(path, int(row), int(column), values.flat[at])
+            entries = sparse.coo_array(counts)
+            at = np.argmax(~((entries.data >= 0) & (entries.data < np.inf)))
+            rows, columns = entries.coords
+            raise bad_entry(path, int(rows[at]), int(columns[at]), entries.data[at])
         return Table(counts, self.samples, self.features, self.remarks())
 
     def blocks(self, workspace: Workspace) -> Blocks:
@@ -247,6 +246,14 @@ def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None
             f"{place} promises {shape[0]} x {shape[1]} with {entries} counts, more rows or columns "
             "than sipower holds: the size is damaged, or leave out empty ones."
         )
+
+
+def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueError:
+    """Return the error about an entry that `as_matrix` refuses in rows from `first_row` on."""
+    _, (row, column), value, _ = problem.args
+    if 0 <= value < np.inf:  # what the working type does not hold
+        return problem.moved(first_row)
+    return bad_entry(path, first_row + row, column, value)
 
 
 def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shown
-from sipower.io.sources import Dense, Stream, sparse_source
-from sipower.io.text import Lines, count_problem, open_text, read_lines
+from sipower.io.base import ReadError, check_size, import_library, shorten
+from sipower.io.sources import Dense, OpenCounts, sparse_source
+from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
 from sipower.store.external_sort import Entries, first_duplicate
 
 __all__ = ["open_csv", "open_parquet"]
@@ -27,6 +27,7 @@ __all__ = ["open_csv", "open_parquet"]
 Records = Iterator[tuple[str, Sequence[Any]]]
 # Headings of columns that name samples by numbers more often than they count anything.
 _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
+_CHUNK = 1 << 20
 _TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
 
 
@@ -58,9 +59,9 @@ class Grid:
             for at in range(expected if first is None else first, expected):
                 said = count_problem(str(cells[at]))
                 if said:
-                    name = f"{shown(self.headings[at])!r}" if self.headings else str(at + 1)
+                    name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
                     return ReadError(f"{self.path}, {place}, column {name}: {said}.")
-        return ReadError(f"{self.path} is no table of counts: {shown(problem)}.")
+        return ReadError(f"{self.path} is no table of counts: {shorten(problem)}.")
 
     def place(self, row: int) -> str:
         """Return the place of a row in the file."""
@@ -70,7 +71,7 @@ class Grid:
 # ---- parquet -------------------------------------------------------------------------------------
 
 
-def open_parquet(path: Path, layout: str | None = None) -> Stream:
+def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     """Open a parquet file; an index that pandas wrote into it names the rows."""
     parquet, pandas = (import_library(name, path) for name in ("pyarrow.parquet", "pandas"))
     try:
@@ -79,18 +80,21 @@ def open_parquet(path: Path, layout: str | None = None) -> Stream:
         raise
     # Damage makes the library raise nearly anything, from KeyError to errors of its own.
     except Exception as problem:
-        raise ReadError(f"{path} is damaged or no parquet file: {shown(problem)}.") from None
+        raise ReadError(f"{path} is damaged or no parquet file: {shorten(problem)}.") from None
     headings = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
-    columns = [_share_texts(column) for column in columns]
+    for at, column in enumerate(columns):
+        if column.dtype == "category":  # objects, which rows share; pandas 3 would copy the texts
+            shared = column.cat.categories.astype(object)
+            columns[at] = column.cat.rename_categories(shared)
 
     def records() -> Records:
         for number, cells in enumerate(zip(*columns, strict=True), 1):
             yield f"row {number}", cells
 
-    return _open_grid(Grid(path, headings, records, columns=columns), pandas, layout)
+    return _open_grid(Grid(path, headings, records, columns=columns), layout)
 
 
 def _text_columns(path: Path, parquet: Any) -> list[str]:
@@ -102,7 +106,7 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
     columns = list(head.schema.to_arrow_schema())
     for column in columns:
         if types.is_nested(column.type):
-            name = shown(column.name)
+            name = shorten(column.name)
             raise ReadError(f"{path}, column {name!r}: lists and structures are no counts.")
     kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
@@ -110,24 +114,28 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
     return [c.name for c in columns if any(is_kind(c.type) for is_kind in kinds)]
 
 
-def _share_texts(column: Any) -> Any:
-    """Return texts as objects, which all rows with the same one share; pandas 3 would copy them."""
-    if column.dtype != "category":
-        return column
-    return column.cat.rename_categories(column.cat.categories.astype(object))
-
-
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def open_csv(path: Path, layout: str | None = None) -> Stream:
+def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
     """Open a text of cells separated by commas, semicolons or tabs."""
     pandas = import_library("pandas", path)
     try:
-        return _open_grid(_parse(path, pandas), pandas, layout)
+        return _open_grid(_parse(path, pandas), layout)
     except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as problem:
         read_lines(path)  # says in which line the text or its compression is damaged
-        raise ReadError(f"{path} is no table: {shown(problem)}.") from None
+        raise ReadError(f"{path} is no table: {shorten(problem)}.") from None
+
+
+def _check_no_nul(path: Path) -> None:
+    """Refuse the character NUL, at which pandas would silently end a cell."""
+    line = 1
+    with open_text(path) as stream:
+        while chunk := stream.read(_CHUNK):
+            before, found, _ = chunk.partition(b"\0")
+            line += before.count(b"\n")
+            if found:
+                raise ReadError(f"{path}, line {line}, holds the character NUL: remove it.")
 
 
 def _open_cells(path: Path) -> io.TextIOWrapper:
@@ -136,7 +144,10 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 
 def _parse(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:  # refuses lines without an end
-        separator = _separator(path, (lines.one() or b"").decode("utf-8"))
+        first = (lines.one() or b"").decode("utf-8")
+    usual = "," if ".csv" in path.name.lower() else "\t"
+    separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
+    _check_no_nul(path)
     with _open_cells(path) as stream:  # a quoted heading may go on in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
@@ -178,12 +189,6 @@ def _records(path: Path, separator: str, skipped: int) -> Records:
                 yield f"line {rows.line_num}", cells
 
 
-def _separator(path: Path, first: str) -> str:
-    usual = "," if ".csv" in path.name.lower() else "\t"
-    others = [other for other in ",;\t" if other in first]
-    return usual if usual in first or not others else others[0]
-
-
 def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], bool]:
     """Return remarks on the first line, and whether it holds counts in place of headings."""
     counts = [count_problem(cell) is None for cell in cells]
@@ -198,9 +203,9 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
 # ---- layouts -------------------------------------------------------------------------------------
 
 
-def _open_grid(grid: Grid, pandas: Any, layout: str | None) -> Stream:
+def _open_grid(grid: Grid, layout: str | None) -> OpenCounts:
     if layout is None and len(grid.columns) == 3 and (grid.headings or ["-"])[0]:
-        first, second = (_is_text(column, pandas) for column in grid.columns[:2])
+        first, second = (_is_text(column) for column in grid.columns[:2])
         layout = "long" if first and second else None
         if not first:
             remark = (
@@ -208,13 +213,13 @@ def _open_grid(grid: Grid, pandas: Any, layout: str | None) -> Stream:
                 "are sample, feature and count."
             )
             grid = replace(grid, remarks=(*grid.remarks, remark))
-    return _open_long(grid, pandas) if layout == "long" else _open_wide(grid, pandas)
+    return _open_long(grid) if layout == "long" else _open_wide(grid)
 
 
-def _open_wide(grid: Grid, pandas: Any) -> Stream:
+def _open_wide(grid: Grid) -> OpenCounts:
     columns, headings, remarks = grid.columns, grid.headings, grid.remarks
-    named = headings[:1] == [""] or _is_text(columns[0], pandas)
-    parts = [_counts(column, pandas) for column in columns[named:]]
+    named = headings[:1] == [""] or _is_text(columns[0])
+    parts = [_counts(column) for column in columns[named:]]
     if not parts:
         raise ReadError(f"{grid.path} has names of samples and no counts.")
     found = [part for part in parts if part is not None]
@@ -222,7 +227,7 @@ def _open_wide(grid: Grid, pandas: Any) -> Stream:
         raise grid.error(first=int(named))
     up = len(found[0]) > 2 and bool((np.diff(found[0]) == 1).all())
     if not named and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
-        why = "counts up by one" if up else f"is headed {shown(headings[0])}"
+        why = "counts up by one" if up else f"is headed {shorten(headings[0])}"
         remark = (
             f"The first column of {grid.path.name} {why} and was read as counts: if it names the "
             "samples, leave its heading empty."
@@ -230,15 +235,15 @@ def _open_wide(grid: Grid, pandas: Any) -> Stream:
         remarks = (*remarks, remark)
     samples = tuple(map(str, columns[0])) if named else None
     features = tuple(headings[named:]) if headings else None
-    return Stream(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
+    return OpenCounts(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
 
 
-def _open_long(grid: Grid, pandas: Any) -> Stream:
+def _open_long(grid: Grid) -> OpenCounts:
     if len(grid.columns) != 3:
         raise ReadError(
             f"{grid.path} has {len(grid.columns)} columns, expected sample, feature and count."
         )
-    counts = _counts(grid.columns[2], pandas)
+    counts = _counts(grid.columns[2])
     if counts is None:
         raise grid.error(first=2)
     if grid.headings and count_problem(grid.headings[2]) is None:
@@ -246,7 +251,7 @@ def _open_long(grid: Grid, pandas: Any) -> Stream:
             f"{grid.path}, line 1, holds a count where headings are expected: put a line such as "
             "sample, feature, count above it."
         )
-    (rows, samples), (columns, features) = map(pandas.factorize, grid.columns[:2])
+    (rows, samples), (columns, features) = (column.factorize() for column in grid.columns[:2])
     if min(rows.min(), columns.min()) < 0:
         place = grid.place(int(np.argmax((rows < 0) | (columns < 0))))
         raise ReadError(f"{grid.path}, {place}, has no name of a sample or feature.")
@@ -258,32 +263,31 @@ def _open_long(grid: Grid, pandas: Any) -> Stream:
             f"{grid.path}, {later}, has the same sample and feature as {earlier}: add up the two "
             "counts, or drop one."
         )
-    return Stream(source, *names, grid.remarks)
+    return OpenCounts(source, *names, grid.remarks)
 
 
-def _is_text(column: Any, pandas: Any) -> bool:
+def _is_text(column: Any) -> bool:
     """Return whether most cells of a column are no numbers, negative ones included."""
-    if column.dtype.kind in _TIMES:
-        return True
-    return bool(pandas.isna(_numbers(column, pandas)).mean() > 0.5)
+    return column.dtype.kind in _TIMES or bool(np.isnan(_numbers(column)).mean() > 0.5)
 
 
-def _counts(column: Any, pandas: Any) -> NDArray[Any] | None:
+def _counts(column: Any) -> NDArray[Any] | None:
     """Return the numbers of a column, or None if one is no count."""
-    if column.dtype.kind in _TIMES:
-        return None
-    values = _numbers(column, pandas)
-    if values.dtype.kind not in "iuf" or not ((values >= 0) & (values < np.inf)).all():
-        return None
-    return values
+    values = _numbers(column)
+    good = column.dtype.kind not in _TIMES and ((values >= 0) & (values < np.inf)).all()
+    return values if good else None
 
 
-def _numbers(column: Any, pandas: Any) -> NDArray[Any]:
+def _numbers(column: Any) -> NDArray[Any]:
     """Return cells as numbers, NaN for all others; a text of many rows is parsed once."""
-    repeats = column.dtype == "category"
-    cells = column.cat.categories if repeats else column
-    try:
-        values = np.asarray(pandas.to_numeric(cells, errors="coerce"))
-    except OverflowError:  # whole numbers beyond the range of floats, in pandas 3.1
-        values = np.asarray(pandas.to_numeric(cells.astype(str), errors="coerce"))
-    return np.append(values, np.nan)[column.cat.codes] if repeats else values
+    if column.dtype == "category":
+        numbers = _numbers(column.cat.categories)
+        found: NDArray[Any] = np.append(numbers, np.nan)[column.cat.codes]
+        return found
+    cells = np.asarray(column)
+    if cells.dtype.kind in "iuf":
+        return cells
+    # Not by pandas.to_numeric, which reads beyond its memory where an exponent has many digits.
+    values = np.array([parse_number(str(cell)) for cell in cells], np.float64)
+    exact = (np.abs(values) < 2**53).all()
+    return values.astype(np.int64) if exact and (values % 1 == 0).all() else values

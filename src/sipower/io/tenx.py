@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.io.base import ReadError, shown
+from sipower.io.base import ReadError, shorten
 from sipower.io.matrix_market import open_matrix
-from sipower.io.sources import Stream
+from sipower.io.sources import OpenCounts
 from sipower.io.text import read_lines
 
 __all__ = ["feature_type_remark", "open_folder", "open_matrix_market", "unique_names"]
@@ -20,7 +20,7 @@ _FEATURES = ("features.tsv", "genes.tsv")
 _MAX_TYPES = 10  # in a remark
 
 
-def open_folder(folder: Path) -> Stream:
+def open_folder(folder: Path) -> OpenCounts:
     """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
@@ -31,17 +31,17 @@ def open_folder(folder: Path) -> Stream:
     return open_matrix_market(matrix)
 
 
-def open_matrix_market(path: Path) -> Stream:
+def open_matrix_market(path: Path) -> OpenCounts:
     """Open a Matrix Market file as written; with 10x's names beside it, cells become samples.
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
     source, beside = open_matrix(path), _name_files(path)
     if beside is None:
-        return Stream(source)
+        return OpenCounts(source)
     barcodes, features = (read_lines(file) for file in beside)
     fields = [line.split("\t") for line in features]
-    named = Stream(
+    named = OpenCounts(
         source,
         samples=tuple(line.split("\t")[0] for line in barcodes),
         features=unique_names([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
@@ -70,7 +70,7 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
     """Return a remark if features of several kinds are mixed."""
     if len(kinds) < 2:
         return ()
-    named, more = ", ".join(map(shown, sorted(kinds)[:_MAX_TYPES])), len(kinds) - _MAX_TYPES
+    named, more = ", ".join(map(shorten, sorted(kinds)[:_MAX_TYPES])), len(kinds) - _MAX_TYPES
     named += f" and {more} more" if more > 0 else ""
     return (f"The features are of several kinds, all of them kept: {named}.",)
 

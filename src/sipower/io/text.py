@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from sipower.io.base import ReadError, shown
+from sipower.io.base import ReadError, shorten
 
-__all__ = ["Lines", "count_problem", "open_text", "read_lines"]
+__all__ = ["Lines", "count_problem", "open_text", "parse_number", "read_lines"]
 
 _MAX_LINE = 1 << 24
 _READ = 1 << 20
@@ -50,7 +50,7 @@ class Lines:
         self._stream.close()
 
     def one(self) -> bytes | None:
-        """Hand out the next line, or nothing at the end."""
+        """Return the next line, or None at the end."""
         if not self._lines:
             return None
         line = self._lines[self._next]
@@ -61,7 +61,7 @@ class Lines:
         return line
 
     def block(self) -> list[bytes]:
-        """Hand out several lines; none at the end. `number` is that of the last one."""
+        """Return several lines, none at the end. `number` is that of the last one."""
         lines = self._lines[self._next :]
         self.number += len(lines)
         self._fill()
@@ -92,7 +92,7 @@ class Lines:
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
                 f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
-                f"are damaged ({shown(problem)}); copy or download the file again."
+                f"are damaged ({shorten(problem)}); copy or download the file again."
             ) from None
 
 
@@ -122,15 +122,18 @@ def read_lines(path: Path) -> list[str]:
     return found
 
 
-def count_problem(text: str) -> str | None:
-    """Return what keeps a text from being a count, if anything does."""
+def parse_number(text: str) -> float:
+    """Return the number that a text is, or NaN."""
     try:
         # Python reads more as a number than pandas and NumPy do.
-        value = float(text) if text.isascii() and "_" not in text else math.nan
+        return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
-        value = math.nan
+        return math.nan
+
+
+def count_problem(text: str) -> str | None:
+    """Return what keeps a text from being a count, if anything does."""
+    value = parse_number(text)
     if math.isfinite(value):
-        return f"the count {shown(text)} is negative" if value < 0 else None
-    if not text.strip():
-        return "a count is missing"
-    return f"{shown(text)!r} is no finite number"
+        return f"the count {shorten(text)} is negative" if value < 0 else None
+    return f"{shorten(text)!r} is no finite number" if text.strip() else "a count is missing"

@@ -23,7 +23,6 @@ from sipower._kernels import (
     epoch,
     gaps,
     gradient,
-    level,
     mu,
     newton,
     power,
@@ -31,6 +30,7 @@ from sipower._kernels import (
     solve_items,
     sums,
 )
+from sipower._kernels import level as instruction_set
 
 __all__ = [
     "FLOOR",
@@ -47,7 +47,7 @@ __all__ = [
     "epoch",
     "gaps",
     "gradient",
-    "level",
+    "instruction_set",
     "mu",
     "newton",
     "power",

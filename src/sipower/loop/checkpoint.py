@@ -78,15 +78,15 @@ class Checkpoint:
         scalars = header["scalars"]
         wanted, wanted_arrays = _fields(like)
         if header["state"] != type(like).__qualname__ or _types(arrays) != _types(wanted_arrays):
-            raise self._mismatch("problem or solver")
+            raise self._mismatch_error("problem or solver")
         if set(scalars) | set(arrays) != set(wanted):
-            raise self._mismatch("version")
+            raise self._mismatch_error("version")
         smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
         numbers = all(np.isfinite(a).all() and (a >= smallest).all() for a in arrays.values())
         if not numbers or not all(_is_like(value, wanted[name]) for name, value in scalars.items()):
-            raise self._damage()
+            raise self._damage_error()
         if scalars.get("seed") != wanted.get("seed"):
-            raise self._mismatch("seed")
+            raise self._mismatch_error("seed")
         return type(like)(**arrays, **scalars), header["notes"]
 
     def load_memory(self) -> Any:
@@ -100,7 +100,7 @@ class Checkpoint:
         try:
             yield
         except (KeyError, TypeError, ValueError):
-            raise self._damage() from None
+            raise self._damage_error() from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -124,20 +124,22 @@ class Checkpoint:
         except MemoryError:
             raise
         except Exception as error:  # whatever a damaged archive makes its readers raise
-            raise self._damage() from error
+            raise self._damage_error() from error
         if version != FORMAT:
-            raise self._mismatch("version")
+            raise self._mismatch_error("version")
         if not is_complete or not {"state", "memory", "notes"} <= set(header):
-            raise self._damage()
+            raise self._damage_error()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
-                raise self._mismatch(name, f" ({shorten(run.get(name))}, not {shorten(value)})")
+                raise self._mismatch_error(
+                    name, f" ({shorten(run.get(name))}, not {shorten(value)})"
+                )
         return header, arrays
 
-    def _damage(self) -> ValueError:
+    def _damage_error(self) -> ValueError:
         return ValueError(f"{self.path} is not a checkpoint or is damaged: choose another file.")
 
-    def _mismatch(self, what: str, detail: str = "") -> ValueError:
+    def _mismatch_error(self, what: str, detail: str = "") -> ValueError:
         return ValueError(
             f"{self.path} is a checkpoint of another {what}{detail}: choose another file, or "
             "remove this one."
@@ -222,7 +224,7 @@ class CheckpointWriter:
         except OSError as problem:  # a full disk is no reason to lose the run as well
             warnings.warn(
                 f"The checkpoint {checkpoint.path} could not be written "
-                f"({problem.strerror or problem}): what it held before is still there.",
+                f"({problem.strerror or problem}): its previous content is kept.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the factors of a run say, in numbers that do not depend on their scale or order.
+"""Factors described by numbers that do not depend on their scale or order.
 
 V ≈ W H reads as probabilities: a count comes from component k with probability size_k, then from
 feature f with probability profile_kf. Components are named by number from 1 in order of size:

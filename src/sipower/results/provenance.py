@@ -7,9 +7,10 @@ import platform
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
-from sipower.kernels import level
+from sipower.kernels import instruction_set
 from sipower.results.run import recorded_parameters
 
-__all__ = ["initial_facts", "provenance"]
+__all__ = ["first_difference", "initial_facts", "optional_packages", "provenance"]
+
+PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
+            "h5py", "anndata", "dask")  # fmt: skip
+_DECISIVE, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")
 
 
 @cache
@@ -32,6 +37,27 @@ def provenance() -> dict[str, Any]:
         "cpu": _processor(),
         "commit": _commit(),
     }
+
+
+def optional_packages() -> dict[str, str | None]:
+    """Return the versions of the packages of the extras; None for those not installed."""
+    versions: dict[str, str | None] = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {name: versions.get(name) for name in PACKAGES}
+
+
+def first_difference(facts: dict[str, Any], new: dict[str, Any]) -> str | None:
+    """Return the first of data and parameters in which two fits differ, or None.
+
+    Limits, which only decide when a fit ends, may differ.
+    """
+    data, parameters = ([fact.get(key) or {} for fact in (facts, new)] for key in _DECISIVE)
+    if data[0].get("sha256") != data[1].get("sha256"):
+        return "data"
+    names = (name for name in parameters[1] if name not in _LIMITS)
+    return next((n for n in names if parameters[0].get(n) != parameters[1][n]), None)
 
 
 def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any]:
@@ -47,7 +73,7 @@ def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any
             "total": V.total,
         },
         "threads": V.threads,
-        "instruction_set": level(),
+        "instruction_set": instruction_set(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         **provenance(),
     }

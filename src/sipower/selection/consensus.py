@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.parameters import as_seed
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
-from sipower.selection.replicates import Replicates
+from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
 __all__ = ["consensus"]
@@ -62,30 +61,29 @@ def consensus(
     >>> found.stability.shape
     (4,)
     """
-    if replicates < 1:
-        raise ValueError(f"replicates is {replicates}, expected at least 1.")
-    data, seed = as_matrix(V, dtype=model.dtype, n_jobs=1), as_seed(model.random_state)
+    seed, data = first_seed(model, replicates), as_matrix(V, dtype=model.dtype, n_jobs=1)
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = data.sha256 if folder else ""
     saved = SavedFits(folder, {"task": "consensus", "data": hashed, "model": settings})
     replicas = Replicates(model, on_fit, replicates, client)
-    placed = replicas.placed(data)
+    shared = replicas.scatter(data)
 
     def replicate(r: int) -> dict[str, Any]:
         name = f"replicate-{r:03d}"
         n, m = data.shape
         piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
         if piece is None:
-            piece = replicas.answer(_piece, replicas.made(random_state=seed + r), placed)
+            own_model = replicas.model_for_one_thread(random_state=seed + r)
+            piece = replicas.compute(_fit, own_model, shared)
             saved.save(name, piece)
-        replicas.finished(1)
+        replicas.count_finished(1)
         return piece
 
     return _medoid(replicas.run(replicate, replicates))
 
 
-def _piece(model: KLNMF, V: Any) -> dict[str, Any]:
-    """What is kept of one fit."""
+def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
+    """Fit, and return the arrays that are saved of the fit."""
     W = model.fit_transform(V)
     numbers = np.array([model.kl_divergence_, model.kkt_residual_])
     return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}

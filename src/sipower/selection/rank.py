@@ -24,12 +24,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.parameters import as_seed
 from sipower.kernels import count_threads
 from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
 from sipower.selection.matching import match, merge
 from sipower.selection.outcome import RankSelection
-from sipower.selection.replicates import Replicates
+from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
 __all__ = ["estimated_seconds", "rank_selection"]
@@ -84,21 +83,21 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     >>> rank_selection(V, range(1, 8), replicates=2).best
     4
     """
-    wanted = _checked(ranks, replicates)
+    wanted = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
+    seed = first_seed(model, replicates)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("All data are zero: there are no components to choose.")
     counts = are_counts(data)
-    seed = as_seed(model.random_state)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
-    path = _Path(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
-    split, placed = thin if counts else halve, replicas.placed(data)
-    with _quiet():
+    path = _RankPath(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
+    split, shared = thin if counts else halve, replicas.scatter(data)
+    with _ignore_fit_warnings():
         found = replicas.run(
-            lambda r: path.go(replicas.kept(split, placed, seed + r), r), replicates
+            lambda r: path.fit_all(replicas.submit(split, shared, seed + r), r), replicates
         )
     groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
     seen = [piece["features"] for piece in found]
@@ -111,14 +110,14 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
-    """About how long `rank_selection` will take, from a few rounds at the largest rank."""
-    wanted = _checked(ranks, replicates)
+    """Return about how long `rank_selection` will take, from a few rounds at the largest rank."""
+    wanted = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
     trial, started = clone(model), time.perf_counter()
     trial.set_params(n_components=wanted[-1], checkpoint=None, **limits)
-    with _quiet():
+    with _ignore_fit_warnings():
         trial.fit(data)
     seconds, in_rounds = time.perf_counter() - started, trial.trace_[-1].seconds
     a_round, the_rest = in_rounds / max(trial.n_iter_, 1), seconds - in_rounds
@@ -130,15 +129,15 @@ def estimated_seconds(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """No warnings of single fits, in any thread: the error on unseen counts tells their worth."""
+def _ignore_fit_warnings() -> Iterator[None]:
+    """Ignore warnings of single fits in all threads: the error on unseen counts says enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
         yield
 
 
-def _checked(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
+def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     wanted = tuple(sorted({operator.index(k) for k in ranks}))
     if not wanted or wanted[0] < 1:
         raise ValueError(f"ranks are {list(wanted)}: expected one or more numbers of at least 1.")
@@ -147,39 +146,41 @@ def _checked(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     return wanted
 
 
-class _Path:
-    """From the largest rank down to the smallest on one split of the data."""
+class _RankPath:
+    """The fits of all ranks on one split of the data, from the largest rank down."""
 
     def __init__(
         self, ranks: tuple[int, ...], seed: int, saved: SavedFits, replicas: Replicates
     ) -> None:
         self.ranks, self.seed, self.saved, self.replicas = ranks, seed, saved, replicas
 
-    def go(self, split: Any, replicate: int) -> dict[str, Any]:
-        """Errors of all ranks, and the components of each; the split may lie on a worker."""
+    def fit_all(self, split: Any, replicate: int) -> dict[str, Any]:
+        """Return errors and components of all ranks; the split may lie on a worker."""
         name = f"replicate-{replicate:03d}"
         shape = len(self.ranks), GROUPS
         piece = self.saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
             "errors": np.full(shape, np.nan),
         }
         done = sum(f"H{k}" in piece for k in self.ranks)
-        self.replicas.finished(done)
+        self.replicas.count_finished(done)
         for at in range(len(self.ranks) - 1 - done, -1, -1):
             rank, start = self.ranks[at], {}
-            model = self.replicas.made(n_components=rank, random_state=self.seed + replicate)
+            model = self.replicas.model_for_one_thread(
+                n_components=rank, random_state=self.seed + replicate
+            )
             if "W" in piece:
                 W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
                 start = {"W": W, "H": H}
                 model.set_params(init="custom")
-            found = self.replicas.answer(_judged, model, split, start)
+            found = self.replicas.compute(_fit_and_score, model, split, start)
             piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
             self.saved.save(name, piece)
-            self.replicas.finished(1)
+            self.replicas.count_finished(1)
         return piece
 
 
-def _judged(model: KLNMF, split: Holdout, start: dict[str, Any]) -> tuple[Any, ...]:
-    """W, H and errors of one fit, and the features it has seen."""
+def _fit_and_score(model: KLNMF, split: Holdout, start: dict[str, Any]) -> tuple[Any, ...]:
+    """Return W, H and errors of one fit, and the features it has seen."""
     W = model.fit_transform(split.train, **start)
     return W, model.components_, split.errors(W, model.components_), split.features
 

@@ -16,16 +16,27 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 
 from sipower.estimators import KLNMF
+from sipower.estimators.parameters import as_seed
 from sipower.kernels import count_threads
 from sipower.loop.solve import Record
 
-__all__ = ["Replicates"]
+__all__ = ["Replicates", "first_seed"]
 
 T = TypeVar("T")
 
 
+def first_seed(model: KLNMF, replicates: int) -> int:
+    """Return the seed of the first replicate; replicate r has this seed plus r."""
+    if replicates < 1:
+        raise ValueError(f"replicates is {replicates}, expected at least 1.")
+    seed = as_seed(model.random_state)
+    if seed + replicates > 2**32:
+        raise ValueError(f"The seed {seed} leaves no room for {replicates} replicates below 2^32.")
+    return seed
+
+
 class Replicates:
-    """Makes models for the pieces of a task, runs the pieces, and counts finished fits.
+    """The fits of a task: runs them side by side and counts the finished ones.
 
     Parameters
     ----------
@@ -49,7 +60,7 @@ class Replicates:
         self.running: set[Any] = set()
 
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
-        """[work(0), work(1), ...], as many at a time as there are threads.
+        """Return [work(0), work(1), ...], computed as many at a time as there are threads.
 
         An interruption ends the fits that are running after their present round; workers of a
         client finish theirs for nobody.
@@ -69,8 +80,8 @@ class Replicates:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def made(self, **parameters: Any) -> KLNMF:
-        """A model for one thread; in this process it stops when the task is over."""
+    def model_for_one_thread(self, **parameters: Any) -> KLNMF:
+        """Return a copy of the model for one thread, which stops when the task is over."""
 
         def on_round(record: Record) -> bool:
             asked = self.model.on_round is not None and self.model.on_round(record)
@@ -81,23 +92,23 @@ class Replicates:
         copy.set_params(checkpoint=None, **parameters)  # finished fits are what is kept
         return copy
 
-    def placed(self, data: Any) -> Any:
-        """Data for many fits, sent once to a worker that needs them."""
+    def scatter(self, data: Any) -> Any:
+        """Return data that many fits share, sent once to each worker that needs them."""
         # By content, equal data could be released while they are in use.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
-    def kept(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(*arguments) for many fits, left where it is computed."""
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return function(*arguments) for many fits; on a client it stays where it is computed."""
         if self.client is None:
             return function(*arguments)
         return self.client.submit(function, *arguments, pure=False)
 
-    def answer(self, function: Callable[..., T], *arguments: Any) -> T:
-        """function(*arguments), unless the task is over meanwhile."""
+    def compute(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return function(*arguments), unless the task has ended meanwhile."""
         if self.client is None:
             found = function(*arguments)
         else:
-            future = self.kept(function, *arguments)
+            future = self.submit(function, *arguments)
             self.running.add(future)
             found = future.result()
             self.running.discard(future)
@@ -105,7 +116,7 @@ class Replicates:
             raise CancelledError
         return found
 
-    def finished(self, fits: int) -> None:
+    def count_finished(self, fits: int) -> None:
         """Count fits that have just been finished or found finished."""
         with self.lock:
             self.done += fits

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Append-only .npy arrays that widen their dtype when needed."""
+"""Arrays on disk that grow, widen their dtype when needed, and become .npy files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,16 +37,26 @@ class AppendOnlyArray:
         """Write numbers behind the last one."""
         while len(self.dtypes) > 1 and not _is_exact(numbers, self.dtype):
             self._widen()
-        self._write(self.length, numbers, self.dtype)
-        self.length += len(numbers)
+        self.write(self.length, numbers)
+
+    def write(self, start: int, numbers: NDArray[Any]) -> None:
+        """Write numbers from a position on, in the dtype so far."""
+        self._write(start, numbers, self.dtype)
+        self.length = max(self.length, start + len(numbers))
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Read the numbers of a range, all of them by default."""
         numbers = np.empty((self.length if stop is None else stop) - start, self.dtype)
         self._file.seek(_HEADER_BYTES + start * self.dtype.itemsize)
-        if self._file.readinto(numbers.data) != numbers.nbytes:  # type: ignore[attr-defined]
+        content = numbers.view(np.uint8).data
+        if self._file.readinto(content) != numbers.nbytes:  # type: ignore[attr-defined]
             raise OSError(f"{self.path} has become shorter.")
         return numbers
+
+    def pieces(self, size: int) -> Iterator[NDArray[Any]]:
+        """Read all numbers, so many at a time."""
+        for start in range(0, self.length, size):
+            yield self.read(start, min(start + size, self.length))
 
     def finish(self) -> None:
         """Write the header and close the file."""
@@ -70,7 +80,7 @@ class AppendOnlyArray:
 
     def _write(self, start: int, numbers: NDArray[Any], dtype: np.dtype[Any]) -> None:
         self._file.seek(_HEADER_BYTES + start * dtype.itemsize)
-        self._file.write(np.ascontiguousarray(numbers, dtype).data)
+        self._file.write(np.ascontiguousarray(numbers, dtype).view(np.uint8).data)
 
 
 def _is_exact(numbers: NDArray[Any], dtype: np.dtype[Any]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from sipower.store.append_only import AppendOnlyArray
 
 __all__ = [
     "Csr",
@@ -30,6 +32,7 @@ __all__ = [
     "first_duplicate",
     "ranges",
     "sort_by_rows",
+    "spill_file",
 ]
 
 # Quoted: an older SciPy cannot index its arrays' types.
@@ -38,7 +41,7 @@ Progress = Callable[[str, int, int], None]
 # Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
 _BYTES_PER_ENTRY = 80
 _CACHED_ENTRIES = 1 << 19  # are fast to sort, since the processor's cache holds them
-_RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64)])
+RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64)])
 
 
 class Entries(NamedTuple):
@@ -52,9 +55,17 @@ class Entries(NamedTuple):
         """Exchange rows and columns."""
         return Entries(self.columns, self.rows, self.values)
 
-    def take(self, which: Any) -> Entries:
-        """Return some of the entries, chosen by a slice, positions or a mask."""
-        return Entries(*(part[which] for part in self))
+    def pack(self) -> NDArray[Any]:
+        """Return the entries as records."""
+        records = np.empty(len(self.rows), RECORD)
+        for name, part in zip(("row", "column", "value"), self, strict=True):
+            records[name] = part
+        return records
+
+    @classmethod
+    def unpack(cls, records: NDArray[Any]) -> Entries:
+        """Return the entries that records hold."""
+        return cls(*(records[name].copy() for name in ("row", "column", "value")))
 
 
 class DuplicateError(ValueError):
@@ -101,58 +112,20 @@ class Workspace:
             self.on_progress(what, items, nonzeros)
 
 
-class SpillFile:
-    """A temporary file of entries, read and written at any position."""
-
-    def __init__(self, path: Path) -> None:
-        self.length, self._path, self._file = 0, path, path.open("w+b")
-
-    def __enter__(self) -> SpillFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def write(self, start: int, entries: Entries) -> None:
-        """Write entries from a position on."""
-        records = np.empty(len(entries.rows), _RECORD)
-        for name, part in zip(("row", "column", "value"), entries, strict=True):
-            records[name] = part
-        self._file.seek(start * _RECORD.itemsize)
-        self._file.write(records.view(np.uint8).data)
-        self.length = max(self.length, start + len(records))
-
-    def read(self, start: int, stop: int) -> Entries:
-        """Read the entries of a range."""
-        self._file.seek(start * _RECORD.itemsize)
-        records = np.frombuffer(self._file.read((stop - start) * _RECORD.itemsize), _RECORD)
-        return Entries(*(records[name].copy() for name in ("row", "column", "value")))
-
-    def pieces(self, size: int) -> Iterator[Entries]:
-        """Read all entries, so many at a time."""
-        for start in range(0, self.length, size):
-            yield self.read(start, min(start + size, self.length))
-
-    def delete(self) -> None:
-        """Close the file and free its space on the disk."""
-        self._file.close()
-        self._path.unlink()
-
-
 class ExternalSort:
     """Entries sorted by row through a file, where it is known how many each row has.
 
     Parameters
     ----------
     file
-        Holds the entries range after range.
+        Holds the entries as records, range after range.
     starts
         Where each row begins in the order of rows, and the number of entries.
     max_entries
         The largest number of entries and rows in a range; a longer row is a range of its own.
     """
 
-    def __init__(self, file: SpillFile, starts: NDArray[np.int64], max_entries: int) -> None:
+    def __init__(self, file: AppendOnlyArray, starts: NDArray[np.int64], max_entries: int) -> None:
         self._file, self._starts = file, starts
         self._ranges = list(ranges(starts, max_entries))
         number = np.min_scalar_type(len(self._ranges))  # the smaller the type, the faster the sort
@@ -160,20 +133,21 @@ class ExternalSort:
         self._range_numbers = np.repeat(np.arange(len(lengths), dtype=number), lengths)
         self._next = [int(starts[begin]) for begin, _ in self._ranges]
 
-    def add(self, entries: Entries) -> None:
+    def add(self, records: NDArray[Any]) -> None:
         """Write entries to the places of their ranges."""
-        numbers = self._range_numbers[entries.rows]
-        entries = entries.take(np.argsort(numbers, kind="stable"))
+        numbers = self._range_numbers[records["row"]]
+        records = records[np.argsort(numbers, kind="stable")]
         sizes = np.bincount(numbers, minlength=len(self._ranges))
         ends = np.cumsum(sizes)
         for k in np.flatnonzero(sizes):
-            self._file.write(self._next[k], entries.take(slice(ends[k] - sizes[k], ends[k])))
+            self._file.write(self._next[k], records[ends[k] - sizes[k] : ends[k]])
             self._next[k] += int(sizes[k])
 
     def blocks(self, columns: int) -> Iterator[Csr]:
         """Return the sorted entries as blocks of rows; zeros are left out."""
         for begin, end in self._ranges:
-            found = self._file.read(int(self._starts[begin]), int(self._starts[end]))
+            records = self._file.read(int(self._starts[begin]), int(self._starts[end]))
+            found = Entries.unpack(records)
             within = found._replace(rows=found.rows - np.int32(begin))
             block = csr_from_entries(within, (end - begin, columns))
             if block is None:
@@ -191,30 +165,36 @@ def sort_by_rows(
     one place raise `DuplicateError`.
     """
     with workspace.temporary_folder() as folder, ExitStack() as stack:
-        file = stack.enter_context(SpillFile(folder / "unsorted"))
+        file = stack.enter_context(spill_file(folder / "unsorted"))
         dtypes = set()
         for entries in pieces:
-            file.write(file.length, entries)
+            file.append(entries.pack())
             dtypes.add(entries.values.dtype)
             workspace.report("entries", file.length, file.length)
         starts, in_order = _row_starts(file, shape[0], workspace.max_entries)
         sort = ExternalSort(file, starts, workspace.max_entries)
         if not in_order:
-            sorted_file = stack.enter_context(SpillFile(folder / "sorted"))
+            sorted_file = stack.enter_context(spill_file(folder / "sorted"))
             sort = ExternalSort(sorted_file, starts, workspace.max_entries)
-            for entries in file.pieces(workspace.cached_entries):
-                sort.add(entries)
-            file.delete()
+            for records in file.pieces(workspace.cached_entries):
+                sort.add(records)
+            file.close()
+            file.path.unlink()  # frees its space on the disk
         dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
         for block in sort.blocks(shape[1]):
             yield block.astype(dtype, copy=False)
 
 
-def _row_starts(file: SpillFile, size: int, step: int) -> tuple[NDArray[np.int64], bool]:
+def spill_file(path: Path) -> closing[AppendOnlyArray]:
+    """Open a temporary file of entries that is closed when the block ends."""
+    return closing(AppendOnlyArray(path, [RECORD]))
+
+
+def _row_starts(file: AppendOnlyArray, size: int, step: int) -> tuple[NDArray[np.int64], bool]:
     """Return where each row begins in the order of rows, and if the entries are in that order."""
     starts, in_order, last = np.zeros(size + 1, np.int64), True, 0
-    for entries in file.pieces(max(step, size)):  # the counts take that much at each step
-        rows = entries.rows
+    for records in file.pieces(max(step, size)):  # the counts take that much at each step
+        rows = records["row"]
         in_order = in_order and last <= rows[0] and bool((rows[1:] >= rows[:-1]).all())
         last = rows[-1]
         starts[1:] += np.bincount(rows, minlength=size)

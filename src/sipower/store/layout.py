@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import read_header as read_head
-from sipower._files import shorten as shown
+from sipower._files import read_header, shorten
 
 __all__ = [
     "CONTENT",
@@ -103,7 +102,7 @@ class Layout:
         length = {"indptr": items + 1, "mass": items}.get(name, self.nonzeros)
         try:
             with file.open("rb") as stream:
-                head = read_head(stream)
+                head = read_header(stream)
                 part = Part(file, head.dtype, length, stream.tell())
         except (OSError, ValueError):
             raise _damage(self.path, f"{side}/{name}.npy cannot be read") from None
@@ -129,7 +128,7 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     facts = _read_json(folder, "store.json")
     if facts.get("format") != FORMAT:
         raise ValueError(
-            f"The store {folder} is of format {shown(repr(facts.get('format')))}, this version "
+            f"The store {folder} is of format {shorten(repr(facts.get('format')))}, this version "
             f"reads {FORMAT}: convert the data again."
         )
     for key, is_valid in _CHECKS.items():

@@ -18,15 +18,15 @@ from sipower import kernels
 from sipower._files import name_in_errors
 from sipower.data.fingerprint import Fingerprint
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import EntryError, as_matrix, by_rows
+from sipower.data.validate import EntryError, as_matrix, by_rows, check_total
 from sipower.store.append_only import AppendOnlyArray
 from sipower.store.external_sort import (
     Entries,
     ExternalSort,
     Progress,
-    SpillFile,
     Workspace,
     ranges,
+    spill_file,
 )
 from sipower.store.layout import (
     CONTENT,
@@ -226,29 +226,22 @@ class _RowWriter:
         """Return what store.json says, once all rows are written."""
         shape = self.side.items, len(self.columns)
         total = float(self.side.arrays["mass"].read().sum())
-        if not total <= float(np.finfo(self.dtype).max):
-            raise ValueError(f"The sum of the data is too large for {self.dtype}: rescale them.")
-        return Layout(
-            self.folder,
-            shape,
-            self.side.nonzeros,
-            total,
-            str(self.dtype),
-            self.fingerprint.hexdigest(shape),
-            smallest=self.smallest if self.side.nonzeros else 0.0,
-            largest=self.largest,
-            orientations=SIDES[:1] if self.rows_only else SIDES,
-        )
+        check_total(total, self.dtype)
+        size, sha256 = self.side.nonzeros, self.fingerprint.hexdigest(shape)
+        smallest = self.smallest if size else 0.0
+        sides = SIDES[:1] if self.rows_only else SIDES
+        kind = str(self.dtype)
+        return Layout(self.folder, shape, size, total, kind, sha256, smallest, self.largest, sides)
 
     def write_columns(self, workspace: Workspace) -> None:
         """Write the transpose: the entries of the rows, sorted by column."""
         height, dtype = self.side.items, self.side.arrays["values"].dtype
         starts = np.append(0, np.cumsum(self.columns.astype(np.int64)))
         side = _SideWriter(self.folder / "columns", self.files, (dtype,))
-        with workspace.temporary_folder() as folder, SpillFile(folder / "sorted") as file:
+        with workspace.temporary_folder() as folder, spill_file(folder / "sorted") as file:
             sort = ExternalSort(file, starts, workspace.max_entries)
             for entries in self.side.entries(workspace.cached_entries):
-                sort.add(entries.transpose())
+                sort.add(entries.transpose().pack())
             for block in sort.blocks(height):
                 values = block.data.astype(self.dtype, copy=False)
                 data = kernels.Csr(block.indptr.astype(np.int64), block.indices, values, height)

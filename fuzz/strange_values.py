@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What readers stumble over: words, numbers, shapes, types and columns."""
+"""Values that readers often mishandle: words, numbers, shapes, types and columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ARRAYS", "DESCRIPTIONS", "NUMBERS", "SHAPES", "TOKENS", "VALUES", "column"]
+__all__ = ["ARRAYS", "DESCRIPTIONS", "NUMBERS", "SHAPES", "TOKENS", "VALUES", "draw_column"]
 
 _WORDS = (
     b"nan inf -inf 1e400 -1e400 -1 -0 -0.0 0 1 2 3 +1 1e-400 5e-324 0x10 1_000 1,5 1.5 .5 1. 1e5 "
@@ -77,6 +77,6 @@ _CELLS: tuple[Callable[[int], Any], ...] = (
 )  # fmt: skip
 
 
-def column(length: int, source: random.Random) -> list[Any]:
-    """Return cells of one strange kind for a table."""
+def draw_column(length: int, source: random.Random) -> list[Any]:
+    """Return the cells of a column of one unusual kind."""
     return list(map(source.choice(_CELLS), range(length)))

@@ -1,21 +1,41 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""New samples brought into the order of a run's features."""
+"""Weights of new samples for the components of a run."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.estimators import KLNMF
+from sipower.estimators.attributes import row_tolerance
 from sipower.io import Table
+from sipower.kernels import Array
 from sipower.results.run import Run
 
-__all__ = ["align_features"]
+__all__ = ["transform_samples"]
 
 
-def align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
+def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
+    """Return the weights W of new samples for the components of a run, and remarks.
+
+    They are as exact as those of the run itself: a sample of its fit gets the same weights again.
+    """
+    counts, remarks = _align_features(table, run)
+    model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
+    tol = (run.facts.get("parameters") or {}).get("tol")
+    if isinstance(tol, float) and tol > 0:
+        model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        W = model._rows_for(counts, run.H)
+    return W, remarks + [str(warning.message) for warning in caught]
+
+
+def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     """Return the counts in the order of the run's features, and remarks for the user.
 
     Features are matched by name where the run and the file have names, else by position.
