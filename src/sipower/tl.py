@@ -57,15 +57,18 @@ def nmf(
     """
     if type(adata).__module__.partition(".")[0] != "anndata" or not hasattr(adata, "obsm"):
         raise TypeError(
-            f"adata is a {type(adata).__name__}, expected AnnData: use KLNMF for arrays."
+            f"`adata` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "
+            "arrays."
         )
     if adata.is_view and adata.isbacked and not copy:
-        raise ValueError("adata is a view of a file: use copy=True, or adata.to_memory() first.")
+        raise ValueError("`adata` is a view of a file: use copy=True, or adata.to_memory() first.")
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
         known = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
-        raise ValueError(f"There is no layer {layer!r}; the layers are: {known}.")
+        raise ValueError(
+            f"`layer` must be a layer of adata, got {layer!r}; the layers are: {known}."
+        )
     counts = _in_memory(adata.X if layer is None else adata.layers[layer])
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
     model.set_output(transform="default")
@@ -85,7 +88,7 @@ def nmf(
 def _in_memory(X: Any) -> Any:
     """Counts of a backed object are read by row slices, which need no second copy of the file."""
     if X is None:
-        raise ValueError("adata has no X: name a layer.")
+        raise ValueError("`adata` has no X: name a layer.")
     if type(X).__module__.partition(".")[0] == "dask":
         return X.compute()
     if isinstance(X, np.ndarray) or sparse.issparse(X):

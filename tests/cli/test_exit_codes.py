@@ -25,7 +25,7 @@ def test_mistakes_get_one_sentence(counts):
         (["fit", "empty.csv", "-k", 2], "empty.csv"),
         (["fit", "bad.csv", "-k", 2], "bad.csv, line 3"),
         (["fit", "counts.csv", "-k", 2, "-o", "file"], "file is a file, expected a folder"),
-        (["fit", "counts.csv", "-k", 2, "--also", "xlsx"], "--also xlsx: choose of"),
+        (["fit", "counts.csv", "-k", 2, "--also", "xlsx"], "--also xlsx: choose from"),
         (["fit", "counts.csv", "-k", 2, "--image-shape", "big"], "expected height x width"),
         (["transform", "nowhere", "counts.csv", "-o", "W.csv"], "nowhere is no run"),
         (["report", "nowhere"], "nowhere is no run"),

@@ -23,7 +23,7 @@ def test_rank_writes_what_it_found_and_goes_on(counts):
     fits = [event for event in again if event["event"] == "fit"]
     assert len(fits) == 2  # each replicate is found finished at once
     done = call("rank", "counts.csv", "-k", "1:6", "-o", "ranks", code=2)
-    assert "pieces of another task" in done.stderr
+    assert "fits of another task" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_folder_belongs_to_one_session_at_a_time(counts, command):
     (counts / "run").mkdir()
     with file_lock(counts / "run" / "run"):
         said = call(command, *words, "-o", "run", *more, code=2).stderr
-    assert "Another session is at work on run" in said
+    assert "run is in use by another process" in said
     assert not list((counts / "run").iterdir())
 
 

@@ -46,12 +46,15 @@ def test_rows_of_an_h5ad_file_stay_on_disk(counts):
     ("words", "sentence"),
     [
         (("counts.npz", "--memory-limit", "1MB"), "make a store of counts.npz first"),
-        (("store", "--transpose"), "give --transpose to sipower convert"),
+        (("store", "--transpose"), "give them to sipower convert"),
         (("store", "--layer", "x"), "has no layers"),
-        (("store", "--memory-limit", "much"), "The size 'much' is unknown"),
+        (
+            ("store", "--memory-limit", "much"),
+            "`memory_limit` must be bytes or a size such as 512MB, got 'much'",
+        ),
         (("store", "--memory-limit", "1kB"), "must be at least"),
         (("store", "--init", "nndsvd"), "not in memory"),
-        (("counts.npz", "--checkpoint", "there.npz"), "go on from it with --resume"),
+        (("counts.npz", "--checkpoint", "there.npz"), "resume from it with --resume"),
         (("counts.npz", "--checkpoint", "there.npz", "--resume"), "is damaged"),
     ],
 )

@@ -87,9 +87,9 @@ def test_results_can_be_written(tmp_path):
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(TypeError, match="expected AnnData: use KLNMF"):
+    with pytest.raises(TypeError, match=r"`adata` must be an AnnData object, .*: use KLNMF"):
         tl.nmf(np.ones((3, 3)), 2)
-    with pytest.raises(ValueError, match="no layer 'raw'; the layers are: 'counts'"):
+    with pytest.raises(ValueError, match=r"`layer` must be .* got 'raw'; the layers are: 'counts'"):
         tl.nmf(adata(), 2, layer="raw")
     with pytest.raises(ValueError, match="has no X"):
         tl.nmf(ad.AnnData(obs=adata().obs), 2)

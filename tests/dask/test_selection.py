@@ -41,5 +41,5 @@ def test_rank_selection_has_the_local_bits_and_goes_on(client, tmp_path, scale):
 
 
 def test_callbacks_of_rounds_stay_at_home(client):
-    with pytest.raises(ValueError, match="on_round is not called on the workers"):
+    with pytest.raises(ValueError, match="`on_round` must be None with a client"):
         consensus(V, KLNMF(3, on_round=print), client=client)

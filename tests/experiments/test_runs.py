@@ -202,7 +202,7 @@ def test_a_table_is_one_sessions_at_a_time(tmp_path):
     table = tmp_path / "runs.jsonl"
     with (
         file_lock(table),
-        pytest.raises(ValueError, match="Another session is at work"),
+        pytest.raises(ValueError, match="is in use by another process"),
         file_lock(table),
     ):
         pass

@@ -201,7 +201,7 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):
         with (
-            pytest.raises(ValueError, match="is there already and no file"),
+            pytest.raises(ValueError, match="exists and is not a file"),
             atomic_write(tmp_path / name),
         ):
             pytest.fail("it was opened")

@@ -111,5 +111,5 @@ def test_a_full_disk_behind_the_output_is_one_sentence_too(words):
 def test_a_full_disk_behind_the_output_does_not_cost_the_fit(workplace, how):
     done = with_full_output("fit", "counts.npy", "-k", "2", "-o", "new", *how)
     assert done.returncode == 2
-    assert done.stderr.startswith("sipower: the work is done, but what it said is lost")
+    assert done.stderr.startswith("sipower: the work is done, but its output could not be written")
     assert load_run("new").facts["status"] == "converged"

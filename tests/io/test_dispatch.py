@@ -95,7 +95,7 @@ def test_layouts_and_layers_are_checked(tmp_path) -> None:
     bag = tmp_path / "docword.v.txt"
     bag.write_text("1\n1\n1\n1 1 1\n")
     refused(bag, "is no table: leave the layout out", layout="wide")
-    with pytest.raises(ReadError, match="the layout 'tall' is unknown: choose wide or long"):
+    with pytest.raises(ReadError, match="`layout` must be wide or long, got 'tall'"):
         read(file, layout="tall")
 
 

@@ -155,7 +155,7 @@ def test_two_sessions_do_not_share_a_checkpoint(tmp_path):
     first.start()
     inside.wait(30)
     try:
-        with pytest.raises(ValueError, match="Another session is at work"):
+        with pytest.raises(ValueError, match="is in use by another process"):
             model(tmp_path / "run.npz").fit(V)
     finally:
         over.set()

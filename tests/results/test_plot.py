@@ -128,7 +128,7 @@ def test_groups_go_by_position_and_what_is_missing_is_one_group(ax: Any) -> None
 def test_structure_refuses_what_does_not_fit(ax: Any) -> None:
     with pytest.raises(ValueError, match="3 groups for 40 samples"):
         plot.structure(RUN, ax, groups="abc")
-    with pytest.raises(ValueError, match="most is 0"):
+    with pytest.raises(ValueError, match="`most` must be a positive integer, got 0"):
         plot.structure(RUN, ax, most=0)
 
 
@@ -139,7 +139,7 @@ def test_top_features_are_the_most_probable_of_the_component_by_size(ax: Any) ->
     assert_allclose([bar.get_width() for bar in ax.patches], profile)
     lift = about.lift()[1][np.argsort(-about.profiles[1])[:4]]
     assert [text.get_text() for text in ax.texts] == [f"×{value:.3g}" for value in lift]
-    with pytest.raises(ValueError, match="component is 5, expected 1 to 4"):
+    with pytest.raises(ValueError, match="`component` must be an integer from 1 to 4, got 5"):
         plot.top_features(RUN, 5, ax)
 
 

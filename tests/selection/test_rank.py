@@ -68,11 +68,11 @@ def test_largest_rank_is_called_so():
 def test_bad_ranks_are_refused():
     V = np.ones((4, 4))
     for ranks in ([], [0, 3]):
-        with pytest.raises(ValueError, match="ranks are"):
+        with pytest.raises(ValueError, match="`ranks` must be"):
             rank_selection(V, ranks)
-    with pytest.raises(ValueError, match="replicates is 0"):
+    with pytest.raises(ValueError, match="`replicates` must be a positive integer, got 0"):
         rank_selection(V, [2], replicates=0)
-    with pytest.raises(ValueError, match="cannot be halved"):
+    with pytest.raises(ValueError, match="needs at least 2 rows and 2 columns, got shape"):
         rank_selection(np.full((1, 5), 0.5), [1])
 
 

@@ -137,7 +137,7 @@ def test_the_command(tmp_path, assert_store) -> None:
     assert re.search(r"wrote .*: 600 samples x 150 features, [\d,]+ nonzeros", done.stdout)
     assert_store(target, V)
     done = call("convert", file, "-o", target, code=2)
-    assert "is a store already: choose another name, or force" in done.stderr
+    assert "is a store already: choose another name, or use force" in done.stderr
     done = call("convert", file, "-o", target, "--transpose", "--rows-only", "--force", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[-1]["event"] == "done"
@@ -145,7 +145,7 @@ def test_the_command(tmp_path, assert_store) -> None:
     assert {event["of"] for event in events[:-1]} == {"entries", "rows"}
     assert_store(target, V.T, rows_only=True)
     done = call("convert", file, "-o", tmp_path / "w", "--memory-limit", "lots", code=2)
-    assert "The size 'lots' is unknown" in done.stderr
+    assert "`memory_limit` must be bytes or a size such as 512MB, got 'lots'" in done.stderr
     done = call("convert", tmp_path / "none.mtx", "-o", tmp_path / "w", code=2)
     assert "none.mtx does not exist" in done.stderr
 

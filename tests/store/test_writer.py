@@ -200,7 +200,7 @@ def test_what_is_interrupted_leaves_nothing(tmp_path, problem, side) -> None:
 def test_an_older_store_is_replaced_only_if_asked_and_only_by_a_whole_one(tmp_path, assert_store):
     path = tmp_path / "v"
     write_store(np.eye(3), path)
-    with pytest.raises(ValueError, match="v is a store already: choose another name, or force"):
+    with pytest.raises(ValueError, match="v is a store already: choose another name, or use force"):
         write_store(np.eye(4), path)
     with pytest.raises(ValueError, match="Negative values in data"):
         write_store(-np.eye(4), path, force=True)
@@ -213,7 +213,7 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "file").write_text("mine")
     for name in ("home", "file"):
-        with pytest.raises(ValueError, match=f"{name} is there already and no store"):
+        with pytest.raises(ValueError, match=f"{name} exists and is not a store"):
             write_store(np.eye(3), tmp_path / name, force=True)
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -231,8 +231,12 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
         (np.full((2, 2), np.float32(3e38)), {}, "The sum of the data is too large for float32"),
         (np.eye(2), {"samples": ["a"]}, "There are 1 names of samples, but 2 samples"),
         (np.eye(2), {"features": "abc"}, "There are 3 names of features, but 2 features"),
-        (np.eye(2), {"memory_limit": "1kB"}, "The memory limit is '1kB': at least 1MB is needed"),
-        (np.eye(2), {"memory_limit": "much"}, "The size 'much' is unknown: write bytes, or such"),
+        (np.eye(2), {"memory_limit": "1kB"}, "`memory_limit` must be at least 1MB, got '1kB'"),
+        (
+            np.eye(2),
+            {"memory_limit": "much"},
+            "`memory_limit` must be bytes or a size such as 512MB, got 'much'",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, blocks, options, said) -> None:

@@ -38,7 +38,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file for writing that replaces `path` once it is on the disk."""
     target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
     if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
-        raise ValueError(f"{path} is there already and no file: choose another name.")
+        raise ValueError(f"{path} exists and is not a file: choose another name.")
     with name_in_errors(path), _replacement(target) as file:
         yield file
 
@@ -86,7 +86,9 @@ def file_lock(file: Path) -> Iterator[None]:
             if not path.exists() or path.stat().st_ino != os.fstat(lock.fileno()).st_ino:
                 raise BlockingIOError  # the process that held it has just removed it
         except OSError:
-            raise ValueError(f"Another session is at work on {file}: wait for it.") from None
+            raise ValueError(
+                f"{file} is in use by another process: wait until it has finished."
+            ) from None
         try:
             yield
         finally:

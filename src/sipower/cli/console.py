@@ -57,7 +57,7 @@ def _print(text: str) -> None:
 def check_output() -> None:
     """Raise an error at the end of a command whose output could not be written."""
     if _failures:
-        raise OSError(f"the work is done, but what it said is lost: {_failures.pop()}")
+        raise OSError(f"the work is done, but its output could not be written: {_failures.pop()}")
 
 
 def complain(text: str) -> None:

@@ -110,7 +110,7 @@ class LongRunOptions:
             raise ValueError(f"--checkpoint {given}: the folder {given.parent} does not exist.")
         path = given or (folder / "checkpoint.npz" if self.resume else None)
         if path is not None and path.exists() and not self.resume:
-            raise ValueError(f"{path} exists already: go on from it with --resume, or remove it.")
+            raise ValueError(f"{path} exists already: resume from it with --resume, or remove it.")
         return path
 
 
@@ -128,7 +128,7 @@ class OutputOptions:
         names = [part.strip().removeprefix(".") for part in parts]
         for name in names:
             if name not in OUTPUT_FORMATS:
-                raise ValueError(f"--also {name}: choose of {', '.join(OUTPUT_FORMATS)}.")
+                raise ValueError(f"--also {name}: choose from {', '.join(OUTPUT_FORMATS)}.")
         require(*{module for name in names for module in OUTPUT_FORMATS[name]})
         return names
 

@@ -25,7 +25,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("reproduction"),
     jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
 ) -> None:
-    """Run the paper's experiments again; an interrupted session goes on where it stopped."""
+    """Run the paper's experiments again; an interrupted run continues where it stopped."""
     chosen = {"quick": quick, "standard": standard, "full": full}
     if sum(chosen.values()) > 1:
         raise ValueError("choose one of --quick, --standard and --full")

@@ -70,7 +70,9 @@ def load(data: InputOptions, console: Console, memory_limit: str | None = None) 
 def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
     source = data.source
     if data.transpose or data.layout is not None:
-        raise ValueError("What stays on disk is not turned: give --transpose to sipower convert.")
+        raise ValueError(
+            "--transpose and --layout need the data in memory: give them to sipower convert."
+        )
     if is_store(source):
         if data.layer is not None:
             raise ValueError(f"{source} is a store and has no layers: leave --layer out.")

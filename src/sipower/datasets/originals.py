@@ -22,7 +22,7 @@ def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Read a bag of words: lines D, W and NNZ, then `document word count`, counted from 1."""
     counts = open_docword(file).read(file).counts
     if counts.dtype != np.int32:
-        raise ValueError(f"{file} has a count above 2^31.")
+        raise ValueError(f"{file} has a count above 2^31 - 1: it is not the original data set.")
     return sparse.csr_array(counts)
 
 

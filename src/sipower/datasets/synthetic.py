@@ -33,7 +33,7 @@ def poisson(
     True
     """
     if not 0 < share < 1:
-        raise ValueError(f"share is {share}, expected a number between 0 and 1.")
+        raise ValueError(f"`share` must be a number between 0 and 1, got {share}.")
     rng, mean = np.random.default_rng(seed), -np.log1p(-share)
     starts = range(0, n, _ROWS_AT_A_TIME)
     parts = [rng.poisson(mean, (min(_ROWS_AT_A_TIME, n - at), m)) for at in starts]

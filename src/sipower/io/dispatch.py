@@ -95,7 +95,7 @@ def read(
 def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[OpenCounts]:
     """Open counts of samples by features, to be read whole or in blocks."""
     if layout not in (None, "wide", "long"):
-        raise ReadError(f"the layout {layout!r} is unknown: choose wide or long.")
+        raise ReadError(f"`layout` must be wide or long, got {layout!r}.")
     if not file.exists():
         raise ReadError(f"{file} does not exist.")
     if file.is_file() and file.stat().st_size == 0:

@@ -47,7 +47,9 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
         remark = "The features have no names on one side: they are taken in the order they stand."
         return _counts_of_same_size(table, run), [remark]
     if len(set(known)) < len(known) or len(set(new)) < len(new):
-        raise ValueError("Features cannot be matched by name, for some names occur twice.")
+        raise ValueError(
+            "Features cannot be matched by name, because some names occur twice: make them unique."
+        )
     column = {name: at for at, name in enumerate(known)}
     unknown = [name for name in new if name not in column]
     if unknown:

@@ -97,9 +97,11 @@ def structure(
     """
     run = as_run(run, W)
     if most < 1:
-        raise ValueError(f"most is {most}, expected at least 1.")
+        raise ValueError(f"`most` must be a positive integer, got {most}.")
     if groups is not None and len(groups) != len(run.W):
-        raise ValueError(f"{len(groups)} groups for {len(run.W)} samples: give one a sample.")
+        raise ValueError(
+            f"{len(groups)} groups for {len(run.W)} samples: give one group per sample."
+        )
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
     chosen = describe.choose_evenly(len(run.W), most)
@@ -154,7 +156,9 @@ def top_features(
     run = as_run(run, W)
     facts = describe.describe(run.W, run.H)
     if not 1 <= component <= len(facts.sizes):
-        raise ValueError(f"component is {component}, expected 1 to {len(facts.sizes)}.")
+        raise ValueError(
+            f"`component` must be an integer from 1 to {len(facts.sizes)}, got {component}."
+        )
     ax = _axes(ax)
     profile, size = facts.profiles[component - 1], facts.sizes[component - 1]
     top = describe.largest(profile, n)

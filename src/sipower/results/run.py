@@ -60,7 +60,7 @@ class Run:
             names = getattr(self, side)
             if names is not None:
                 if len(names) != size:
-                    raise ValueError(f"{len(names)} names for {size} {side}: give one each.")
+                    raise ValueError(f"{len(names)} names for {size} {side}: give one name each.")
                 object.__setattr__(self, side, tuple(map(str, names)))
 
     @classmethod

@@ -119,7 +119,9 @@ class Halved:
 def halve(V: RowBlocks, seed: int) -> Holdout:
     """Hold out a quarter of the data: half of the rows of half of the columns."""
     if min(V.shape) < 2:
-        raise ValueError(f"Data of shape {V.shape} cannot be halved: choose the rank yourself.")
+        raise ValueError(
+            f"Rank selection needs at least 2 rows and 2 columns, got shape {V.shape}."
+        )
     rng = np.random.default_rng(seed)
     (r, rest), (c, others) = (np.array_split(rng.permutation(size), 2) for size in V.shape)
     A, B = V.array[np.sort(r)][:, np.sort(c)], V.array[np.sort(r)][:, np.sort(others)]

@@ -140,9 +140,9 @@ def _ignore_fit_warnings() -> Iterator[None]:
 def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     wanted = tuple(sorted({operator.index(k) for k in ranks}))
     if not wanted or wanted[0] < 1:
-        raise ValueError(f"ranks are {list(wanted)}: expected one or more numbers of at least 1.")
+        raise ValueError(f"`ranks` must be one or more positive integers, got {list(wanted)}.")
     if replicates < 1:
-        raise ValueError(f"replicates is {replicates}, expected at least 1.")
+        raise ValueError(f"`replicates` must be a positive integer, got {replicates}.")
     return wanted
 
 

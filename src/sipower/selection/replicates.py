@@ -28,7 +28,7 @@ T = TypeVar("T")
 def first_seed(model: KLNMF, replicates: int) -> int:
     """Return the seed of the first replicate; replicate r has this seed plus r."""
     if replicates < 1:
-        raise ValueError(f"replicates is {replicates}, expected at least 1.")
+        raise ValueError(f"`replicates` must be a positive integer, got {replicates}.")
     seed = as_seed(model.random_state)
     if seed + replicates > 2**32:
         raise ValueError(f"The seed {seed} leaves no room for {replicates} replicates below 2^32.")
@@ -54,7 +54,7 @@ class Replicates:
         self, model: KLNMF, on_fit: Callable[[int, int], object] | None, total: int, client: Any
     ) -> None:
         if client is not None and model.on_round is not None:
-            raise ValueError("on_round is not called on the workers of a client: leave it out.")
+            raise ValueError("`on_round` must be None with a client: it is not called on workers.")
         self.model, self.on_fit, self.total, self.client = model, on_fit, total, client
         self.done, self.lock, self.over = 0, Lock(), Event()
         self.running: set[Any] = set()

@@ -33,7 +33,7 @@ class SavedFits:
             return
         seed = task["model"]["random_state"]
         if not isinstance(seed, Integral):
-            raise ValueError(f"random_state is {seed}: a task with a folder needs a whole number.")
+            raise ValueError(f"`random_state` must be an integer if `folder` is given, got {seed}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         note = self.folder / "task.json"
         text = json.dumps(task, sort_keys=True, default=str).encode()
@@ -42,7 +42,7 @@ class SavedFits:
                 file.write(text)
         elif note.read_bytes() != text:
             raise ValueError(
-                f"{self.folder} holds pieces of another task (other data or parameters): choose "
+                f"{self.folder} holds fits of another task (other data or parameters): choose "
                 "another folder, or remove it."
             )
 

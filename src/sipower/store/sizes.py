@@ -26,8 +26,8 @@ def byte_size(size: str | int) -> int:
     """
     parsed = _SIZE.fullmatch(str(size).strip().lower())
     if isinstance(size, bool) or parsed is None or parsed[2] not in _UNITS:
-        raise ValueError(f"The size {size!r} is unknown: write bytes, or such as 512MB or 2GiB.")
+        raise ValueError(f"`memory_limit` must be bytes or a size such as 512MB, got {size!r}.")
     count = int(float(parsed[1]) * _UNITS[parsed[2]])
     if count < 1:
-        raise ValueError(f"The size {size!r} is no memory at all: write such as 512MB.")
+        raise ValueError(f"`memory_limit` must be at least 1 byte, got {size!r}.")
     return count

@@ -87,7 +87,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     """
     memory = byte_size(memory_limit)
     if memory < _MIN_MEMORY:
-        raise ValueError(f"The memory limit is {memory_limit!r}: at least 1MB is needed.")
+        raise ValueError(f"`memory_limit` must be at least 1MB, got {memory_limit!r}.")
     workspace = Workspace(Path(path), memory, on_block)
     with name_in_errors(path), _new_folder(workspace, force) as folder, ExitStack() as files:
         rows = _RowWriter(folder, files, rows_only)
@@ -287,9 +287,9 @@ def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
 def _check_replaceable(target: Path, force: bool) -> None:
     """Raise ValueError unless the target is a store, with nothing else, that may be replaced."""
     if not is_store(target):
-        raise ValueError(f"{target} is there already and no store: choose another name.")
+        raise ValueError(f"{target} exists and is not a store: choose another name.")
     if not force:
-        raise ValueError(f"{target} is a store already: choose another name, or force.")
+        raise ValueError(f"{target} is a store already: choose another name, or use force=True.")
     foreign = [file.name for file in target.iterdir() if file.name not in CONTENT]
     if foreign:
         raise ValueError(
