@@ -98,7 +98,7 @@ def _assert_stored(stored: Any) -> None:
 
 def read_prepared(path: Path) -> None:
     """Read a prepared sparse data set."""
-    counts: Any = catalogue._prepared("kos", path)
+    counts: Any = catalogue._load_prepared("kos", path)
     counts.check_format(full_check=True)
     assert counts.dtype.kind in "iu"
     assert counts.nnz == 0 or counts.data.min() >= 0
@@ -106,7 +106,7 @@ def read_prepared(path: Path) -> None:
 
 def read_images(path: Path) -> None:
     """Read prepared images."""
-    counts = catalogue._prepared("mitf", path)
+    counts = catalogue._load_prepared("mitf", path)
     assert counts.ndim == 2
     assert counts.dtype.kind in "iu"
 

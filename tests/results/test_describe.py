@@ -78,7 +78,7 @@ def test_zero_rows_columns_and_components_stay_zero() -> None:
         assert not nothing.any()
     assert np.isfinite(about.lift()).all()
     assert np.isfinite(about.distinctiveness()).all()
-    assert about.led().sum() == len(W) - 1
+    assert about.leading_samples().sum() == len(W) - 1
 
 
 @pytest.mark.parametrize(("bad", "where"), [(-1.0, "row 3, column 1"), (np.nan, "row 3, column 1")])

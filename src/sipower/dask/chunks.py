@@ -77,7 +77,7 @@ class Origin(NamedTuple):
     def describe(self, problem: Exception) -> str:
         """Return the message of an error in these rows, with their source."""
         if isinstance(problem, EntryError) and not math.isnan(self.first):
-            problem = problem.moved(int(self.first))
+            problem = problem.shift_rows(int(self.first))
         text = str(problem)
         return text if self.name in text else f"{self.name}: {text}"
 

@@ -29,7 +29,7 @@ class EntryError(ValueError):
         sentence, entry, value, working = self.args
         return str(sentence.format(entry, value, working))
 
-    def moved(self, rows: int) -> EntryError:
+    def shift_rows(self, rows: int) -> EntryError:
         """Return the same error for data in which `rows` rows come before."""
         sentence, (row, column), value, working = self.args
         return EntryError(sentence, (row + rows, column), value, working)

@@ -231,7 +231,7 @@ def _from_folder(name: str) -> Counts:
     folder = _folder(name)
     prepared = folder / f"{name}.npz"
     if prepared.is_file():
-        return _prepared(name, prepared)
+        return _load_prepared(name, prepared)
     if name in ("kos", "nips"):
         bags = [folder / f"docword.{name}.txt", folder / f"docword.{name}.txt.gz"]
         files = [file for file in bags if file.is_file()]
@@ -248,7 +248,7 @@ def _from_folder(name: str) -> Counts:
     return V
 
 
-def _prepared(name: str, file: Path) -> Counts:
+def _load_prepared(name: str, file: Path) -> Counts:
     try:
         if name in ("kos", "nips"):
             found: Any = read(file).counts

@@ -87,8 +87,8 @@ def _in_package(package: Path) -> Iterator[tuple[str, str]]:
         module = file.relative_to(package.parent).with_suffix("").parts
         if _SKIPPED.isdisjoint(module):
             tree = _parse(file)
-            yield from _defined(tree, _public(module))
-            yield from _added(tree, _public(module))
+            yield from _definitions(tree, _public(module))
+            yield from _assigned_docstrings(tree, _public(module))
 
 
 def _parse(file: Path) -> ast.Module:
@@ -103,17 +103,17 @@ def _public(module: tuple[str, ...]) -> str:
     return ".".join(takewhile(lambda part: not part.startswith("_"), module))
 
 
-def _defined(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:
+def _definitions(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield name and docstring of the public functions, classes and methods."""
     for node in parent.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             name = f"{prefix}.{node.name}"
             yield name, ast.get_docstring(node) or ""
             if isinstance(node, ast.ClassDef):
-                yield from _defined(node, name)
+                yield from _definitions(node, name)
 
 
-def _added(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
+def _assigned_docstrings(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield name and docstring of compiled objects, which ``add_newdoc`` calls document."""
     for statement in tree.body:
         match statement:

@@ -252,7 +252,7 @@ def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueErr
     """Return the error about an entry that `as_matrix` refuses in rows from `first_row` on."""
     _, (row, column), value, _ = problem.args
     if 0 <= value < np.inf:  # what the working type does not hold
-        return problem.moved(first_row)
+        return problem.shift_rows(first_row)
     return bad_entry(path, first_row + row, column, value)
 
 

@@ -77,7 +77,7 @@ class Description:
         lift = self.lift()
         return self.profiles * np.log2(lift, where=lift > 0, out=np.zeros_like(lift))
 
-    def led(self) -> Indices:
+    def leading_samples(self) -> Indices:
         """In how many samples a component is the largest, (K,)."""
         leaders = self.memberships.argmax(axis=1)[self.memberships.any(axis=1)]
         return np.bincount(leaders, minlength=len(self.sizes))

@@ -51,7 +51,7 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as to:
         if ending == ".npz":
-            np.savez(to, allow_pickle=False, W=W, **_named(file, names))
+            np.savez(to, allow_pickle=False, W=W, **_name_arrays(file, names))
             return
         frame = _frame(W, names)
         if ending == ".parquet":
@@ -82,7 +82,7 @@ def export_selection(found: RankSelection, folder: Path) -> None:
         save_outcome(found, folder / "rank.json")
 
 
-def _named(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
+def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
     """Names as NumPy's array of texts, which are all as long as the longest."""
     if names is None:
         return {}

@@ -36,11 +36,11 @@ def palette(n: int) -> list[str]:
     differ clearly in any kind of vision; distant ones may look alike, so colour is never the only
     way to tell which is which.
     """
-    colours = [_tinted(hue, tint) for tint in TINTS for hue in HUES]
+    colours = [_shade(hue, tint) for tint in TINTS for hue in HUES]
     return [colours[k % len(colours)] for k in range(n)]
 
 
-def _tinted(hue: str, tint: float) -> str:
+def _shade(hue: str, tint: float) -> str:
     parts = (int(hue[at : at + 2], 16) for at in (0, 2, 4))
     mixed = (part + (255 - part) * tint if tint > 0 else part * (1 + tint) for part in parts)
     return "#" + "".join(f"{round(part):02x}" for part in mixed)

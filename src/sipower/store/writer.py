@@ -118,7 +118,7 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             try:
                 matrix = as_matrix(part, n_jobs=1).sparse()
             except EntryError as problem:
-                raise problem.moved(row) from None
+                raise problem.shift_rows(row) from None
             except (TypeError, ValueError) as problem:
                 place = f"Block {number}, rows from {row} on: "
                 raise type(problem)(f"{place}{problem}") from None

@@ -69,7 +69,8 @@ def content(run: Run, about: Description) -> dict[str, Any]:
 
 def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
     """Yield the row of each component in the table."""
-    names, lift, bits, led = run.feature_names(), about.lift(), about.distinctiveness(), about.led()
+    names, lift, bits = run.feature_names(), about.lift(), about.distinctiveness()
+    leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
         probable, distinctive = (
             largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
@@ -80,7 +81,7 @@ def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
             "size": about.sizes[k],
             "probable": [(names[f], f"{about.profiles[k, f]:.2%}") for f in probable],
             "distinctive": [(names[f], f"×{lift[k, f]:.3g}") for f in distinctive],
-            "led": int(led[k]),
+            "leading": int(leading[k]),
             "bits": bits[k].sum(),
         }
 

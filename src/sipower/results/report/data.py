@@ -63,7 +63,7 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
     """For each component its most probable and most distinctive features."""
     names, lift = run.feature_names(), about.lift()
 
-    def listed(k: int, values: Array) -> dict[str, Any]:
+    def feature_list(k: int, values: Array) -> dict[str, Any]:
         top = describe.largest(values, FEATURES)
         return {
             "names": [describe.readable(names[f], NAME_LENGTH) for f in top],
@@ -73,7 +73,7 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
         }
 
     return [
-        {"probable": listed(k, profile), "distinctive": listed(k, telling)}
+        {"probable": feature_list(k, profile), "distinctive": feature_list(k, telling)}
         for k, (profile, telling) in enumerate(
             zip(about.profiles, about.distinctiveness(), strict=True)
         )
