@@ -43,7 +43,7 @@ RESULTS = Path(__file__).parent / "results"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 LOWEST = {"kos": 1_119_947.6, "nips": 3_193_958.0, "mitf": 1_190_937.4, "wt": 3_028_037.0}
 LEVELS = (1e-1, 3e-2, 1e-2, 1e-3)
-BUDGET = {"kos": 20, "nips": 15, "mitf": 300, "wt": 90}  # of every solver, in u
+BUDGET = {"kos": 20, "nips": 15, "mitf": 300, "wt": 90}  # budget of every solver, in u
 
 
 COLORS = dict(

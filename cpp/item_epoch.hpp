@@ -13,7 +13,7 @@
 namespace sipower {
 namespace {
 
-constexpr uint64_t ITEM_EPOCH_STREAM = 3;  // beside those of `Stream` in kernels/random.py; its seed is 0
+constexpr uint64_t ITEM_EPOCH_STREAM = 3;  // besides those of `Stream` in kernels/random.py; its seed is 0
 
 template <class T> class ItemEpoch {
 public:

@@ -117,7 +117,7 @@ def damage_archive(content: bytes, source: Source) -> bytes:
         warnings.catch_warnings(),
         zipfile.ZipFile(stream, "w", source.choice(_PACKINGS)) as packed,
     ):
-        warnings.simplefilter("ignore")  # of duplicate names
+        warnings.simplefilter("ignore")  # warnings of duplicate names
         for name, member in members:
             packed.writestr(zipfile.ZipInfo(name), member, packed.compression)
     return damage_bytes(stream.getvalue(), source) if source.random() < 0.2 else stream.getvalue()

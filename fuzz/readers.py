@@ -24,7 +24,7 @@ from mutations import damage_file  # noqa: E402
 from sipower.io import ReadError  # noqa: E402
 
 MEMORY = 2 << 30  # bytes that a process may allocate
-MAX_LENGTH = 800  # of a message, without the names of files
+MAX_LENGTH = 800  # longest message, without the names of files
 
 
 class ReaderTarget:

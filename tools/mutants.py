@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build" / "mutants"
-MIN_SHARE = 0.85  # of all mutants, the share that the tests must detect
+MIN_SHARE = 0.85  # share of all mutants that the tests must detect
 DETECTED = ("killed", "timeout", "segfault")
 
 

@@ -93,7 +93,7 @@ def _in_memory(X: Any) -> Any:
         return X.compute()
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return X
-    rows = max(X.shape[0], 1)  # none are one empty slice
+    rows = max(X.shape[0], 1)  # without rows, one empty slice gives the type
     parts = [X[at : at + ROWS_AT_A_TIME] for at in range(0, rows, ROWS_AT_A_TIME)]
     if sparse.issparse(parts[0]):
         return sparse.csr_array(sparse.vstack(parts))

@@ -69,6 +69,6 @@ def test_twenty_runs_killed_once_lose_no_more_than_they_may(tmp_path):
         run(tmp_path, name, every, float(rng.uniform(every, max(length / 2, 2 * every))))
         if (tmp_path / f"{name}.npz").exists() and not (tmp_path / f"{name}-factors.npz").exists():
             lost = time.time() - (tmp_path / f"{name}.npz").stat().st_mtime
-            assert lost <= every + 0.2  # of which 0.2 for the system to bury the process
+            assert lost <= every + 0.2  # 0.2 s are allowed for the system to end the process
         assert run(tmp_path, name, every) == 0
         assert factors(tmp_path, "whole") == factors(tmp_path, name)

@@ -45,7 +45,7 @@ def hostile_run() -> Run:
 
 @pytest.fixture(scope="session")
 def everything(hostile_run: Run) -> dict[str, Any]:
-    """What may be drawn beside the run."""
+    """What may be drawn besides the run."""
     rng = np.random.default_rng(2)
     deviance, stability = rng.uniform(1, 2, (3, 4)), np.array([0.9, 0.8, np.nan])
     return {

@@ -17,7 +17,7 @@ import numpy as np
 from sipower.io import ReadError, read
 from sipower.results import Run, load_run, save_run
 
-MEMORY = 3 << 24  # of the process, beside its libraries
+MEMORY = 3 << 24  # memory of the process apart from its libraries, in bytes
 
 
 def head(shape: str) -> bytes:

@@ -198,7 +198,7 @@ def test_figures_hold_the_names_as_text(tmp_path, draw):
         plot.top_features(a_run(), 1, ax, n=len(NAMES))
     file = tmp_path / "figure.svg"
     with pyplot.rc_context({"svg.fonttype": "none"}), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warnings.warn", lambda *_, **__: None)  # of letters that the font lacks
+        patch.setattr("warnings.warn", lambda *_, **__: None)  # about letters that the font lacks
         figure.savefig(file)
     pyplot.close(figure)
     elements = list(ElementTree.parse(file).iter())

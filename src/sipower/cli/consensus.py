@@ -36,7 +36,7 @@ def consensus(
         if output.force:
             remove_saved_fits(folder / "fits")
         with FitCounter(console) as counter, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code says it
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
             found = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter
             )

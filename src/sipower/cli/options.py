@@ -116,7 +116,7 @@ class LongRunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What a run folder gets beside the run, and how the command reports."""
+    """What a run folder gets besides the run, and how the command reports."""
 
     also: Annotated[str | None, typer.Option(help=_ALSO)] = None
     force: Force = False

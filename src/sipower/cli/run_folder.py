@@ -99,7 +99,7 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file), time.monotonic()
     with FitProgress(console, model.tol, model.max_time) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code says it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
         model.set_params(on_round=progress)
         try:
             W = model.fit_transform(V)
@@ -140,9 +140,10 @@ def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
 def write_derived_files(
     run: Run, folder: Path, console: Console, formats: list[str], report: Any, missing: bool = False
 ) -> None:
-    """Write tables of the factors, and the report with these options of `write_report` or None.
+    """Write the factors in each of `formats`, and report.html unless `report` is None.
 
-    `missing`: only the files that are not there.
+    `report` holds the options of `write_report`. If `missing`, only files that do not exist yet are
+    written.
     """
     for ending in formats:
         if missing and all(file.exists() for file in export_paths(folder, ending)):

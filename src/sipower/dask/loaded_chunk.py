@@ -31,7 +31,10 @@ class ChunkInfo(NamedTuple):
 
     @property
     def feature_names(self) -> Array | None:
-        """The names if all of them are strings, as scikit-learn keeps and compares them."""
+        """The feature names, or None unless all are strings.
+
+        This is scikit-learn's rule for `feature_names_in_`.
+        """
         names = self.column_names
         if names is None or not all(isinstance(name, str) for name in names):
             return None

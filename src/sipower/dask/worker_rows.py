@@ -65,7 +65,7 @@ class WorkerRows(RowBlocks):
         self.dense = all(info.dense for info in infos if info.dtype)
         self.total = float(sum(info.total for info in infos))
         self.dtype = np.result_type(*(info.dtype for info in infos if info.dtype))
-        self.threads = count_threads(None)  # of the client
+        self.threads = count_threads(None)  # threads of the client
         check_total(self.total, self.dtype)
         self._convert([info.dtype for info in infos])
         self.groups = self._group(infos)
@@ -178,7 +178,7 @@ class WorkerRows(RowBlocks):
 
     @cached_property
     def mass(self) -> NDArray[np.float64]:  # type: ignore[override]
-        """The sums of the rows, loaded to the client."""
+        """The sums of the rows, gathered on the client."""
         parts = self.client.map(_mass, self.futures, pure=False)
         return np.concatenate(gather_results(self.client, parts))
 

@@ -103,7 +103,7 @@ class Matrix(RowBlocks):
         return other.with_names(self.row_names, self.column_names)
 
     def _copy(self, **changes: Any) -> Self:
-        # The other forms of the data have settings and names of their own.
+        # Drop the cached transpose and sparse form: they carry the old settings and names.
         copied = super()._copy(_transpose=None, **changes)
         vars(copied).pop("_sparse", None)
         return copied

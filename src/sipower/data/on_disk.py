@@ -43,7 +43,7 @@ class RowSource(Protocol):
     value_type: np.dtype[Any]
     mass: NDArray[np.float64]
     column_mass: NDArray[np.float64]
-    smallest: float  # of the nonzeros
+    smallest: float  # smallest nonzero
     largest: float
     row_names: Array | None
     column_names: Array | None

@@ -38,7 +38,7 @@ MAX_BLOCKS = 64
 MIN_BLOCK = 32768  # entries; far more work than starting a block
 MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
-ITEM_WORK = 8  # cost of an item beside its entries, in entries
+ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
 
 class Window(NamedTuple):
@@ -207,7 +207,7 @@ class RowBlocks(ABC):
 
     @property
     def layout(self) -> str:
-        """The storage format, on which the bits of results depend beside the numbers."""
+        """The storage format; besides the numbers, the bits of results depend on it."""
         form = "dense" if self.dense else "sparse"
         return form if self.has_columns else f"{form}, rows alone"
 

@@ -40,7 +40,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The settings of a fit beside the problem and the start."""
+    """The settings of a fit apart from the problem and the start."""
 
     solver: str
     stop: Stop

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`non_negative_factorization`: the function of scikit-learn, for the KL divergence."""
+"""`non_negative_factorization`: KL-NMF as a function with the signature of scikit-learn's."""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _fit(self, X: Any) -> Array:
         X = self._validate(X, reset=True)
-        # A linear kernel of centred samples is centred, without cancellation if offsets are large.
+        # Centring the samples also centres a linear kernel. It avoids the cancellation that large
+        # offsets would cause if the kernel itself were centred.
         centre_samples = self.center and self.kernel == "linear" and not sp.issparse(X)
         self._offset = X.mean(axis=0) if centre_samples else 0.0
         X = X - self._offset if centre_samples else X

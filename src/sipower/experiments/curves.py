@@ -130,7 +130,10 @@ class Curves:
         return np.asarray(np.maximum(np.abs(objective - lowest) / drop, SMALLEST_ERROR))
 
     def error_at(self, row: Row, cost: float, axis: str) -> float:
-        """Return the error after a number of passes or seconds, or that at the end of the run."""
+        """Return the error after `cost` passes or seconds.
+
+        If the run ended earlier, it is the last error.
+        """
         errors = self.errors(row)
         if not np.isfinite(errors).all():
             return math.inf

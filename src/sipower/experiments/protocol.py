@@ -6,12 +6,14 @@ A run goes to the horizon of its data set, a number of passes over the data; a l
 methods whose passes are expensive. Following the paper, S-SCI-PI samples vectors of the longer
 dimension of dense data, and elements in both dimensions of sparse data.
 
-S-SCI-PI is tuned by successive halving on objectives at equal passes. First, every point of the
-paper's grid that fits runs on the first start to `SCREENING` of the horizon; a point fits if one
-of its rounds does. Then the best `finalists` run on the first `starts` starts to the horizon, and
-the lowest mean objective there wins. The winner runs on all replicates. The step of each pair
-(s/n, m) of the boxplots is chosen likewise. CCD and SCD are one method in the
-paper: the form that is better at the horizon of the first starts is used.
+S-SCI-PI is tuned by successive halving on objectives at equal passes. A point of the paper's grid
+consists of the share s/n of the data in a batch, the number m of steps in an epoch, and the step
+size η. First, each point of the grid is run from the first start for the fraction `SCREENING` of
+the horizon. Points for which a single round takes longer than that are left out. Then the best
+`finalists` are run from the first `starts` starts to the horizon, and the lowest mean objective
+there wins. The winner is run on all replicates. For each pair (s/n, m) of the boxplots, η is chosen
+in the same way. CCD and SCD are one method in the paper: whichever is better at the horizon, on the
+first starts, is used.
 
 A plan depends only on the budget and on the rows of the table. The runs of a stage are known once
 the stage before is in the table, so `sipower reproduce` continues where it was interrupted.

@@ -201,7 +201,10 @@ def _start(dataset: str, seed: int) -> Factors:
 
 
 def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
-    """Return the paper's subproblem, whose sums run over the longer dimension, and its side."""
+    """Return the side and the block of the paper's subproblem.
+
+    It is the subproblem whose sums run over the longer dimension.
+    """
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
 
@@ -237,7 +240,10 @@ class _SignCounter(KLBlock):
 
 
 def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float, float, float]]:
-    """Return seconds, passes and the share of negative entries after each epoch."""
+    """Return, after each epoch, the seconds, the passes and the share of negative entries so far.
+
+    The entries are those of all variance-reduced gradients since the start of the run.
+    """
     side, half = _half(V, start)
     block = _SignCounter(half.V, half.B)
     p = dict(run.params)

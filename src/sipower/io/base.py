@@ -74,7 +74,7 @@ def import_library(name: str, path: Path) -> Any:
 
 
 def check_size(place: Path | str, promised: int, stored: int) -> None:
-    """Refuse content that claims to be far larger than its stored bytes can be."""
+    """Refuse content whose declared size is implausible for the number of bytes stored."""
     if not is_plausible_size(promised, stored):
         raise ReadError(
             f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."

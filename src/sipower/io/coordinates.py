@@ -135,7 +135,7 @@ class Coordinates:
             check_shape(f"{self.path}, line {self.line},", self.shape, found)
 
     def _parse(self, block: list[bytes], first: int) -> NDArray[Any]:
-        """Return the numbers of a block whose first line has the given number."""
+        """Parse a block of lines; `first` is the line number of its first line, for messages."""
         if not any(line.strip() for line in block):
             return np.empty(0, self._dtype)
         limits = {"row": (1, self.shape[0]), "column": (1, self.shape[1])}

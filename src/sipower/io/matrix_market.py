@@ -39,7 +39,8 @@ class MatrixMarket(Coordinates):
                 return None
             stream: Any
             with open_text(self.path) as stream:
-                # SciPy reads a path fastest, but knows a compressed file by its ending alone.
+                # SciPy is fastest when given a path, but detects compression only by the ending of
+                # the name.
                 plain = isinstance(stream, BufferedReader)
                 found: Any = io.mmread(self.path if plain else BufferedReader(stream, _CHUNK))
         except Exception:  # the lines, read one after another, show what is wrong

@@ -251,7 +251,7 @@ def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None
 def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueError:
     """Return the error about an entry that `as_matrix` refuses in rows from `first_row` on."""
     _, (row, column), value, _ = problem.args
-    if 0 <= value < np.inf:  # what the working type does not hold
+    if 0 <= value < np.inf:  # a valid count that the working type cannot hold
         return problem.shift_rows(first_row)
     return bad_entry(path, first_row + row, column, value)
 

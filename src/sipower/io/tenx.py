@@ -17,7 +17,7 @@ __all__ = ["feature_type_remark", "open_folder", "open_matrix_market", "unique_n
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")
-_MAX_TYPES = 10  # in a remark
+_MAX_TYPES = 10  # largest number of types that a remark names
 
 
 def open_folder(folder: Path) -> OpenCounts:

@@ -80,5 +80,8 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
 
 
 def as_contiguous(array: Array, dtype: Any = None) -> Array:
-    """Return an array as C-contiguous and aligned; one from a network may be neither."""
+    """Return the array C-contiguous and aligned.
+
+    Arrays received over a connection (Dask) may be neither.
+    """
     return np.require(array, dtype, ["C", "A"])

@@ -43,7 +43,7 @@ class Checkpoint:
         What identifies the run: a checkpoint is read only if all of it agrees, measured numbers,
         which stand in lists, up to rounding.
     memory
-        What the caller saves beside the state.
+        What the caller saves in addition to the state.
     read
         Whether to resume from the file; if not, it is only written.
     """

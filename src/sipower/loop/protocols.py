@@ -101,7 +101,7 @@ class Comparable(Solvable, Protocol):
     value_passes: float
 
     def quick_value(self, x: Any) -> float:
-        """Return the objective at x up to `rounding`, in the fastest way."""
+        """Return the objective at x to within `rounding`, as fast as possible."""
 
     def rounding(self, value: float) -> float:
         """Return how far two equal objectives may differ by rounding alone."""

@@ -165,7 +165,10 @@ def solve(  # noqa: PLR0913 - the public entry point
 
 
 def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
-    """Return a description of a run; value and residual at the start identify the data."""
+    """Return what identifies a run, to be compared with a checkpoint.
+
+    Value and residual at the start stand for the data.
+    """
     x0, seed = start
     digest = hashlib.sha256()
     for part in x0 if isinstance(x0, tuple) else (x0,):

@@ -47,10 +47,10 @@ __all__ = ["Auto", "AutoState"]
 MIN_STEP = 0.5  # the phase of power steps ends when its step falls below this
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its cost
-# Dense data are sampled if their longer side has this many entries per component, or from this
-# unevenness on. Long full steps took less time on MITF and image patches (120 and 300 entries per
-# component; unevenness up to 1.35) and more passes on WT (960 entries per component), digits
-# (unevenness 2.4), heavy-tailed counts (11) and a spectrogram (17).
+# Sample dense data if the longer side has at least this many entries per component, or if the
+# unevenness is at least this. Compared with sampling, full steps took less time on MITF and image
+# patches (120 and 300 entries per component; unevenness up to 1.35), but more passes on WT (960
+# entries per component), digits (unevenness 2.4), heavy-tailed counts (11) and a spectrogram (17).
 MIN_SAMPLED_ENTRIES, MIN_UNEVENNESS = 500, 1.5
 
 
@@ -58,7 +58,7 @@ class EarlyPhase(NamedTuple):
     """The settings of the phase of power steps."""
 
     rule: Rule
-    rounds: int  # between two comparisons of D
+    rounds: int  # rounds between two comparisons of D
     min_relative_gain: float  # the phase ends below this share of the average gain per pass
     min_gain: float  # the phase ends below this gain, as a share of D
 

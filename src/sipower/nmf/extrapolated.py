@@ -36,7 +36,7 @@ __all__ = ["Extrapolated", "ExtrapolatedState"]
 
 @dataclass(frozen=True)
 class ExtrapolatedState(Momentum):
-    """The state of `Extrapolated`: the pair that is kept, Ŵ and H_last."""
+    """The state of `Extrapolated`: the kept pair (`W`, Ĥ as `H`), Ŵ (`W_ahead`) and `H_last`."""
 
     non_negative: ClassVar[bool] = True
     W: Array

@@ -57,5 +57,5 @@ class Newton(Rule):
         return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 2 + K/4 passes per step."""
+        """Return the passes of one update: 2 + K/4 for each Newton step."""
         return self.steps * (2 + block.shape[1] / 4)

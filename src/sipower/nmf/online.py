@@ -45,12 +45,14 @@ __all__ = ["fit_sample", "is_tall", "run_anchored_epoch", "run_averaged_pass"]
 
 ROWS_PER_GROUP = 128  # consecutive rows that are drawn together, so that they are read together
 MAX_BATCH_ROWS = 4096
-MAX_BATCH_NONZEROS = 2**20  # on average: long rows carry more information, and must fit in memory
+# The largest mean number of nonzeros in a batch. Batches of long rows have fewer rows, because each
+# row carries more information and a batch must fit in memory.
+MAX_BATCH_NONZEROS = 2**20
 MIN_BATCHES = 16  # with fewer batches the pass is no better than other starts
 ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
 SAMPLE_BATCHES = 2  # batches of the sample that is factorised first
 SURPLUS = 1.5  # components of the sample's factorisation, times K
-ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # on the sample
+ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # rounds on the sample
 BATCH_ROW_TOL = 0.1  # certified gap of the rows of a batch, below their sampling noise
 
 

@@ -227,7 +227,7 @@ class Problem(ABC):
             return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
 
     def quick_value(self, x: Point) -> float:
-        """Return f(x) up to `rounding`, in the fastest way; here `value` itself."""
+        """Return f(x) to within `rounding`, as fast as possible; the base class returns `value`."""
         return float(self.value(x))
 
     def rounding(self, value: float) -> float:

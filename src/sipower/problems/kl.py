@@ -79,7 +79,7 @@ class KLBlock(Problem):
     """
 
     degree = 0.0
-    batch_passes = 1.5  # the quotients at the anchor are kept: one product instead of two
+    batch_passes = 1.5  # 1 for ∇f_S(x), ½ for ∇f_S(x₀): its quotients are kept from the anchor
 
     def __init__(
         self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None

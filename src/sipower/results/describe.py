@@ -35,7 +35,8 @@ __all__ = [
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# They turn the text around them about, and with it what a reader takes it for.
+# Bidirectional control characters reorder the text around them, so that a name could be displayed
+# as another.
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 

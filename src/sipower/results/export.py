@@ -58,7 +58,8 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             frame.to_parquet(to)
         else:
             separator = "\t" if ending == ".tsv" else ","
-            # Texts in quotes: pandas gives none to a carriage return, which ends a line as well.
+            # Quote all texts: by default pandas does not quote a carriage return, which also ends a
+            # line.
             how = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
             frame.to_csv(to, sep=separator, index_label="name", **how)
 

@@ -31,8 +31,8 @@ from sipower.kernels import Array
 __all__ = ["GROUPS", "Holdout", "are_counts", "halve", "thin"]
 
 Numbers = NDArray[np.float64]
-SHARE = 0.2  # of the counts is held out
-GROUPS = 20  # of rows, to tell how far an error is chance
+SHARE = 0.2  # share of the counts that is held out
+GROUPS = 20  # groups of rows, for the standard error over rows
 TERMS_AT_A_TIME = 100_000
 ROW_TOL = 1e-6
 

@@ -32,7 +32,9 @@ def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
-    """Merge pairs of components, those that lose least first, until so many are left.
+    """Merge pairs of components, cheapest first, until `n_components` are left.
+
+    The cost of a merger is a bound on the increase of D; see `sipower.nmf.merging`.
 
     Parameters
     ----------
@@ -44,8 +46,7 @@ def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
     Returns
     -------
     W, H
-        Factors with `n_components` components, all entries positive. `sipower.nmf.merging` has the
-        bound on what is lost.
+        Factors with `n_components` components, all entries positive.
     """
     merged_W, merged_H = merge_components(W, np.asarray(H).T, n_components)
     return merged_W, merged_H.T

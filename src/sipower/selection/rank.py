@@ -34,7 +34,7 @@ from sipower.selection.saved_fits import SavedFits
 __all__ = ["estimated_seconds", "rank_selection"]
 
 Numbers = NDArray[np.float64]
-FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # of a fit from a random start, and from a merged one
+FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
 UNSTABLE = 0.8
 NEGLIGIBLE = 1e-4  # nats a count
 

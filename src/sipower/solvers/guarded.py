@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: undo a round that made the objective worse, and take a shorter, safe step instead.
 
-Worse means by more than the rounding error, 8 eps (ΣV + D) for KL. A loss within rounding is
-accepted but shortens the step, down to ½, where SCI-PI cannot cycle: otherwise a cycle of tiny
-rises and falls would look like progress. After a gain the step grows again, up to the
+Worse means by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within rounding
+is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a cycle of
+tiny rises and falls would look like progress. After a gain the step grows again, up to the
 `largest_step` of the solver. The objective is evaluated after every round; its passes count.
 """
 
@@ -17,7 +17,7 @@ from sipower.loop.protocols import Comparable
 
 __all__ = ["Guarded"]
 
-MIN_DAMPED_STEP = 0.5  # a loss within rounding shortens the step no further than this
+MIN_DAMPED_STEP = 0.5  # a deterioration within rounding shortens the step to no less than this
 
 
 @dataclass(frozen=True)

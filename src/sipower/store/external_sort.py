@@ -134,7 +134,7 @@ class ExternalSort:
         self._next = [int(starts[begin]) for begin, _ in self._ranges]
 
     def add(self, records: NDArray[Any]) -> None:
-        """Write entries to the places of their ranges."""
+        """Append each entry to the part of the file that belongs to its range of rows."""
         numbers = self._range_numbers[records["row"]]
         records = records[np.argsort(numbers, kind="stable")]
         sizes = np.bincount(numbers, minlength=len(self._ranges))

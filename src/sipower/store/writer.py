@@ -68,7 +68,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     rows_only
         Leave out the transpose: half of the disk, for the rules that need sums alone.
     memory_limit
-        Memory to use beside the blocks given and a few numbers per row and column.
+        Memory to use in addition to the blocks given and a few numbers per row and column.
     samples, features
         Names of the rows and columns. Those of a DataFrame are not taken by themselves.
     force

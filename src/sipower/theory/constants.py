@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The constants of the convergence theorem at a point near an optimum: λ*, λ̄, σ, K, L, M.
 
-All are those of f/λ*, because S-SCI-PI divides f by λ: so λ* = 1 in every condition.
+All but λ* are computed for f/λ*, because S-SCI-PI divides f by λ. The conditions of the theorem are
+therefore used with λ* = 1.
 
 ======  =========================================================================================
 symbol  meaning
 ======  =========================================================================================
+p       degree of f
 λ*      multiplier, ∇f(x*) = λ* x*
 λ̄, σ    largest |eigenvalue| of ∇²f(x*) on the tangent space; norm of ∇²f(x*)
 K, L    mean and largest ‖G_S‖² over the batches, G_S = ∇²f_S − ∇²f;  L₀ is L for one term
@@ -41,14 +43,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LocalSpectrum:
-    """The spectrum of the Hessian at one item's x*, in units of λ*.
+    """The eigenvalues of the Hessian of one item at x*, divided by λ*.
 
     Attributes
     ----------
     multiplier, residual
-        λ*, and ‖∇f/λ* − x‖.
+        λ* itself, and ‖∇f/λ* − x‖.
     radial, tangent
-        x·∇²f x, and the eigenvalues of ∇²f on the tangent space, (d − 1,).
+        x·∇²f x, and the eigenvalues of ∇²f on the tangent space, (d − 1,), all divided by λ*.
     """
 
     multiplier: float
@@ -186,8 +188,10 @@ def curvature(
 ) -> Curvature:
     """Return a bound M on the third derivatives near x, with the parameters of `variance`.
 
-    M is the maximum over points y near x of ‖T(y)‖ + |λ* − λ₁|, T(y) the third derivatives as a
-    (d, d²) matrix: ‖T[u, u]‖ ≤ ‖T‖₂ for unit u, and F₁ adds λ* − λ₁ (the paper's M₁, M₂).
+    M is the maximum over points y near x of ‖T(y)‖₂ + |λ* − λ₁|, divided by λ*. T(y) holds the
+    third derivatives as a (d, d²) matrix, and ‖T[u, u]‖ ≤ ‖T‖₂ for unit u. λ₁ = (p − 1)λ* is the
+    eigenvalue of ∇²f(x*) along x*, so |λ* − λ₁|/λ* = |2 − p|. This part is added because of F₁, the
+    matrix of the direction x* in the paper's definition of M, which contains (λ* − λ₁)I.
     """
     one, x = _single_item(problem, x, item)
     scale = float(one.inner(x, one.gradient(x))[0])

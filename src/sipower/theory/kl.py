@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LocalSpectrum rates of MU and SCI-PI on KL: the spectrum b of B in ∇²f(y) = diag(G) − 2B.
+"""Local rates of MU and SCI-PI on KL: the spectrum b of B in ∇²f(y) = diag(G) − 2B.
 
 B = D_y A D_y has By = G∘y, so at a solution y is its eigenvector with the trivial eigenvalue 1 and
 0 ≤ b ≤ 1 off it. Where x_k = 0, a round shrinks x_k by G_k^γ instead.
@@ -25,11 +25,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KLSpectrum:
-    """The smallest and largest eigenvalue of B orthogonal to y, item by item.
+    """The smallest and largest eigenvalue of B on the complement of y, for each item.
+
+    Near the solution the update x ← x∘G^γ multiplies the error along an eigenvector with eigenvalue
+    b by 1 − γb; γ is 1 for MU, 2 for SCI-PI and 2η for SCI-PI with step η.
 
     B is restricted to the support of the solution. Items without mass, or with one component only,
-    have no such eigenvalues and are left out: `items` lists the others. A power step X∘G^γ has the
-    local factors 1 − γb: MU has γ = 1, SCI-PI γ = 2, a step η has γ = 2η.
+    have no such eigenvalues and are left out: `items` lists the others.
     """
 
     items: NDArray[np.intp]

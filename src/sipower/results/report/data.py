@@ -16,7 +16,7 @@ from sipower.selection import Consensus, RankSelection
 
 __all__ = ["plot_data"]
 
-FEATURES = 25  # of a component in its plot
+FEATURES = 25  # number of features in the plot of a component
 NAME_LENGTH = 60
 SHARES = 10_000  # shares of a sample are whole numbers of this
 
