@@ -81,7 +81,7 @@ def test_hdf5(tmp_path) -> None:
         ("indptr", np.array([0, 9, 3]), "the starts of its rows are out of order"),
         ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
         ("data", np.array([b"a", b"b", b"c"]), "has values of type"),
-        ("shape", np.array([2**40, 2]), "promises 2 x 1099511627776"),
+        ("shape", np.array([2**40, 2]), "declares 2 x 1099511627776"),
         ("barcodes", np.array([b"a"]), "1 barcodes and 3 features name a matrix of 2 x 3"),
     ],
 )

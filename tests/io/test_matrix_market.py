@@ -100,7 +100,7 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         ),
         ("2 1 7\n", "", r"line 3, promises 3 counts and has 2 up to its end at line 5"),
         ("3 4 3", "3 4 4000000000000", r"line 3, promises 4000000000000 counts and has 3"),
-        ("3 4 3", "4000000000 4 3", r"line 3, promises 4000000000 x 4 with 3 counts"),
+        ("3 4 3", "4000000000 4 3", r"line 3, declares 4000000000 x 4 with 3 counts"),
         ("3 4 3", "3 4", r"line 3, is '3 4', expected 3 whole numbers for the size"),
         ("3 4 3", "3 4 -3", r"line 3, is '3 4 -3', expected 3 whole numbers"),
         ("integer", "complex", r"line 1, announces 'coordinate complex general'.*write the matrix"),

@@ -38,7 +38,7 @@ class Epochs:
         rule = make_sampling_rule(
             None if rows_only else self.kind, step=self.step, replace=self.replace
         )
-        assert all(rule.plan(side, self.rank).samples for side in (V, V.columns))
+        assert all(rule.plan(side, self.rank).is_sampled for side in (V, V.columns))
         stop = Stop(0, rounds=self.rounds)
         return solve(Factorization(V, self.rank), Alternating(rule), stop=stop, trace="every")
 

@@ -41,7 +41,7 @@ PARTS = {
     "later": ("data", np.array([1, 1, np.nan]), "row 2, column 1, holds nan"),
     "twice": ("indices", np.array([1, 1, 0]), "two counts for row 1, column 2"),
     "type": ("data", np.array([b"a", b"b", b"c"]), "has values of type"),
-    "shape": ("shape", np.array([2**40, 2]), "promises 2 x 1099511627776"),
+    "shape": ("shape", np.array([2**40, 2]), "declares 2 x 1099511627776"),
     "names": ("barcodes", np.array([b"a"]), "1 barcodes and 3 features"),
 }
 

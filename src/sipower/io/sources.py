@@ -243,8 +243,8 @@ def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None
     """Refuse sizes that would cost memory for which there is no content."""
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
-            f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, more rows or columns "
-            "than sipower holds: the size is damaged, or leave out empty ones."
+            f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "
+            "does not hold: remove empty rows and columns, or write the file again."
         )
 
 
