@@ -63,7 +63,7 @@ def test_other_writers_order_and_space_a_head_otherwise() -> None:
     ],
 )
 def test_any_other_head_is_damage(text) -> None:
-    with pytest.raises(DamagedError, match="is damaged or no NumPy array: "):
+    with pytest.raises(DamagedError, match="is damaged or not a NumPy array: "):
         read_header(head(text))
 
 

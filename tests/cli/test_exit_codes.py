@@ -27,8 +27,8 @@ def test_mistakes_get_one_sentence(counts):
         (["fit", "counts.csv", "-k", 2, "-o", "file"], "file is a file, expected a folder"),
         (["fit", "counts.csv", "-k", 2, "--also", "xlsx"], "--also xlsx: choose from"),
         (["fit", "counts.csv", "-k", 2, "--image-shape", "big"], "expected height x width"),
-        (["transform", "nowhere", "counts.csv", "-o", "W.csv"], "nowhere is no run"),
-        (["report", "nowhere"], "nowhere is no run"),
+        (["transform", "nowhere", "counts.csv", "-o", "W.csv"], "nowhere is not a run"),
+        (["report", "nowhere"], "nowhere is not a run"),
         (["rank", "counts.csv", "-k", "x", "-o", "r"], "expected numbers of components"),
     ):
         done = call(*words, code=2)

@@ -49,7 +49,7 @@ def test_bags_of_words_are_read_as_uci_offers_them(
         (["1 2 2", "3 1 7"], "promises 4 counts and has 2"),
         (["1 2 2", "3 1 7", "3 2 1", "3 5 5"], "outside 3 x 4"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 -5"], "negative"),
-        (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "no bag of words"),
+        (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "not a bag of words"),
         (["1 2", "3 1", "3 2", "3 3"], "2 numbers in a line"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 4294967301"], "above 2"),
     ],
@@ -120,5 +120,5 @@ def test_images_are_read_as_pillow_writes_and_greys_them(
     with pytest.raises(ValueError, match=r"face00004\.pgm is an image of \(5, 19\)"):
         load("mitf")
     (tmp_path / "b00001.bmp").write_bytes((tmp_path / "b00001.bmp").read_bytes()[:300])
-    with pytest.raises(ValueError, match=r"b00001\.bmp is damaged or no image: .* is truncated"):
+    with pytest.raises(ValueError, match=r"b00001\.bmp is damaged or not an image: .*truncated"):
         load("wt")

@@ -75,7 +75,7 @@ GUARD = {  # length, safe length, step; then x, step and passes afterwards
     "two losses below a half": (-1, -1, 0.25, 5, 0.125, 12.5),
     "not a number": (math.nan, 2, 1.0, 6, 0.5, 12.5),
     "not even safe": (math.inf, math.nan, 1.0, 5, 0.5, 12.5),
-    "an objective that is no number": (200, 2, 1.0, 6, 0.5, 12.5),
+    "an objective that is not a number": (200, 2, 1.0, 6, 0.5, 12.5),
 }
 
 

@@ -94,7 +94,7 @@ def test_layouts_and_layers_are_checked(tmp_path) -> None:
     refused(file, "has no layers", layer="counts")
     bag = tmp_path / "docword.v.txt"
     bag.write_text("1\n1\n1\n1 1 1\n")
-    refused(bag, "is no table: leave the layout out", layout="wide")
+    refused(bag, "is not a table: leave the layout out", layout="wide")
     with pytest.raises(ReadError, match="`layout` must be wide or long, got 'tall'"):
         read(file, layout="tall")
 

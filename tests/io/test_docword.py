@@ -26,7 +26,11 @@ def test_bags_of_words_are_read(tmp_path, name) -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
     [
-        ("2 1 7", "2 1 seven", r"line 5: 'seven' is no finite number; this is no bag of words"),
+        (
+            "2 1 7",
+            "2 1 seven",
+            r"line 5: 'seven' is not a finite number; this is not a bag of words",
+        ),
         ("2 1 7", "2 5 7", r"line 5: the column 5 lies outside 3 x 4"),
         ("2 1 7", "1 2 7", r"line 5, has the same row and column as line 4"),
         ("3\n4\n3", "3\n4\n5", r"line 3, promises 5 counts and has 3"),

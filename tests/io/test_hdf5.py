@@ -67,11 +67,11 @@ def test_anndata_without_the_layer_names_those_it_has(tmp_path) -> None:
 def test_hdf5(tmp_path) -> None:
     file = tmp_path / "v.h5"
     file.write_text("no HDF5")
-    refused(file, "is damaged or no HDF5 file")
+    refused(file, "is damaged or not an HDF5 file")
     with h5py.File(file, "w") as opened:
         opened["something"] = np.ones(3)
     refused(file, r"has 0 matrices of 10x, expected one: something")
-    refused(file, "is no AnnData file and has no layer 'counts'", layer="counts")
+    refused(file, "is not an AnnData file and has no layer 'counts'", layer="counts")
 
 
 @pytest.mark.parametrize(

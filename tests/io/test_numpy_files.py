@@ -63,7 +63,7 @@ def test_npy_of_a_wrong_length(tmp_path) -> None:
     file.write_bytes(whole + b"\0")
     refused(file, "promises an array of 96 bytes and has 97")
     file.write_bytes(whole.replace(b"(3, 4), }        ", b"(3, 4000000000), }"))
-    refused(file, "promises an array of|is damaged or no NumPy array")
+    refused(file, "promises an array of|is damaged or not a NumPy array")
 
 
 def save_parts(file: Path, **changed: np.ndarray) -> None:
@@ -80,7 +80,7 @@ def save_parts(file: Path, **changed: np.ndarray) -> None:
         ({"indices": np.array([1, -1, 0])}, "an index lies outside 2 x 3"),
         ({"indices": np.array([1, 1, 0])}, "holds two counts for row 1, column 2"),
         ({"indices": np.array([1.0, 2, 0])}, "has indices of type float64"),
-        ({"indices": np.array([[1, 2, 0]])}, "a part of its matrix is no list of numbers"),
+        ({"indices": np.array([[1, 2, 0]])}, "a part of its matrix is not a list of numbers"),
         ({"indptr": np.array([0, 4, 3])}, "the starts of its rows are out of order"),
         ({"indptr": np.array([0, 2, 9])}, "the starts of its rows are out of order"),
         ({"indptr": np.array([0, 3])}, "cannot have 3 values, 3 indices and 2 starts"),
@@ -112,7 +112,7 @@ def test_other_archives(tmp_path) -> None:
     np.savez(file, V=np.ones((2, 2)))
     refused(file, "holds the arrays V, expected a sparse matrix")
     file.write_bytes(b"PK no archive")
-    refused(file, "is damaged or no .npz file")
+    refused(file, "is damaged or not an .npz file")
 
 
 def test_a_small_archive_that_unpacks_to_gigabytes_is_refused(tmp_path) -> None:
@@ -137,7 +137,7 @@ def test_a_head_of_numpy_with_sizes_that_cannot_be(tmp_path, kind, shape) -> Non
     raw = np.lib.format.magic(1, 0) + len(head).to_bytes(2, "little") + head
     raw += bytes(8 * 12) if min(shape, default=0) < 0 else b""
     (tmp_path / "v.npy").write_bytes(raw)
-    refused(tmp_path / "v.npy", "is damaged or no NumPy array")
+    refused(tmp_path / "v.npy", "is damaged or not a NumPy array")
 
 
 @pytest.mark.parametrize(("value", "said"), [("1e4000", "large"), ("1e-4000", "small")])
@@ -154,7 +154,7 @@ def test_a_head_of_numpy_that_is_odd_source_gives_no_warning(tmp_path) -> None:
     head = b"{'descr': '\\d', 'fortran_order': False, 'shape': (1, 1)}\n"
     raw = np.lib.format.magic(1, 0) + len(head).to_bytes(2, "little") + head + bytes(8)
     (tmp_path / "v.npy").write_bytes(raw)
-    refused(tmp_path / "v.npy", "is damaged or no NumPy array")
+    refused(tmp_path / "v.npy", "is damaged or not a NumPy array")
 
 
 def test_members_of_an_archive_without_the_ending_are_no_arrays(tmp_path) -> None:
@@ -184,4 +184,4 @@ def test_damage_in_an_archive_packed_by_lzma(tmp_path) -> None:
     at = raw.index(b"data.npy") + len(b"data.npy") + 12
     raw[at : at + 20] = b"\xff" * 20
     (tmp_path / "v.npz").write_bytes(raw)
-    refused(tmp_path / "v.npz", "is damaged or no NumPy array: Corrupt input data")
+    refused(tmp_path / "v.npz", "is damaged or not a NumPy array: Corrupt input data")

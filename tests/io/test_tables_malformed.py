@@ -14,12 +14,12 @@ from sipower.io import read
 @pytest.mark.parametrize(
     ("text", "bad", "said"),
     [
-        (WIDE, WIDE.replace("5", "five"), r"line 3, column 'b': 'five' is no finite number"),
-        (WIDE, WIDE.replace("5", "nan"), r"line 3, column 'b': 'nan' is no finite number"),
-        (WIDE, WIDE.replace("5", "NA"), r"line 3, column 'b': 'NA' is no finite number"),
-        (WIDE, WIDE.replace("5", "-inf"), r"line 3, column 'b': '-inf' is no finite number"),
+        (WIDE, WIDE.replace("5", "five"), r"line 3, column 'b': 'five' is not a finite number"),
+        (WIDE, WIDE.replace("5", "nan"), r"line 3, column 'b': 'nan' is not a finite number"),
+        (WIDE, WIDE.replace("5", "NA"), r"line 3, column 'b': 'NA' is not a finite number"),
+        (WIDE, WIDE.replace("5", "-inf"), r"line 3, column 'b': '-inf' is not a finite number"),
         (WIDE, WIDE.replace("5", ""), r"line 3, column 'b': a count is missing"),
-        (WIDE, WIDE.replace("5", "True"), r"line 3, column 'b': 'True' is no finite number"),
+        (WIDE, WIDE.replace("5", "True"), r"line 3, column 'b': 'True' is not a finite number"),
         (WIDE, WIDE.replace("5", "-5"), r"line 3, column 'b': the count -5 is negative"),
         (WIDE, WIDE.replace("4,5", "4"), r"line 3, has 3 cells, expected 4"),
         (WIDE, WIDE.replace("4,5", "4,5,5"), r"line 3, has 5 cells, expected 4"),
@@ -27,7 +27,7 @@ from sipower.io import read
         (WIDE, "name,a\n", r"has headings and no rows"),
         (WIDE, "\n\n", r"line 1, is empty, expected headings"),
         (WIDE, "name\ns1\ns2\n", r"has names of samples and no counts"),
-        (LONG, LONG.replace("2\n", "x\n"), r"line 3, column 'count': 'x' is no finite number"),
+        (LONG, LONG.replace("2\n", "x\n"), r"line 3, column 'count': 'x' is not a finite number"),
         (LONG, LONG.replace("s2", "s1"), r"line 4, has the same sample and feature as line 2"),
         (LONG, LONG.replace("b,", "b,,"), r"line 3, has 4 cells, expected 3"),
     ],
@@ -50,20 +50,20 @@ def test_a_count_of_400_digits_is_none(tmp_path) -> None:
     """pandas 3.1 makes a Python number of it, which is no float."""
     file = tmp_path / "v.csv"
     file.write_text(f",a\ns,2\nt,1{'0' * 400}\n")
-    refused(file, r"line 3, column 'a': '10+…' is no finite number")
+    refused(file, r"line 3, column 'a': '10+…' is not a finite number")
 
 
 def test_an_exponent_of_many_digits_ends_in_a_sentence(tmp_path) -> None:
     """pandas.to_numeric reads beyond its memory there."""
     file = tmp_path / "v.csv"
     file.write_text(f",a\ns,2\nt,{'9' * 300}1e400{'9' * 100}\n")
-    refused(file, r"line 3, column 'a': '9+…' is no finite number")
+    refused(file, r"line 3, column 'a': '9+…' is not a finite number")
 
 
 def test_lists_in_parquet_are_no_counts(tmp_path) -> None:
     file = tmp_path / "v.parquet"
     pd.DataFrame({"a": [1.0, 2.0], "b": [[1], [2, 3]]}).to_parquet(file)
-    refused(file, "column 'b': lists and structures are no counts")
+    refused(file, "column 'b': lists and structures are not counts")
 
 
 def test_fixed_texts_in_parquet_may_not_unpack_to_more_than_memory(tmp_path) -> None:
@@ -89,9 +89,9 @@ def test_parquet_says_the_row(tmp_path, kind) -> None:
 def test_wrong_encoding_says_the_line(tmp_path) -> None:
     file = tmp_path / "v.csv"
     file.write_bytes(WIDE.replace("s2", "sé").encode("latin-1"))
-    refused(file, "line 3, is no UTF-8 text: save the file as UTF-8")
+    refused(file, "line 3, is not UTF-8 text: save the file as UTF-8")
     file.write_bytes(WIDE.encode("utf-16"))
-    refused(file, "line 1, is no UTF-8 text")
+    refused(file, "line 1, is not UTF-8 text")
 
 
 def test_a_heading_may_go_on_in_the_next_line(tmp_path) -> None:
@@ -121,4 +121,4 @@ def test_times_are_no_counts(tmp_path) -> None:
 def test_digits_of_other_scripts_are_no_counts(tmp_path) -> None:
     file = tmp_path / "v.csv"
     file.write_text(LONG.replace(",3", ",٣"), encoding="utf-8")
-    refused(file, "line 4, column 'count': '٣' is no finite number", layout="long")
+    refused(file, "line 4, column 'count': '٣' is not a finite number", layout="long")

@@ -56,7 +56,7 @@ def test_a_damaged_run_is_refused_in_one_sentence(run, tmp_path, file, kind):
         place.write_bytes(
             content[:half] if kind == "cut" else content[:half] + b"\xff" + content[half:]
         )
-    with pytest.raises(ValueError, match=f"{tmp_path.name} is (damaged|no run)"):
+    with pytest.raises(ValueError, match=f"{tmp_path.name} is (damaged|not a run)"):
         load_run(tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_outcomes_survive_their_file(tmp_path):
     back = load_outcome(Consensus, tmp_path / "consensus.json", W=two.W, H=two.H)
     np.testing.assert_array_equal(back.similarity, two.similarity)
     assert back.statuses == two.statuses
-    with pytest.raises(ValueError, match="is no Consensus of sipower"):
+    with pytest.raises(ValueError, match="is not a Consensus of sipower"):
         load_outcome(Consensus, tmp_path / "rank.json")
 
 

@@ -104,7 +104,7 @@ def test_bad_anndata_gives_the_sentence_of_read(tmp_path, make, monkeypatch) -> 
     assert re.search(r"row 501, column 101, holds -3\.0", said)
     assert "no layers/other" in same_sentence(file, tmp_path, layer="other")
     file.write_bytes(file.read_bytes()[:3000])
-    assert "is damaged or no HDF5 file" in same_sentence(file, tmp_path)
+    assert "is damaged or not an HDF5 file" in same_sentence(file, tmp_path)
 
 
 def test_damage_inside_a_dataset_is_one_sentence(tmp_path) -> None:
@@ -114,7 +114,7 @@ def test_damage_inside_a_dataset_is_one_sentence(tmp_path) -> None:
     raw = bytearray(file.read_bytes())
     raw[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
     file.write_bytes(raw)
-    assert "is damaged or no HDF5 file" in same_sentence(file, tmp_path)
+    assert "is damaged or not an HDF5 file" in same_sentence(file, tmp_path)
 
 
 def test_the_lines_of_a_repetition_are_found_far_apart(tmp_path, monkeypatch) -> None:

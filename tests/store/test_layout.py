@@ -67,7 +67,7 @@ def test_damaged_files_are_refused(tmp_path, damage, side, name) -> None:
 
 
 def test_what_is_no_store_is_said(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"is no store of sipower: it has no store\.json"):
+    with pytest.raises(ValueError, match=r"is not a store of sipower: it has no store\.json"):
         read_layout(tmp_path)
     (tmp_path / "store.json").write_text("[")
     with pytest.raises(ValueError, match=r"store\.json cannot be read"):

@@ -44,7 +44,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     """The arrays of an .npz file by name, each read when it is asked for."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        with _report_damage(".npz file"):
+        with _report_damage("an .npz file"):
             self._file = zipfile.ZipFile(path)
         self._size = Path(path).stat().st_size
         entries = (entry for entry in self._file.infolist() if entry.filename.endswith(".npy"))
@@ -63,7 +63,7 @@ class Archive(Mapping[str, NDArray[Any]]):
                 f"promises {entry.file_size} bytes for the array {shorten(name)} and stores "
                 f"{self._size}: it is damaged, write it again"
             )
-        with _report_damage(".npz file"), self._file.open(entry) as stream:
+        with _report_damage("an .npz file"), self._file.open(entry) as stream:
             return read_array(stream, entry.file_size)
 
     def __iter__(self) -> Iterator[str]:
@@ -76,7 +76,7 @@ class Archive(Mapping[str, NDArray[Any]]):
 def read_header(stream: IO[bytes]) -> Header:
     """Read the header of a .npy file."""
     # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
-    with _report_damage("NumPy array"), warnings.catch_warnings():
+    with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         old = npy.read_magic(stream) == (1, 0)
         read = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
@@ -100,7 +100,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
             f"promises an array of {promised} bytes and has {available}: it is torn, or its head "
             "is wrong"
         )
-    with _report_damage("NumPy array"):  # types without a size
+    with _report_damage("a NumPy array"):  # types without a size
         return content.view(dtype).reshape(shape, order="F" if fortran_order else "C")
 
 
@@ -125,4 +125,4 @@ def _report_damage(kind: str) -> Iterator[None]:
     except (DamagedError, OSError, MemoryError):
         raise
     except Exception as error:
-        raise DamagedError(f"is damaged or no {kind}: {shorten(error)}") from None
+        raise DamagedError(f"is damaged or not {kind}: {shorten(error)}") from None

@@ -198,7 +198,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
     try:
         return tuple(file.read_text(encoding="utf-8").split())
     except UnicodeDecodeError as problem:
-        raise ValueError(f"{file} is no UTF-8 text: {problem}.") from None
+        raise ValueError(f"{file} is not UTF-8 text: {problem}.") from None
 
 
 def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
@@ -257,7 +257,7 @@ def _load_prepared(name: str, file: Path) -> Counts:
                 found = OpenCounts(Dense(file, archive["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
-        raise ValueError(f"{file} is no array as `load` describes it: {said}.") from None
+        raise ValueError(f"{file} is not an array as `load` describes it: {said}.") from None
     if found.dtype.kind not in "iu":
         raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")
     return found  # type: ignore[no-any-return]

@@ -40,7 +40,7 @@ def read_image(file: Path) -> NDArray[np.uint8]:
             with pillow.open(file, formats=("PPM", "BMP")) as image:
                 mode, grey = image.mode, np.asarray(image.convert("L"))
     except Exception as problem:  # damage makes the library raise nearly anything
-        raise ValueError(f"{file} is damaged or no image: {shorten(problem)}.") from None
+        raise ValueError(f"{file} is damaged or not an image: {shorten(problem)}.") from None
     if mode not in ("L", "RGB"):
         raise ValueError(f"{file} is an image of the mode {mode}, expected 8 bits of grey or RGB.")
     return grey

@@ -151,7 +151,7 @@ class Coordinates:
             problem = self._line_problem(line.decode("latin-1").split())
             if problem:
                 raise ReadError(
-                    f"{self.path}, line {number}: {problem}; this is no {self.kind}, or it is "
+                    f"{self.path}, line {number}: {problem}; this is not a {self.kind}, or it is "
                     "damaged."
                 )
         last = first + len(block) - 1
@@ -168,12 +168,12 @@ class Coordinates:
         for name, size in zip(("row", "column"), self.shape, strict=True):
             text = cells.get(name, "1")
             if not _INTEGER.fullmatch(text):
-                return f"the {name} {shorten(text)!r} is no whole number"
+                return f"the {name} {shorten(text)!r} is not a whole number"
             if not 1 <= int(text) <= size:
                 return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
         value = cells.get("value", "1")
         if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
-            return f"{shorten(value)!r} is no whole number of at most 18 digits"
+            return f"{shorten(value)!r} is not a whole number of at most 18 digits"
         return count_problem(value)
 
     def _pieces(self) -> Iterator[Entries]:
@@ -239,6 +239,6 @@ def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) ->
         said = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
         raise ReadError(
             f"{lines.path}, line {max(lines.number, 1)}, is {said}, expected {count} whole "
-            f"number{'s' if count > 1 else ''} for the size: this is no {kind}."
+            f"number{'s' if count > 1 else ''} for the size: this is not a {kind}."
         )
     return [int(text) for text in texts]

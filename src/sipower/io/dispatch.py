@@ -59,7 +59,7 @@ def read(
         of everything else.
     layout : {"wide", "long", None}
         Of a table. ``"wide"``: a line holds the counts of a sample, after its name if the first
-        column has no heading or is no number throughout. ``"long"``: a line holds sample, feature
+        column has no heading or holds other than numbers. ``"long"``: a line holds sample, feature
         and count. None: long if there are three columns of which the first two are text.
     layer
         Layer of an AnnData file to read in place of X.
@@ -139,7 +139,7 @@ def _open_stream(
         open_table = open_parquet if kind == ".parquet" else open_csv
         return nullcontext(open_table(file, layout))
     if layout is not None:
-        raise ReadError(f"{file} is no table: leave the layout out.")
+        raise ReadError(f"{file} is not a table: leave the layout out.")
     if kind in (".h5", ".h5ad"):
         return open_hdf5(file, layer)
     return nullcontext(_OPENERS.get(kind, open_folder)(file))

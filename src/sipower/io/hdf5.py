@@ -33,7 +33,7 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
             if "obs" in file and "var" in file:
                 stream = _open_anndata(path, file, layer)
             elif layer is not None:
-                raise ReadError(f"{path} is no AnnData file and has no layer {layer!r}.")
+                raise ReadError(f"{path} is not an AnnData file and has no layer {layer!r}.")
             else:
                 stream = _open_tenx(path, file)
         yield stream
@@ -50,7 +50,7 @@ def _report_damage(path: Path) -> Iterator[None]:
         raise
     # Damage makes the library raise nearly anything, from KeyError to RuntimeError.
     except Exception as problem:
-        raise ReadError(f"{path} is damaged or no HDF5 file: {shorten(problem)}.") from None
+        raise ReadError(f"{path} is damaged or not an HDF5 file: {shorten(problem)}.") from None
 
 
 # ---- AnnData -------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _read_texts(path: Path, element: Any) -> list[str]:
 def _open_compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
     parts = [_Dataset(path, group[name]) for name in ("data", "indices", "indptr")]
     if any(len(part.shape) != 1 for part in parts):
-        raise ReadError(f"{path} is damaged: a part of its matrix is no list of numbers.")
+        raise ReadError(f"{path} is damaged: a part of its matrix is not a list of numbers.")
     data, indices, starts = parts
     return Compressed(path, data, indices, starts[()], _read_shape(path, shape), by_columns)
 

@@ -67,7 +67,7 @@ def _open_sparse(path: Path, archive: Archive) -> Source:
     size = int(shape[0]), int(shape[1])
     parts = [archive[name] for name in _PARTS[layout]]
     if any(part.ndim != 1 for part in parts):
-        raise ReadError(f"{path} is damaged: a part of its matrix is no list of numbers.")
+        raise ReadError(f"{path} is damaged: a part of its matrix is not a list of numbers.")
     if layout == "coo":
         return _from_coordinates(path, Entries(parts[1], parts[2], parts[0]), size)
     return Compressed(path, parts[0], parts[1], parts[2], size, by_columns=layout == "csc")

@@ -187,7 +187,7 @@ class Dense:
     array: Any
 
     def __post_init__(self) -> None:
-        """Refuse what is no table."""
+        """Refuse what is not a table."""
         if len(self.array.shape) != 2:
             raise ReadError(
                 f"{self.path} has {len(self.array.shape)} dimensions, expected rows and columns."

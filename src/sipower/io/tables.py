@@ -45,7 +45,9 @@ class Grid:
     remarks: tuple[str, ...] = ()
     columns: list[Any] = field(default_factory=list)
 
-    def error(self, first: int | None = None, problem: object = "a cell is no number") -> ReadError:
+    def error(
+        self, first: int | None = None, problem: object = "a cell is not a number"
+    ) -> ReadError:
         """Find the first row of another length or, from column `first` on, cell without a count."""
         expected = 0
         for place, cells in self.records():
@@ -61,7 +63,7 @@ class Grid:
                 if said:
                     name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
                     return ReadError(f"{self.path}, {place}, column {name}: {said}.")
-        return ReadError(f"{self.path} is no table of counts: {shorten(problem)}.")
+        return ReadError(f"{self.path} is not a table of counts: {shorten(problem)}.")
 
     def place(self, row: int) -> str:
         """Return the place of a row in the file."""
@@ -80,7 +82,7 @@ def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
         raise
     # Damage makes the library raise nearly anything, from KeyError to errors of its own.
     except Exception as problem:
-        raise ReadError(f"{path} is damaged or no parquet file: {shorten(problem)}.") from None
+        raise ReadError(f"{path} is damaged or not a parquet file: {shorten(problem)}.") from None
     headings = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
@@ -107,7 +109,7 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
     for column in columns:
         if types.is_nested(column.type):
             name = shorten(column.name)
-            raise ReadError(f"{path}, column {name!r}: lists and structures are no counts.")
+            raise ReadError(f"{path}, column {name!r}: lists and structures are not counts.")
     kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     fixed = [c.type.byte_width for c in columns if types.is_fixed_size_binary(c.type)]
     check_size(path, head.num_rows * (8 * len(columns) + sum(fixed)), path.stat().st_size)
@@ -124,7 +126,7 @@ def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
         return _open_grid(_parse(path, pandas), layout)
     except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as problem:
         read_lines(path)  # says in which line the text or its compression is damaged
-        raise ReadError(f"{path} is no table: {shorten(problem)}.") from None
+        raise ReadError(f"{path} is not a table: {shorten(problem)}.") from None
 
 
 def _check_no_nul(path: Path) -> None:

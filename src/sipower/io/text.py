@@ -83,7 +83,7 @@ class Lines:
             if len(self._rest) > _MAX_LINE:
                 raise ReadError(
                     f"{self.path}, line {self.number + 1}, is longer than {_MAX_LINE} bytes: this "
-                    "is no text of the expected kind."
+                    "is not text of the expected kind."
                 )
 
     def _read(self) -> bytes:
@@ -115,7 +115,7 @@ def read_lines(path: Path) -> list[str]:
                     found.append(line.decode("utf-8"))
                 except UnicodeDecodeError:
                     raise ReadError(
-                        f"{path}, line {len(found) + 1}, is no UTF-8 text: save the file as UTF-8."
+                        f"{path}, line {len(found) + 1}, is not UTF-8 text: save the file as UTF-8."
                     ) from None
     while found and not found[-1].strip():
         found.pop()
@@ -136,4 +136,4 @@ def count_problem(text: str) -> str | None:
     value = parse_number(text)
     if math.isfinite(value):
         return f"the count {shorten(text)} is negative" if value < 0 else None
-    return f"{shorten(text)!r} is no finite number" if text.strip() else "a count is missing"
+    return f"{shorten(text)!r} is not a finite number" if text.strip() else "a count is missing"

@@ -89,7 +89,7 @@ def load_run(folder: str | PathLike[str]) -> Run:
     """Read a run that `save_run` has written."""
     place = Path(folder)
     if not (place / "run.json").is_file():
-        raise ValueError(f"{place} is no run of sipower: it has no run.json.")
+        raise ValueError(f"{place} is not a run of sipower: it has no run.json.")
     try:
         facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
         _check_types(facts, _TYPES)

@@ -123,7 +123,9 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
         if not outcome.is_sound():
             raise ValueError("its parts do not belong together")
     except Exception as problem:  # whatever a damaged file leads to
-        raise ValueError(f"{file} is no {kind.__name__} of sipower: {shorten(problem)}.") from None
+        raise ValueError(
+            f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."
+        ) from None
     return outcome
 
 

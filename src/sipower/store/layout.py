@@ -123,7 +123,8 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(
-            f"{folder} is no store of sipower: it has no store.json; make one with sipower convert."
+            f"{folder} is not a store of sipower: it has no store.json; make one with sipower "
+            "convert."
         )
     facts = _read_json(folder, "store.json")
     if facts.get("format") != FORMAT:
