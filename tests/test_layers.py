@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The layers that import-linter checks name every module of the package, once."""
 
+import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -33,3 +35,10 @@ def test_every_layer_is_a_module():
     for name in layer_names():
         path = SOURCE.joinpath(*name.split("."))
         assert path.is_dir() or path.with_suffix(".py").is_file(), name
+
+
+def test_no_two_classes_have_the_same_name():
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py")]
+    names = Counter(n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef))
+    again = {name for name, count in names.items() if count > 1}
+    assert again <= {"KLNMF", "CallbackSupportMixin"}  # on Dask too; for an older scikit-learn

@@ -23,7 +23,7 @@ from experiments.published import (
     speed,
     tables,
 )
-from sipower.experiments import Run, execute
+from sipower.experiments import PlannedRun, execute
 
 
 def assert_comparison(line, a, b):
@@ -144,7 +144,7 @@ def test_a_published_run_can_be_run_again(method):
         and row["status"] == "stopped"
     )
     params = {k: tuple(v) if isinstance(v, list) else v for k, v in row["params"].items()}
-    new = execute(Run("nmf", "pois1", method, tuple(sorted(params.items())), 0, 30.0, 600.0))
+    new = execute(PlannedRun("nmf", "pois1", method, tuple(sorted(params.items())), 0, 30.0, 600.0))
     common = len(new["passes"]) - 1  # the last evaluation is where the run ends
     assert common >= 3
     assert new["passes"][:common] == row["passes"][:common]

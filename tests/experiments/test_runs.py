@@ -22,8 +22,8 @@ from sipower.experiments import (
     EXPERIMENTS,
     Budget,
     Curves,
+    PlannedRun,
     Protocol,
-    Run,
     execute,
     page,
     read,
@@ -103,7 +103,9 @@ def test_a_finished_session_runs_nothing_again(session, untimed):
 @pytest.mark.parametrize("problem", ["nmf", "subproblem", "signs"])
 def test_the_same_run_has_the_same_values_at_the_same_passes(without_data, problem):
     params = {"batch": 0.1, "epoch": 10, "step": 0.5, "scheme": "elements", "shortest": 0}
-    run = Run(problem, "docstrings", "s-sci-pi", tuple(sorted(params.items())), 3, 30.0, 60.0)
+    run = PlannedRun(
+        problem, "docstrings", "s-sci-pi", tuple(sorted(params.items())), 3, 30.0, 60.0
+    )
     first, second = execute(run), execute(run)
     assert len(first["passes"]) >= 4
     for name in ("passes", "objective", "status"):
@@ -115,7 +117,7 @@ def test_the_same_run_has_the_same_values_at_the_same_passes(without_data, probl
 
 @pytest.mark.parametrize("limit", [{"passes": 5.0}, {"seconds": 0.0}])
 def test_a_run_ends_at_its_passes_or_at_its_seconds(without_data, limit):
-    run = replace(Run("nmf", "docstrings", "mu", (), 0, 1e9, 1e9), **limit)
+    run = replace(PlannedRun("nmf", "docstrings", "mu", (), 0, 1e9, 1e9), **limit)
     done = execute(run)
     assert done["passes"][-1] == (6.0 if "passes" in limit else 2.0)  # rounds of two passes
 
@@ -124,7 +126,7 @@ def test_a_run_ends_at_its_passes_or_at_its_seconds(without_data, limit):
 def test_the_runs_of_s_sci_pi_are_algorithm_1(without_data, batch, epoch, step):
     """One epoch of a run on the subproblem of Pois1 against the transcription, item by item."""
     params = {"batch": batch, "epoch": epoch, "step": step, "scheme": "vectors", "shortest": 0}
-    run = Run("subproblem", "pois1", "s-sci-pi", tuple(sorted(params.items())), 2, 1.0, 60.0)
+    run = PlannedRun("subproblem", "pois1", "s-sci-pi", tuple(sorted(params.items())), 2, 1.0, 60.0)
     done = execute(run)
     side, block = _half(_matrix("pois1"), _start("pois1", 2))
     V, B = np.array([block.V.row(j) for j in range(block.shape[0])]), np.asarray(block.B)

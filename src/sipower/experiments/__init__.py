@@ -7,7 +7,7 @@ from sipower.experiments.curves import Curves
 from sipower.experiments.page import page, table1, write
 from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.run import execute, reproduce
-from sipower.experiments.table import Run, read
+from sipower.experiments.table import PlannedRun, read
 
 __all__ = [
     "BUDGETS",
@@ -15,8 +15,8 @@ __all__ = [
     "Budget",
     "Case",
     "Curves",
+    "PlannedRun",
     "Protocol",
-    "Run",
     "execute",
     "judge_claims",
     "page",

@@ -33,7 +33,7 @@ from sipower.datasets.catalogue import is_present
 from sipower.experiments import budgets
 from sipower.experiments.budgets import HORIZONS, RIVALS, SCREENING, VARIANTS, Budget
 from sipower.experiments.methods import METHODS, Params
-from sipower.experiments.table import Row, Run, row_key
+from sipower.experiments.table import PlannedRun, Row, row_key
 
 __all__ = ["Case", "Protocol", "objective_at", "round_passes"]
 
@@ -59,7 +59,7 @@ class Protocol:
         self.rows = {row_key(row): row for row in rows}
         self._winners: dict[Case, Params | None] = {}
 
-    def plan(self, experiment: str) -> list[Run]:
+    def plan(self, experiment: str) -> list[PlannedRun]:
         """Return the runs of an experiment that are known so far, including finished ones."""
         planners = {
             "nmf": self._plan_nmf,
@@ -78,24 +78,24 @@ class Protocol:
 
     # ---- the experiments -------------------------------------------------------------------------
 
-    def _plan_nmf(self) -> Iterator[Run]:
+    def _plan_nmf(self) -> Iterator[PlannedRun]:
         for dataset in self.real():
             yield from self._plan_all_methods(dataset)
             reference = self._run("nmf", dataset, "auto", (), 0)
             yield _scale_limits(reference, 4)  # for f*, the lowest known value
 
-    def _plan_synthetic(self) -> Iterator[Run]:
+    def _plan_synthetic(self) -> Iterator[PlannedRun]:
         for dataset in budgets.SYNTHETIC:
             if dataset in self.budget.datasets:
                 yield from self._plan_all_methods(dataset)
 
-    def _plan_all_methods(self, dataset: str) -> Iterator[Run]:
+    def _plan_all_methods(self, dataset: str) -> Iterator[PlannedRun]:
         for name, method in METHODS.items():
             if method.in_nmf:
                 seeds = None if method.all_seeds else self.budget.other_replicates
                 yield from self._plan_case(Case("nmf", dataset, name), seeds)
 
-    def _plan_subproblem(self) -> Iterator[Run]:
+    def _plan_subproblem(self) -> Iterator[PlannedRun]:
         for dataset in self.real():
             for seed in range(self.budget.replicates):
                 yield self._run("subproblem", dataset, "exact", (), seed)
@@ -103,19 +103,19 @@ class Protocol:
                 if method.rule is not None:
                     yield from self._plan_case(Case("subproblem", dataset, name))
 
-    def _plan_robustness(self) -> Iterator[Run]:
+    def _plan_robustness(self) -> Iterator[PlannedRun]:
         for dataset in (d for d in self.real() if d in budgets.BOXPLOTS):
             for name in ("f-sci-pi", "mu"):
                 yield from self._plan_case(Case("nmf", dataset, name))
             for pair in self.pairs(dataset):
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", pair=pair))
 
-    def _plan_sampling(self) -> Iterator[Run]:
+    def _plan_sampling(self) -> Iterator[PlannedRun]:
         for dataset in self.real():
             for variant in (None, *RIVALS[dataset]):
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
-    def _plan_signs(self) -> Iterator[Run]:
+    def _plan_signs(self) -> Iterator[PlannedRun]:
         """Plan counts of negative entries: as tuned, and with tiny batches at two steps."""
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
@@ -135,13 +135,17 @@ class Protocol:
 
     # ---- runs and their limits -------------------------------------------------------------------
 
-    def _run(self, problem: str, dataset: str, method: str, params: Params, seed: int) -> Run:
+    def _run(
+        self, problem: str, dataset: str, method: str, params: Params, seed: int
+    ) -> PlannedRun:
         horizon = HORIZONS[dataset]
         passes = horizon.nmf if problem == "nmf" else horizon.subproblem
         scale = self.budget.scale
-        return Run(problem, dataset, method, params, seed, scale * passes, scale * horizon.seconds)
+        return PlannedRun(
+            problem, dataset, method, params, seed, scale * passes, scale * horizon.seconds
+        )
 
-    def _runs(self, case: Case, params: Params, seeds: int) -> list[Run]:
+    def _runs(self, case: Case, params: Params, seeds: int) -> list[PlannedRun]:
         """Return the runs of the first seeds to the horizon."""
         return [self._run(*case[:3], params, seed) for seed in range(seeds)]
 
@@ -153,7 +157,7 @@ class Protocol:
         runs = self._runs(case, best, self.budget.replicates)
         return {run.seed: self.rows[run.key] for run in runs if run.key in self.rows}
 
-    def _plan_case(self, case: Case, seeds: int | None = None) -> Iterator[Run]:
+    def _plan_case(self, case: Case, seeds: int | None = None) -> Iterator[PlannedRun]:
         yield from self.tuning_runs(case)
         best = self.winner(case)
         if best is not None:
@@ -174,7 +178,7 @@ class Protocol:
         values = {params: self._mean_objective(self._starts(case, params)) for params in points}
         return _sort_by_objective(values)[0] if None not in values.values() else None
 
-    def tuning_runs(self, case: Case) -> list[Run]:
+    def tuning_runs(self, case: Case) -> list[PlannedRun]:
         """Return the runs that decide on the parameters, as far as they are known."""
         runs = list(self._screening(case).values())
         points = self._finalists(case) or []
@@ -183,7 +187,7 @@ class Protocol:
                 runs += self._starts(case, params)
         return runs
 
-    def _starts(self, case: Case, params: Params) -> list[Run]:
+    def _starts(self, case: Case, params: Params) -> list[PlannedRun]:
         return self._runs(case, params, min(self.budget.starts, self.budget.replicates))
 
     def _finalists(self, case: Case) -> list[Params] | None:
@@ -197,7 +201,7 @@ class Protocol:
         number = budgets.STEPS_PER_PAIR if case.pair else self.budget.finalists
         return _sort_by_objective(values)[:number]
 
-    def _screening(self, case: Case) -> dict[Params, Run]:
+    def _screening(self, case: Case) -> dict[Params, PlannedRun]:
         """Return the short runs of the first stage, none for two points or fewer."""
         points = self._candidates(case)
         if self.budget.finalists is None or len(points) <= 2:
@@ -230,7 +234,7 @@ class Protocol:
         else:
             yield from product(batches, epochs, steps)
 
-    def _mean_objective(self, runs: list[Run]) -> float | None:
+    def _mean_objective(self, runs: list[PlannedRun]) -> float | None:
         """Return the mean objective of runs at the horizon, None while one is missing."""
         rows = [self.rows[run.key] for run in runs if run.key in self.rows]
         if len(rows) < len(runs):
@@ -259,7 +263,7 @@ def _sort_by_objective(values: dict[Params, Any]) -> list[Params]:
     return sorted(values, key=values.__getitem__)
 
 
-def _scale_limits(run: Run, factor: float) -> Run:
+def _scale_limits(run: PlannedRun, factor: float) -> PlannedRun:
     """Return a run whose limits are those of another one times a factor."""
     return replace(run, passes=run.passes * factor, seconds=run.seconds * factor)
 

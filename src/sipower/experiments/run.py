@@ -23,7 +23,7 @@ from sipower.datasets import load
 from sipower.experiments.budgets import EXPERIMENTS, Budget
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Protocol
-from sipower.experiments.table import Row, Run, append, read, row_key
+from sipower.experiments.table import PlannedRun, Row, append, read, row_key
 from sipower.kernels import count_threads
 from sipower.loop.solve import Stop, solve
 from sipower.loop.trace import Clock
@@ -83,19 +83,19 @@ def reproduce(
     return [row for row in rows if row_key(row) in planned]
 
 
-def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[Run]:
+def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[PlannedRun]:
     """Return the runs that are planned so far and not in the table."""
     protocol = Protocol(budget, read(table))
     planned = {run.key: run for name in experiments for run in protocol.plan(name)}
     return [run for key, run in planned.items() if key not in protocol.rows]
 
 
-def _expected_seconds(run: Run) -> float:
+def _expected_seconds(run: PlannedRun) -> float:
     """Estimate the seconds of a run; on average it reaches its passes in half of its limit."""
     return (OVERHEAD * run.seconds / 2) if run.method != "exact" else 1.0
 
 
-def _execute_all(runs: list[Run], table: Path, jobs: int) -> Iterator[Row]:
+def _execute_all(runs: list[PlannedRun], table: Path, jobs: int) -> Iterator[Row]:
     """Execute runs and yield their rows, each already in the table, as they finish."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_ignore_interrupts)
@@ -121,13 +121,13 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _execute_and_append(table: Path, jobs: int, run: Run) -> Row:
+def _execute_and_append(table: Path, jobs: int, run: PlannedRun) -> Row:
     row = execute(run) | {"jobs": jobs}
     append(table, row)
     return row
 
 
-def execute(run: Run) -> Row:
+def execute(run: PlannedRun) -> Row:
     """Execute one run and return its row."""
     V, start = _matrix(run.dataset), _start(run.dataset, run.seed)
     params = dict(run.params)
@@ -158,7 +158,9 @@ def execute(run: Run) -> Row:
     return _make_row(run, curve, str(result.status), result.residual)
 
 
-def _make_row(run: Run, curve: list[tuple[float, float, float]], status: str, gap: float) -> Row:
+def _make_row(
+    run: PlannedRun, curve: list[tuple[float, float, float]], status: str, gap: float
+) -> Row:
     seconds, passes, objective = zip(*curve, strict=True)
     return {
         "problem": run.problem,
@@ -239,7 +241,9 @@ class _SignCounter(KLBlock):
         return batch_part
 
 
-def _negative_shares(V: RowBlocks, start: Factors, run: Run) -> list[tuple[float, float, float]]:
+def _negative_shares(
+    V: RowBlocks, start: Factors, run: PlannedRun
+) -> list[tuple[float, float, float]]:
     """Return, after each epoch, the seconds, the passes and the share of negative entries so far.
 
     The entries are those of all variance-reduced gradients since the start of the run.

@@ -15,13 +15,13 @@ from typing import Any
 
 from sipower._files import name_in_errors, shorten
 
-__all__ = ["Row", "Run", "append", "read", "row_key"]
+__all__ = ["PlannedRun", "Row", "append", "read", "row_key"]
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """A planned run: everything that decides its objective values.
 
     Parameters
@@ -57,7 +57,7 @@ def row_key(row: Row) -> str:
     """Return the key of the run whose result a row is."""
     params = tuple(sorted(row["params"].items()))
     names = row["problem"], row["dataset"], row["method"]
-    return Run(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key
+    return PlannedRun(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key
 
 
 def append(file: Path, row: Row) -> None:
