@@ -16,6 +16,7 @@ from sipower import KLNMF, as_matrix, nmf
 from sipower.data.from_store import StoreSource
 from sipower.io import open_h5ad, open_store
 from sipower.io.backed import BackedSource
+from sipower.kernels import Draw
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 
@@ -170,6 +171,12 @@ def test_stores_travel_to_other_processes(store):
         assert (copy.shape, copy.dtype, copy.total) == (data.shape, data.dtype, data.total)
         assert copy.T.T.shape == copy.shape
         assert copy.buffers.limit == 500_000
+
+
+@pytest.mark.parametrize("scheme", ["vectors", "elements"])
+def test_schemes_that_need_the_data_in_memory_say_so(store, scheme):
+    with pytest.raises(ValueError, match=rf"`scheme` must be .* on disk, got '{scheme}': change"):
+        open_store(store).sample(scheme, 0.5, Draw(0))
 
 
 def test_what_needs_all_data_in_memory_says_so(store):

@@ -13,7 +13,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -133,6 +133,13 @@ class WorkerRows(RowBlocks):
 
     def windows(self) -> Iterator[Window]:
         """Raise: the client holds no rows."""
+        self._refuse()
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Raise, as `windows` does; `columns.sample` draws whole rows."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
         raise ValueError(
             "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
         )
@@ -151,10 +158,6 @@ class WorkerRows(RowBlocks):
         dense = all(isinstance(part, np.ndarray) for part in parts)
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
         return joined[np.argsort(order)]
-
-    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Raise, as `windows` does; `columns.sample` draws whole rows."""
-        return Batch(next(self.windows()).data)
 
     @property
     def columns(self) -> RowBlocks:

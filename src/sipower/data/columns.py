@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,17 @@ class ColumnSums(RowBlocks):
 
     def windows(self) -> Iterator[Window]:
         """Raise: no kernel can work on single columns."""
+        self._refuse()
+
+    def take(self, items: Array) -> Any:
+        """Raise, as `windows` does."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
         raise ValueError(
             "The data hold their rows only, but this step needs their columns: use a solver that "
             "needs only sums over the rows, such as 'sci-pi' or 'auto'."
         )
-
-    def take(self, items: Array) -> Any:
-        """Raise, as `windows` does."""
-        return self.windows()
 
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None

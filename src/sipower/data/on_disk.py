@@ -226,7 +226,10 @@ class StoredMatrix(RowBlocks):
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw nonzeros of every item; other schemes need the data in memory."""
         if scheme in ("vectors", "elements"):
-            return Batch(self.array)  # raises
+            raise ValueError(
+                f"`scheme` must be 'stratified' or 'weighted' for data on disk, got {scheme!r}: "
+                "change it, or read the data into memory with sipower.io.read."
+            )
         weighted = scheme == "weighted"
         csr = sampling.sample_items(self, share, draw, weighted=weighted, replace=replace)
         return Batch(self.with_data(csr))
