@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,12 +26,10 @@ from sipower.dask.balance import assign_workers
 from sipower.dask.chunks import Chunk, as_chunks
 from sipower.dask.loaded_chunk import ChunkInfo, LoadedChunk, find_other_feature, load_chunk
 from sipower.dask.waiting import gather_results, wait_for
-from sipower.data.columns import ColumnSums
 from sipower.data.memory import Matrix
-from sipower.data.row_blocks import Batch, RowBlocks, Window
-from sipower.data.sampling import Scheme
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
-from sipower.kernels import Array, Draw, count_threads
+from sipower.kernels import Array, count_threads
 
 __all__ = ["WorkerRows"]
 
@@ -51,6 +49,9 @@ class WorkerRows(RowBlocks):
 
     has_items = False  # the client cannot run kernels on single rows
     has_columns = False
+    refusal = (
+        "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
+    )
     layout = "chunks"  # results depend on how the rows are divided into chunks
 
     def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
@@ -131,19 +132,6 @@ class WorkerRows(RowBlocks):
             ]
         return _add(gather_results(self.client, futures))
 
-    def windows(self) -> Iterator[Window]:
-        """Raise: the client holds no rows."""
-        self._refuse()
-
-    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Raise, as `windows` does; `columns.sample` draws whole rows."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise ValueError(
-            "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
-        )
-
     def take(self, items: Array) -> Any:
         """Load chosen rows to the client, as an array or in CSR."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
@@ -158,11 +146,6 @@ class WorkerRows(RowBlocks):
         dense = all(isinstance(part, np.ndarray) for part in parts)
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
         return joined[np.argsort(order)]
-
-    @property
-    def columns(self) -> RowBlocks:
-        """The columns, available as sums over the rows only."""
-        return ColumnSums(self)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
         """Return other data, an array or CSR, in the memory of the client."""

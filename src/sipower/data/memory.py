@@ -15,8 +15,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
 from sipower.data import sampling
-from sipower.data.columns import ColumnSums
-from sipower.data.row_blocks import ITEM_WORK, MAX_BLOCKS, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.row_blocks import (
+    ITEM_WORK,
+    MAX_BLOCKS,
+    ROWS_ONLY,
+    Batch,
+    RowBlocks,
+    Window,
+    cut_by_work,
+)
 from sipower.data.sampling import Scheme
 from sipower.kernels import Array, Draw
 
@@ -119,7 +126,7 @@ class Matrix(RowBlocks):
         other = cached if isinstance(cached, Matrix) or cached is None else cached()
         if other is None:
             if not self.has_columns:
-                raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
+                raise ValueError(ROWS_ONLY)
             transposed = self.array.T
             transposed = (
                 np.ascontiguousarray(transposed) if self.dense else sp.csr_array(transposed)
@@ -132,11 +139,6 @@ class Matrix(RowBlocks):
     def _refer_to(self, original: Matrix) -> None:
         """Set the matrix that this one is the transpose of, as a weak reference."""
         self._transpose = weakref.ref(original)
-
-    @property
-    def columns(self) -> RowBlocks:
-        """The columns as items: the transpose, or sums over the rows."""
-        return self.T if self.has_columns else ColumnSums(self)
 
     def sparse(self) -> Matrix:
         """Return the same data in CSR, so that every nonzero is an entry of its own."""
