@@ -76,9 +76,6 @@ def remove_saved_fits(folder: Path) -> None:
 
 
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
-    found = None if array is None else array.shape
-    return (
-        found is not None
-        and len(found) == len(shape)
-        and all(wanted in (-1, size) for size, wanted in zip(found, shape, strict=True))
-    )
+    if array is None or array.ndim != len(shape):
+        return False
+    return all(wanted in (-1, size) for size, wanted in zip(array.shape, shape, strict=True))
