@@ -26,19 +26,6 @@ from sipower.io import open_store, read
 from sipower.kernels import Array
 from sipower.store import is_store
 
-__all__ = [
-    "Chunk",
-    "ChunkInfo",
-    "Files",
-    "LoadedChunk",
-    "Origin",
-    "as_chunks",
-    "check_chunks",
-    "find_other_feature",
-    "load_chunk",
-    "locate",
-]
-
 
 @dataclass(frozen=True)
 class Files:

@@ -55,8 +55,6 @@ from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
 from sipower.nmf.online import fit_sample
 
-__all__ = ["KLNMF"]
-
 SHARED_PARAMETERS = (
     "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
     "checkpoint", "checkpoint_every",

@@ -37,8 +37,6 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
 from sipower.kernels import Array, count_threads
 
-__all__ = ["WorkerRows"]
-
 
 class WorkerRows(RowBlocks):
     """The data of a fit on the workers of a client.

@@ -27,8 +27,6 @@ from sipower.data.row_blocks import (
 from sipower.data.sampling import Scheme
 from sipower.kernels import Array, Draw
 
-__all__ = ["Matrix", "read_only"]
-
 ITEMS_PER_DENSE_BLOCK = 16  # unless there would be too few blocks
 MIN_DENSE_BLOCKS = 16
 

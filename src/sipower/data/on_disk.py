@@ -29,8 +29,6 @@ from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
 from sipower.store.reader import check_terms
 
-__all__ = ["DEFAULT_LIMIT", "SUM_TOL", "RowSource", "StoredMatrix"]
-
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row
 

@@ -32,8 +32,6 @@ from sipower.data.fingerprint import Fingerprint
 from sipower.data.sampling import Scheme, scale_sample
 from sipower.kernels import Array, Basis, Draw, batch_size
 
-__all__ = ["Batch", "ColumnSums", "RowBlocks", "Window", "cut_by_work"]
-
 R = TypeVar("R")
 
 MAX_BLOCKS = 64

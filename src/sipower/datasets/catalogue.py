@@ -24,8 +24,6 @@ from sipower.io import read
 from sipower.io.base import shorten
 from sipower.io.sources import Dense, OpenCounts
 
-__all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
-
 FOLDER = "SIPOWER_DATA"
 # Quoted: an older SciPy cannot index its arrays' types.
 Counts: TypeAlias = "NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]"

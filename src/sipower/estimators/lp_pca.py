@@ -33,8 +33,6 @@ from sipower.problems.lp_kernel_pca import LpKernelPCA, check_kernel_matrix, piv
 from sipower.solvers import SciPi
 from sipower.solvers.state import PointState
 
-__all__ = ["LpPCA"]
-
 KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
 MIN_REST = 1e-12  # share of the trace that the Cholesky factor may leave out
 

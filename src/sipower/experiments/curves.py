@@ -23,8 +23,6 @@ from sipower.experiments.budgets import REAL, SYNTHETIC, Budget
 from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
 
-__all__ = ["Best", "Curves", "has_diverged", "select"]
-
 Float = NDArray[np.float64]
 SMALLEST_DROP, SMALLEST_ERROR, SMALLEST_COST = 1e-300, 1e-15, 1e-6  # no division by zero, no log 0
 

@@ -26,8 +26,6 @@ from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Case
 from sipower.experiments.table import Row
 
-__all__ = ["page", "table1", "write"]
-
 VERDICTS = ("reproduced", "mixed", "not reproduced")
 ERROR_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.02)
 

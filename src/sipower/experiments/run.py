@@ -33,8 +33,6 @@ from sipower.problems.kl import KLBlock
 from sipower.results.provenance import provenance
 from sipower.solvers.s_sci_pi import SSciPi
 
-__all__ = ["execute", "reproduce"]
-
 RANK = 20
 OVERHEAD = 1.25  # wall time of a run over the solver's own, for evaluations, loading, the start
 THRESHOLD = SSciPiRule().threshold

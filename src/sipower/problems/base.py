@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from sipower.data.sampling import Scheme
 from sipower.kernels import Draw, Stream, batch_size
 
-__all__ = ["REGISTRY", "DirectionProblem", "Point", "Problem", "Sampling", "register"]
-
 Point = NDArray[Any]
 
 REGISTRY: dict[str, type[Problem]] = {}

@@ -23,8 +23,6 @@ from sklearn.utils import check_array
 from sipower.kernels import Array
 from sipower.problems.base import DirectionProblem, Point, register
 
-__all__ = ["ICA", "whiten"]
-
 
 @register("ica")
 class ICA(DirectionProblem):

@@ -28,8 +28,6 @@ from sklearn.utils import check_array
 from sipower.kernels import Array
 from sipower.problems.base import DirectionProblem, Point, register
 
-__all__ = ["Cholesky", "LpKernelPCA", "check_kernel_matrix", "pivoted_cholesky"]
-
 MIN_TRACE = 1e-280  # below it products of entries underflow
 MAX_ASYMMETRY = 1e-8  # allowed rounding of a kernel matrix, as a share of its largest entry
 

@@ -22,8 +22,6 @@ from sklearn.utils import check_array
 
 from sipower.problems.base import DirectionProblem, Point, register
 
-__all__ = ["PCA"]
-
 
 @register("pca")
 class PCA(DirectionProblem):

@@ -18,8 +18,6 @@ from sipower.selection import Consensus, RankSelection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["consensus", "convergence", "palette", "rank_selection", "structure", "top_features"]
-
 # Okabe and Ito's colours with grey for black, ordered so that neighbours differ most.
 HUES = ("0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "F0E442", "56B4E9", "808080")
 TINTS = (0, 0.55, -0.45, 0.3, -0.25, 0.75, -0.65, 0.15)  # towards white, or black if negative

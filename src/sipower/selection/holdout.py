@@ -28,8 +28,6 @@ from sipower.data.validate import as_matrix
 from sipower.estimators.fit import exact_rows
 from sipower.kernels import Array
 
-__all__ = ["GROUPS", "Halved", "Thinned", "are_counts", "halve", "thin"]
-
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # share of the counts that is held out
 GROUPS = 20  # groups of rows, for the standard error over rows

@@ -31,8 +31,6 @@ from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
-__all__ = ["estimated_seconds", "rank_selection"]
-
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
 UNSTABLE = 0.8

@@ -13,8 +13,6 @@ import numpy as np
 
 from sipower._files import Archive, DamagedError, atomic_write
 
-__all__ = ["SavedFits", "remove_saved_fits"]
-
 
 class SavedFits:
     """The finished fits of one task in a folder; without a folder nothing is saved.

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
-__all__ = ["Curvature", "LocalSpectrum", "Variance", "curvature", "local_spectrum", "variance"]
-
 MAX_ENUMERATED = 3000  # largest number of batches that are all evaluated
 DRAWS = 100  # batches that are drawn otherwise
 POINTS = 5  # points of a neighbourhood, including x*

@@ -22,8 +22,6 @@ from sipower.theory.constants import (
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
-__all__ = ["Diagnosis", "diagnose"]
-
 START_SHARE = 0.25  # default Δ₀ as a share of the largest, where the eigengap may be used up
 MAX_RESIDUAL = 1e-4  # largest residual of a point that counts as a solution
 MIN_RATE = 1e-4  # a smaller rate has no practical meaning: 10,000 epochs for a factor e

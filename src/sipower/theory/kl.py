@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from sipower.problems.base import Point
 from sipower.problems.kl import KLBlock
 
-__all__ = ["KLSpectrum", "kl_spectrum"]
-
 MIN_SUPPORT = 1e-6  # smallest x_k that belongs to the support of a solution
 
 Array = NDArray[np.float64]

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from sipower.theory.constants import LocalSpectrum, Variance
 
-__all__ = ["Condition", "Conditions", "conditions", "largest_delta"]
-
 MAX_DELTA = 1 - 1 / math.sqrt(2)  # the limit on Δ₀ in the theorem
 
 

@@ -27,8 +27,6 @@ from sipower.results.plot import palette
 from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
-__all__ = ["content", "images", "number", "plot_data", "repeat_call"]
-
 FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # of a component
 NAME_LENGTH = 60
 SHARES = 10_000  # shares of a sample are whole numbers of this

@@ -14,8 +14,6 @@ from sipower.results.report.content import HELD_OUT, content, images, number, pl
 from sipower.results.run import RunOrModel, as_run
 from sipower.selection import Consensus, RankSelection
 
-__all__ = ["write_report"]
-
 MAX_SAMPLES = 2000
 
 
