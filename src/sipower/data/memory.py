@@ -61,6 +61,9 @@ class Matrix(RowBlocks):
             self.dense, self.nnz = True, data.size
             self.data: Any = kernels.Dense(kernels.as_contiguous(data))
             entries = np.full(self.shape[0], self.shape[1])
+            # Blocks hold several items, which share cached data.
+            wanted = max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK)
+            max_blocks: int | None = min(wanted, MAX_BLOCKS)
         else:
             self.dense, self.nnz = False, int(data.nnz)
             self.indptr = kernels.as_contiguous(data.indptr, np.int64)
@@ -68,16 +71,11 @@ class Matrix(RowBlocks):
             values = kernels.as_contiguous(data.data)
             self.data = kernels.Csr(self.indptr, indices, values, self.shape[1])
             entries = np.diff(self.indptr)
-        self.bounds = cut_by_work(entries + ITEM_WORK, self._max_blocks())
+            max_blocks = None
+        self.bounds = cut_by_work(entries + ITEM_WORK, max_blocks)
         self.mass: NDArray[np.float64] = self.data.row_sums()
         with np.errstate(over="ignore"):  # `as_matrix` refuses it
             self.total = float(self.mass.sum())
-
-    def _max_blocks(self) -> int | None:
-        """Return the number of blocks: dense blocks hold several items, which share cached data."""
-        if not self.dense:
-            return None
-        return min(max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK), MAX_BLOCKS)
 
     @property
     def array(self) -> Any:
@@ -131,12 +129,8 @@ class Matrix(RowBlocks):
             )
             plain = Matrix(read_only(transposed), self.dtype, self.threads)
             other = self._transpose = plain.with_names(self.column_names, self.row_names)
-            other._refer_to(self)
+            other._transpose = weakref.ref(self)
         return other
-
-    def _refer_to(self, original: Matrix) -> None:
-        """Set the matrix that this one is the transpose of, as a weak reference."""
-        self._transpose = weakref.ref(original)
 
     def sparse(self) -> Matrix:
         """Return the same data in CSR, so that every nonzero is an entry of its own."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from functools import cache
 from importlib.resources import files
 from statistics import median
 from typing import Any, NamedTuple
@@ -45,11 +44,6 @@ def has_diverged(row: Row) -> bool:
     return row["status"] == "not_finite" or last is None or last > row["objective"][0]
 
 
-@cache
-def _best_known() -> Any:
-    return json.loads(files("sipower.experiments").joinpath("best_known.json").read_text("utf-8"))
-
-
 class Curves:
     """The errors of the runs of one table.
 
@@ -72,9 +66,8 @@ class Curves:
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")
         }
-        self.best: dict[str, Best] = {
-            name: Best(entry["value"], entry["run"]) for name, entry in _best_known().items()
-        }
+        known = files("sipower.experiments").joinpath("best_known.json").read_text("utf-8")
+        self.best = {name: Best(**entry) for name, entry in json.loads(known).items()}
         for row in select(rows, problem="nmf"):
             value = min(v for v in row["objective"] if v is not None)
             if value < self.best.get(row["dataset"], Best(math.inf, "")).value:

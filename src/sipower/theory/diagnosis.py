@@ -42,6 +42,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         at, noise, th = self.at, self.noise, self.theorem
+        free = ("ν₁", "ν₂", "ν₃") if th.small_batches.holds else ()
         rows = [
             ("λ*", at.multiplier, f"x·∇f(x); all below in units of it; residual {at.residual:.1e}"),
             ("λ̄", at.bar, "largest |eigenvalue| of the Hessian off x*"),
@@ -52,7 +53,10 @@ class Diagnosis:
             ("L₀", noise.L0, "the same for batches of one term"),
             ("M", self.third.M, self.third.method),
             *((name, value, "") for name, value in th.theta.items()),
-            *((name, value, self._explain(name)) for name, value in th.nu.items()),
+            *(
+                (name, value, "not needed: L is small" if name in free else "η ≤ 1 / it")
+                for name, value in th.nu.items()
+            ),
         ]
         for condition in (th.near, th.small_batches):
             verdict = "holds" if condition.holds else "FAILS"
@@ -73,10 +77,6 @@ class Diagnosis:
         return "\n".join([*lines, self.verdict])
 
     __repr__ = __str__
-
-    def _explain(self, name: str) -> str:
-        free = self.theorem.small_batches.holds and name in ("ν₁", "ν₂", "ν₃")
-        return "not needed: L is small" if free else "η ≤ 1 / it"
 
 
 def diagnose(

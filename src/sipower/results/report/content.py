@@ -74,7 +74,7 @@ def content(run: Run, about: Description) -> dict[str, Any]:
         "numbers": numbers,
         "orders": orders + [(key, f"component {k}") for key, k in numbers],
         "samples": len(run.W),
-        "facts": [(key, _as_text(value)) for key, value in _flatten(facts) if key != "format"],
+        "facts": [(key, text) for key, text in _flatten(facts) if key != "format"],
         "repeat": facts.get("command") or repeat_call(facts.get("parameters") or {}),
     }
 
@@ -132,16 +132,14 @@ def repeat_call(parameters: dict[str, Any]) -> str:
     return f"from sipower import KLNMF\n\nmodel = KLNMF({changed})\nW = model.fit_transform(V)"
 
 
-def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in facts.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{key}: ")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{key}", " × ".join(map(str, value))
         else:
-            yield f"{prefix}{key}", value
-
-
-def _as_text(value: Any) -> str:
-    return " × ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            yield f"{prefix}{key}", str(value)
 
 
 # ---- numbers for the plots -------------------------------------------------------------------
