@@ -23,7 +23,8 @@ from experiments.published import (
     speed,
     tables,
 )
-from sipower.experiments import PlannedRun, execute
+from sipower.experiments.run import execute
+from sipower.experiments.table import PlannedRun
 
 
 def assert_comparison(line, a, b):

@@ -12,17 +12,8 @@ import numpy as np
 
 from sipower.estimators import KLNMF
 from sipower.kernels import Array
-from sipower.results.describe import (
-    Description,
-    Indices,
-    convergence,
-    correlations,
-    describe,
-    largest,
-    order_by_similarity,
-    readable,
-    total,
-)
+from sipower.results import describe
+from sipower.results.describe import Description, Indices
 from sipower.results.plot import palette
 from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
@@ -68,7 +59,7 @@ def content(run: Run, about: Description) -> dict[str, Any]:
         "status": facts.get("status", ""),
         "status_in_words": STATUS.get(facts.get("status", ""), ""),
         "gap": gap if gap is not None and np.isfinite(gap) else None,
-        "total": total(run),
+        "total": describe.total(run),
         "has_trace": bool(run.trace),
         "components": list(_components(run, about)),
         "numbers": numbers,
@@ -85,7 +76,7 @@ def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
     leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
         probable, distinctive = (
-            largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
+            describe.largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
         )
         yield {
             "number": k + 1,
@@ -160,12 +151,12 @@ def plot_data(
         "samples": _samples(run, about, drawn),
     }
     if run.trace:
-        curves = convergence(run).items()
+        curves = describe.convergence(run).items()
         found["convergence"] = {key: _numbers(values, 6) for key, values in curves}
     if len(about.sizes) > 1:
         found["correlations"] = {
-            "samples": _numbers(correlations(about.memberships), 3),
-            "features": _numbers(correlations(about.profiles.T), 3),
+            "samples": _numbers(describe.correlations(about.memberships), 3),
+            "features": _numbers(describe.correlations(about.profiles.T), 3),
         }
     if selection is not None:
         found["rank"] = {
@@ -175,7 +166,7 @@ def plot_data(
             "best": selection.best,
         }
     if consensus is not None:
-        order = describe(consensus.W, consensus.H).order
+        order = describe.describe(consensus.W, consensus.H).order
         found["consensus"] = {
             "stability": _numbers(consensus.stability[order]),
             "similarity": _numbers(consensus.similarity),
@@ -188,9 +179,9 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
     names, lift = run.feature_names(), about.lift()
 
     def feature_list(k: int, values: Array) -> dict[str, Any]:
-        top = largest(values, FEATURES_IN_PLOT)
+        top = describe.largest(values, FEATURES_IN_PLOT)
         return {
-            "names": [readable(names[f], NAME_LENGTH) for f in top],
+            "names": [describe.readable(names[f], NAME_LENGTH) for f in top],
             "probability": _numbers(about.profiles[k, top]),
             "overall": _numbers(about.overall[top]),
             "lift": _numbers(lift[k, top]),
@@ -207,10 +198,10 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
 def _samples(run: Run, about: Description, drawn: Indices) -> dict[str, Any]:
     names, memberships = run.sample_names(), about.memberships[drawn]
     return {
-        "names": [readable(names[i], NAME_LENGTH) for i in drawn],
+        "names": [describe.readable(names[i], NAME_LENGTH) for i in drawn],
         "shares": np.rint(SHARES * memberships.T).astype(int).tolist(),
         "whole": SHARES,
-        "similar": order_by_similarity(memberships).tolist(),
+        "similar": describe.order_by_similarity(memberships).tolist(),
     }
 
 
