@@ -61,6 +61,17 @@ class Sampling:
     replace: bool = False
 
 
+def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
+    """Draw s of the n rows of A: the batch of a problem whose terms are samples."""
+    if sampling.scheme != "vectors":
+        raise ValueError(
+            f"`scheme` must be 'vectors' for this problem, which draws whole samples, got "
+            f"{sampling.scheme!r}."
+        )
+    n = A.shape[0]
+    return A[draw.batch(n, batch_size(sampling.share, n), replace=sampling.replace)]
+
+
 class Problem(ABC):
     """A finite-sum scale invariant problem, the base class of all problems on the sphere.
 
@@ -230,13 +241,7 @@ class DirectionProblem(Problem):
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
         """Draw s of the n samples."""
-        if sampling.scheme != "vectors":
-            raise ValueError(
-                f"`scheme` must be 'vectors' for this problem, which draws whole samples, got "
-                f"{sampling.scheme!r}."
-            )
-        s = batch_size(sampling.share, self.terms)
-        return self.A[draw.batch(self.terms, s, replace=sampling.replace)]
+        return drawn_rows(self.A, sampling, draw)
 
     def project(self, x: Point) -> Point:
         """Return x without its part along the removed directions.
