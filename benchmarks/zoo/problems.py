@@ -19,7 +19,6 @@ from zoo import counts, signals
 from sipower import datasets
 
 TUNING, TEST = HALVES = ("tuning", "test")
-PAPER_SETS = ("kos", "nips", "mitf", "wt")
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,26 @@ def drop_empty(V: Any) -> Any:
 def problems(half: str | None = None) -> list[ZooProblem]:
     """Return the problems of one half, or all of them."""
     return [problem for problem in ZOO if half is None or problem.half == half]
+
+
+def select_problems(half: str | None, names: list[str] | None) -> list[ZooProblem]:
+    """Return the problems of a half and of these names, and report those whose data are absent.
+
+    Parameters
+    ----------
+    half
+        "tuning" or "test"; None for both.
+    names
+        Names of problems; None for all.
+    """
+    unknown = set(names or ()) - {problem.name for problem in ZOO}
+    if unknown:
+        raise SystemExit(f"There is no problem {', '.join(sorted(unknown))} in the zoo.")
+    selection = [p for p in problems(half) if not names or p.name in names]
+    for problem in selection:
+        if not problem.is_present:
+            print(f"{problem.name} is left out: set SIPOWER_DATA to the folder that contains it.")
+    return [problem for problem in selection if problem.is_present]
 
 
 def paper(name: str) -> Callable[[], Any]:
