@@ -32,10 +32,10 @@ def run_sipower(solver: Any, V: Any, start: Factors, threads: int, seed: int) ->
 
 
 def iterate_scikit_learn_mu(
-    V: Any, W: np.ndarray, H: np.ndarray, iterations: int, threads: int
+    V: Any, W: np.ndarray, H: np.ndarray, iterations: int
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the seconds and the factors, H as (K, m), of one call of scikit-learn's NMF."""
-    with threadpool_limits(threads), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         before = time.perf_counter()
         W, H, _ = non_negative_factorization(
@@ -50,7 +50,8 @@ def run_scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
     W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
     V, total = V.astype(np.float32), 0.0
     while True:
-        seconds, W, H = iterate_scikit_learn_mu(V, W, H, 8, threads)
+        with threadpool_limits(threads):
+            seconds, W, H = iterate_scikit_learn_mu(V, W, H, 8)
         total += seconds
         yield total, (W, H.T)
 

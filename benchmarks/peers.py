@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from common import RANK, common_start, paper_data
 from contestants import Factors, available_contestants, iterate_scikit_learn_mu
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from sipower import as_matrix
 from sipower.nmf import Extrapolated, Factorization, make_solver
@@ -59,13 +60,12 @@ def time_unit(V: Any, start: Factors, threads: int) -> float:
     V = V.astype(np.float32)
 
     def seconds(iterations: int) -> float:
-        runs = (
-            iterate_scikit_learn_mu(V, W.copy(), H.copy(), iterations, threads) for _ in range(3)
-        )
+        runs = (iterate_scikit_learn_mu(V, W.copy(), H.copy(), iterations) for _ in range(3))
         return min(run[0] for run in runs)
 
-    iterations = 4 if V.shape[0] * V.shape[1] > 2e6 else 20
-    return (seconds(1 + iterations) - seconds(1)) / iterations
+    with threadpool_limits(threads):
+        iterations = 4 if V.shape[0] * V.shape[1] > 2e6 else 20
+        return (seconds(1 + iterations) - seconds(1)) / iterations
 
 
 def race(name: str, V: Any, seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:

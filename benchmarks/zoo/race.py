@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from common import common_start, record_curves, run_solver, thin
 from contestants import iterate_scikit_learn_mu
@@ -80,8 +81,8 @@ class ScikitLearn:
         while True:
             yield iterations, Factors(W, np.ascontiguousarray(H.T))
             # The difference of a long and a short call is free of their overhead.
-            short, W, H = iterate_scikit_learn_mu(self.V, W, H, 2, threads=1)
-            long, W, H = iterate_scikit_learn_mu(self.V, W, H, 6, threads=1)
+            short, W, H = iterate_scikit_learn_mu(self.V, W, H, 2)
+            long, W, H = iterate_scikit_learn_mu(self.V, W, H, 6)
             iterations += 8
             if self.timed:
                 self.seconds.append((long - short) / 4)
@@ -163,7 +164,8 @@ def main(arguments: list[str] | None = None) -> None:
     solvers = options.solvers or [s for s in (*SOLVERS, SCIKIT_LEARN) if s not in omitted]
     for entry in [] if options.report else entries:
         for seed in seeds:
-            rows = race(entry, seed, solvers, clock, options.cap)
+            with threadpool_limits(1):
+                rows = race(entry, seed, solvers, clock, options.cap)
             with path.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
         print(f"{entry.name}: done", file=sys.stderr, flush=True)
