@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import run_solver
+from common import Clock, run_solver
 from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -32,17 +32,17 @@ def run_sipower(solver: Any, V: Any, start: Factors, threads: int, seed: int) ->
 
 
 def iterate_scikit_learn_mu(
-    V: Any, W: np.ndarray, H: np.ndarray, iterations: int
+    V: Any, W: np.ndarray, H: np.ndarray, iterations: int, clock: Clock = time.perf_counter
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the seconds and the factors, H as (K, m), of one call of scikit-learn's NMF."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        before = time.perf_counter()
+        before = clock()
         W, H, _ = non_negative_factorization(
             V, W, H, n_components=len(H), init="custom", solver="mu",
             beta_loss="kullback-leibler", tol=0, max_iter=iterations,
         )  # fmt: skip
-        return time.perf_counter() - before, W, H
+        return clock() - before, W, H
 
 
 def run_scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:

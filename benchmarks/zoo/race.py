@@ -7,10 +7,11 @@
     python benchmarks/zoo/race.py --half tuning --passes --report    # the table alone
 
 One thread, float32, the same start for all (5 multiplicative rounds from Uniform(0, 1)), solvers
-interleaved. u is one multiplicative-update iteration of scikit-learn, the median over the same run;
-with --passes it is 2 passes, and our own `mu` replaces scikit-learn. A run ends at the cap, or when
-the second half of its cost reduced D by less than a ten-thousandth of the decrease. Curves in u are
-appended to a file in benchmarks/results; the table takes the last one of each solver.
+interleaved. Seconds are those of the processor, so that other processes do not count. u is one
+multiplicative-update iteration of scikit-learn, the median over the same run; with --passes it is 2
+passes, and our own `mu` replaces scikit-learn. A run ends at the cap, or when the second half of
+its cost reduced D by less than a ten-thousandth of the decrease. Curves in u are appended to a file
+in benchmarks/results; the table takes the last one of each solver.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count
 from pathlib import Path
 from statistics import median
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -40,13 +42,14 @@ from sipower import as_matrix
 from sipower.nmf import Factorization, Factors
 
 RESULTS = Path(__file__).parents[1] / "results"
+CLOCKS = {"seconds": process_time, "passes": None}
 PASSES_PER_U = 2.0  # gradients of both factors
 # In u: an iteration of scikit-learn takes as long as about 4 passes on dense data, 50 on sparse.
 CAPS = {("seconds", True): 400.0, ("seconds", False): 60.0}
 CAPS |= {("passes", True): 800.0, ("passes", False): 1500.0}
 MIN_CAP_SECONDS = 0.5
 MIN_GAIN = 1e-4
-WARM_UP = 3  # measurements of u before the race, from which the caps follow
+MIN_TIMED_SECONDS = 0.01  # shorter differences are noise
 
 
 class ScikitLearn:
@@ -68,24 +71,48 @@ class ScikitLearn:
     def __init__(self, V: Any, start: tuple[Any, Any], timed: bool = True) -> None:
         self.V, self.start, self.timed = V.astype(np.float32), start, timed
         self.seconds: list[float] = []  # per iteration
+        self.timed_iterations = 2
 
     @property
     def u(self) -> float:
         """The median seconds of one iteration."""
-        return max(median(self.seconds), 1e-7)
+        return median(self.seconds)
+
+    def warm_up(self) -> None:
+        """Measure u before the race, and how many iterations take long enough to be measured."""
+        W, H = self._first_factors()
+        while True:
+            self.measure(W, H)
+            if self.u * self.timed_iterations > MIN_TIMED_SECONDS:
+                break
+            self.timed_iterations *= 2
+            self.seconds.clear()
+        self.measure(W, H)
+        self.measure(W, H)
+
+    def measure(self, W: Any, H: Any) -> None:
+        """Time some iterations from (W, H): a long call minus a short one, without overhead."""
+
+        def seconds(iterations: int) -> float:
+            run = iterate_scikit_learn_mu(self.V, W.copy(), H.copy(), iterations, process_time)
+            return run[0]
+
+        seconds(1)  # fills the caches
+        difference = seconds(1 + self.timed_iterations) - seconds(1)
+        self.seconds.append(max(difference / self.timed_iterations, 1e-7))
 
     def run(self) -> Iterator[tuple[float, Any]]:
         """Yield the number of iterations and (W, H), first those of the start, then every 8."""
-        W, H = (np.ascontiguousarray(x, np.float32) for x in (self.start[0], self.start[1].T))
-        iterations = 0
-        while True:
-            yield iterations, Factors(W, np.ascontiguousarray(H.T))
-            # The difference of a long and a short call is free of their overhead.
-            short, W, H = iterate_scikit_learn_mu(self.V, W, H, 2)
-            long, W, H = iterate_scikit_learn_mu(self.V, W, H, 6)
-            iterations += 8
-            if self.timed:
-                self.seconds.append((long - short) / 4)
+        W, H = self._first_factors()
+        for turn in count():
+            yield 8 * turn, Factors(W, np.ascontiguousarray(H.T))
+            _, W, H = iterate_scikit_learn_mu(self.V, W, H, 8)
+            if self.timed and turn.bit_count() == 1:  # 1, 2, 4, 8, ...: seldom, it takes time
+                self.measure(W, H)
+
+    def _first_factors(self) -> tuple[Any, Any]:
+        W, H = self.start
+        return np.array(W, np.float32, order="C"), np.array(H.T, np.float32, order="C")
 
 
 def race(
@@ -112,7 +139,7 @@ def race(
     scikit_learn = ScikitLearn(V, start, clock == "seconds")
     u = PASSES_PER_U
     if clock == "seconds":
-        list(islice(scikit_learn.run(), WARM_UP + 1))
+        scikit_learn.warm_up()
         u = scikit_learn.u
     limit = cap or CAPS[clock, problem.V.dense]
     if clock == "seconds":
@@ -120,7 +147,7 @@ def race(
     runs = {
         name: scikit_learn.run()
         if name == SCIKIT_LEARN
-        else run_solver(problem, SOLVERS[name], start, seed, clock == "passes")
+        else run_solver(problem, SOLVERS[name], start, seed, CLOCKS[clock])
         for name in solvers
     }
     caps = {name: limit if name == SCIKIT_LEARN else limit * u for name in solvers}

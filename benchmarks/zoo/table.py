@@ -4,7 +4,8 @@
 A time is that to a level of (D − limit)/(D0 − limit), the median over the seeds, in u. The limit is
 the lowest D that anybody reached from the same start, for the last level that of the run itself. A
 run that never reached a level counts with the cost of the whole run: a ratio is then marked with <
-or >.
+or >. A solver that ends far above the others is soon near its own limit, so the levels at which the
+runs ended are printed as well.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def median_time(runs: list[tuple[Curve, float]], level: float, own: bool) -> Tim
     return Time(median(curve[-1][0] for curve, _ in runs), False)
 
 
-def make_cases(rows: list[dict[str, Any]]) -> list[Case]:
-    """Return the cases of all problems that `auto` ran on."""
+def group_runs(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[tuple[Curve, float]]]]:
+    """Return (curve, lowest D from the same start) of every seed by problem and solver."""
     lowest: dict[tuple[str, int], float] = {}
     for row in rows:
         key, value = (row["problem"], row["seed"]), min(D for _, D in row["curve"])
@@ -88,6 +89,21 @@ def make_cases(rows: list[dict[str, Any]]) -> list[Case]:
     for row in rows:
         pair = row["curve"], lowest[row["problem"], row["seed"]]
         runs.setdefault(row["problem"], {}).setdefault(row["solver"], []).append(pair)
+    return runs
+
+
+def format_ends(solvers: dict[str, list[tuple[Curve, float]]]) -> str:
+    """Return the median level at which the runs of every solver ended."""
+    ends = {
+        name: median((curve[-1][1] - low) / (curve[0][1] - low) for curve, low in runs)
+        for name, runs in solvers.items()
+    }
+    return ", ".join(f"{name} {level:.1e}" for name, level in ends.items())
+
+
+def make_cases(rows: list[dict[str, Any]]) -> list[Case]:
+    """Return the cases of all problems that `auto` ran on."""
+    runs = group_runs(rows)
     dense = {row["problem"]: row["dense"] for row in rows}
     cases = []
     for problem, solvers in runs.items():
@@ -151,7 +167,7 @@ def format_peer(cases: list[Case], label: str, peer: str) -> list[str]:
 
 def format_table(rows: list[dict[str, Any]]) -> str:
     """Return the table of the latest rows of a race."""
-    cases, lines = make_cases(rows), []
+    cases, runs, lines = make_cases(rows), group_runs(rows), []
     peers = list(dict.fromkeys(peer for case in cases for peer in case.peers))
     for name in dict.fromkeys(case.problem for case in cases):
         part = [r for r in rows if r["problem"] == name]
@@ -163,6 +179,7 @@ def format_table(rows: list[dict[str, Any]]) -> str:
         heads = "".join(f"{'vs. ' + peer.replace('scikit-learn', 'sklearn'):>16}" for peer in peers)
         lines.append(f"{'level':>10}{'auto':>12}{heads}{'ratio':>10}  to the best of ours")
         lines += [format_case(case) for case in cases if case.problem == name]
+        lines.append(f"{'ends at':>10}  {format_ends(runs[name])}")
     for label, dense in (("dense", True), ("sparse", False)):
         part = [case for case in cases if case.dense == dense]
         lines += format_summary(part, label)
