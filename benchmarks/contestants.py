@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from common import Clock, run_solver
 from sklearn.decomposition import MiniBatchNMF, non_negative_factorization
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sipower import as_matrix
@@ -24,29 +28,32 @@ Run = Iterator[tuple[float, Factors]]  # seconds so far, factors
 def run_sipower(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
     """Yield the seconds and the factors of a solver of sipower after every round."""
     problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), start[0].shape[1])
-    before = time.perf_counter()
-    state = solver.init(problem, start, seed)  # may evaluate D, so it is timed
-    seconds = time.perf_counter() - before
-    while True:
-        before = time.perf_counter()
-        state = solver.advance(problem, state)
-        seconds += time.perf_counter() - before
-        yield seconds, (state.W, state.H)
+    yield from islice(run_solver(problem, solver, start, seed), 1, None)
+
+
+def iterate_scikit_learn_mu(
+    V: Any, W: np.ndarray, H: np.ndarray, iterations: int, clock: Clock = time.perf_counter
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the seconds and the factors, H as (K, m), of one call of scikit-learn's NMF."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        before = clock()
+        W, H, _ = non_negative_factorization(
+            V, W, H, n_components=len(H), init="custom", solver="mu",
+            beta_loss="kullback-leibler", tol=0, max_iter=iterations,
+        )  # fmt: skip
+        return clock() - before, W, H
 
 
 def run_scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
     """Yield the seconds and the factors of scikit-learn's NMF every 8 iterations."""
     W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
-    V, seconds = V.astype(np.float32), 0.0
-    options = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+    V, total = V.astype(np.float32), 0.0
     while True:
         with threadpool_limits(threads):
-            before = time.perf_counter()
-            W, H, _ = non_negative_factorization(
-                V, W, H, n_components=len(H), max_iter=8, **options
-            )
-            seconds += time.perf_counter() - before
-        yield seconds, (W, H.T)
+            seconds, W, H = iterate_scikit_learn_mu(V, W, H, 8)
+        total += seconds
+        yield total, (W, H.T)
 
 
 def run_scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) -> Run:

@@ -27,8 +27,7 @@ import matplotlib as mpl
 import numpy as np
 import scipy.sparse as sp
 from common import RANK, common_start, paper_data
-from contestants import Factors, available_contestants
-from sklearn.decomposition import non_negative_factorization
+from contestants import Factors, available_contestants, iterate_scikit_learn_mu
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -57,19 +56,12 @@ COLORS = dict(
 
 def time_unit(V: Any, start: Factors, threads: int) -> float:
     """Return u, the seconds of one iteration of scikit-learn's multiplicative updates."""
-    W, H, V32 = start[0].astype(np.float32), start[1].T.astype(np.float32), V.astype(np.float32)
-    options = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}
+    W, H = start[0].astype(np.float32), np.ascontiguousarray(start[1].T, np.float32)
+    V = V.astype(np.float32)
 
     def seconds(iterations: int) -> float:
-        best = float("inf")
-        for _ in range(3):
-            w, h = W.copy(), np.ascontiguousarray(H)
-            before = time.perf_counter()
-            non_negative_factorization(
-                V32, w, h, n_components=len(h), max_iter=iterations, **options
-            )
-            best = min(best, time.perf_counter() - before)
-        return best
+        runs = (iterate_scikit_learn_mu(V, W.copy(), H.copy(), iterations) for _ in range(3))
+        return min(run[0] for run in runs)
 
     with threadpool_limits(threads):
         iterations = 4 if V.shape[0] * V.shape[1] > 2e6 else 20

@@ -3,7 +3,8 @@
 
 import numpy as np
 
-from sipower.experiments import Budget, Protocol
+from sipower.experiments.budgets import Budget
+from sipower.experiments.protocol import Protocol
 
 BUDGET = Budget(1.0, replicates=5, other_replicates=2, finalists=2, starts=2)
 

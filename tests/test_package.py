@@ -2,7 +2,6 @@
 """The package as a whole: its public names, its import, its effect on the process."""
 
 import ast
-import importlib
 import os
 import subprocess
 import sys
@@ -114,14 +113,6 @@ def test_importing_loads_nothing_until_it_is_used():
     assert not loaded
     assert modules.split() == ["palette", "write_report"]
     assert names.split() == ["KLNMF", "False"]
-
-
-@pytest.mark.parametrize("old", sipower._OLD_NAMES)
-def test_old_names_of_modules_still_work_and_say_so(old):
-    new = sipower._OLD_NAMES[old]
-    with pytest.warns(DeprecationWarning, match=rf"sipower\.{old} is now called sipower\.{new}"):
-        module = getattr(sipower, old)
-    assert module is importlib.import_module(f"sipower.{new}")
 
 
 def test_other_names_do_not_exist():

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sipower.experiments import BUDGETS, Curves, judge_claims, page, read
+from sipower.experiments.claims import Claim
 from sipower.experiments.draw import draw_png
 from sipower.experiments.figures import figures
-from sipower.experiments.rules import Claim
 from sipower.experiments.table import Row, row_key
 
 HERE = Path(__file__).parent

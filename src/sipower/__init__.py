@@ -6,7 +6,6 @@ Every public name is imported when it is first used, which keeps `import sipower
 """
 
 import importlib
-import warnings
 from typing import Any
 
 __version__ = "0.1.0"
@@ -48,18 +47,12 @@ _HOMES = {  # the module that defines each of the other names
     "instruction_set": "kernels",
     "max_cut": "problems.max_cut",
 }
-_OLD_NAMES = {"describe": "results.describe", "plot": "pl", "run_folder": "results", "stored": "io"}
 
 __all__ = sorted((*_MODULES, *_HOMES))  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name in _OLD_NAMES:
-        new = _OLD_NAMES[name]
-        message = f"sipower.{name} is now called sipower.{new}."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return importlib.import_module(f"sipower.{new}")
     if name in _MODULES:
         return importlib.import_module(f"sipower.{name}")
     if name in _HOMES:

@@ -106,7 +106,7 @@ def test_deflated_hessians_are_projected_on_both_sides(kind):
     problem = EXAMPLES[kind]()
     found = problem.start(4)
     deflated = (
-        ICA(problem.X, orthogonal_to=found, whitened=True)
+        ICA(problem.A, orthogonal_to=found, whitened=True)
         if kind == "ica"
         else LpKernelPCA.from_features(problem.A, 3.0, orthogonal_to=found)
     )

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from data.layouts import DRAW, V, as_dense
 from sipower import as_matrix, kernels
-from sipower.data.columns import ColumnSums
+from sipower.data.row_blocks import ColumnSums
 from sipower.data.sampling import SCHEMES, draw_positions
 
 # ---- batches -------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_columns_know_what_the_transpose_knows(layout):
     assert (both.layout, alone.layout) == (
         ("dense", "dense, rows alone") if both.dense else ("sparse", "sparse, rows alone")
     )
-    with pytest.raises(ValueError, match="holds its rows only"):
+    with pytest.raises(ValueError, match="hold their rows only"):
         _ = alone.T
 
 

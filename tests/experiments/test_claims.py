@@ -6,9 +6,14 @@ import pytest
 
 from result_rows import BUDGET, finish, row
 from sipower.experiments import Curves, judge_claims, page
-from sipower.experiments.compare import Comparison, compare
+from sipower.experiments.compare import (
+    Comparison,
+    compare,
+    judge_much_faster,
+    judge_not_faster,
+    judge_robust,
+)
 from sipower.experiments.figures import figures
-from sipower.experiments.rules import judge_much_faster, judge_not_faster, judge_robust
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,8 @@ from experiments.published import (
     speed,
     tables,
 )
-from sipower.experiments import PlannedRun, execute
+from sipower.experiments.run import execute
+from sipower.experiments.table import PlannedRun
 
 
 def assert_comparison(line, a, b):
@@ -132,6 +133,9 @@ def test_the_verdicts_are_counted():
         words = Counter(line[column].strip("*") for lines in claims().values() for line in lines)
         (line,) = [line for line in tables("The verdicts") if line[0] == axis]
         assert line[1:] == [str(words[v]) for v in ("reproduced", "mixed", "not reproduced")]
+    total = sum(int(cell) for line in tables("The verdicts") for cell in line[1:])
+    for text in (PAGE, (FOLDER.parent / "reproducing.md").read_text(encoding="utf-8")):
+        assert re.findall(r"changed 1 of (\d+) verdicts", text) == [str(total)]
 
 
 @pytest.mark.parametrize("method", ["s-sci-pi", "f-sci-pi", "mu", "pgd"])

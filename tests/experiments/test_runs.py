@@ -17,23 +17,12 @@ from PIL import Image
 import oracles
 from result_rows import row
 from sipower._files import file_lock
-from sipower.experiments import (
-    BUDGETS,
-    EXPERIMENTS,
-    Budget,
-    Curves,
-    PlannedRun,
-    Protocol,
-    execute,
-    page,
-    read,
-    reproduce,
-    write,
-)
-from sipower.experiments.budgets import HORIZONS
+from sipower.experiments import BUDGETS, EXPERIMENTS, Curves, page, read, reproduce, write
+from sipower.experiments.budgets import HORIZONS, Budget
 from sipower.experiments.figures import figures
-from sipower.experiments.run import _half, _matrix, _start
-from sipower.experiments.table import append, row_key
+from sipower.experiments.protocol import Protocol
+from sipower.experiments.run import _half, _matrix, _start, execute
+from sipower.experiments.table import PlannedRun, append, row_key
 from sipower.kernels import Draw, batch_size
 
 TINY = Budget(

@@ -17,8 +17,8 @@ RNG = np.random.default_rng(0)
 def test_sci_pi_step_is_the_fastica_step():
     problem = ICA(RNG.laplace(size=(500, 4)) @ RNG.normal(size=(4, 4)))
     w = problem.start(1)
-    u = problem.X @ w[0]
-    step = (problem.X * (u**3)[:, None]).mean(axis=0) - 3 * w[0]
+    u = problem.A @ w[0]
+    step = (problem.A * (u**3)[:, None]).mean(axis=0) - 3 * w[0]
     step /= np.linalg.norm(step)
     found = SciPi().advance(problem, SciPi().init(problem, w, 0)).x[0]
     np.testing.assert_allclose(found, step * np.sign(step @ found), rtol=1e-12)

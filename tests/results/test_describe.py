@@ -135,10 +135,10 @@ def test_convergence_is_in_shares_of_the_counts() -> None:
     trace = [Record(0, 0, 0, 30.0, 0.5, 1), Record(1, 2, 0.1, nan, nan, 1),
              Record(2, 4, 0.2, 10.0, 0.1, 1)]  # fmt: skip
     curves = convergence(Run(W, H, trace, {"input": {"total": 40.0}}))
-    assert_allclose(curves.excess, [0.5, nan, nan])
-    assert_allclose(curves.gap, [0.5, nan, 0.1])
-    assert_allclose(curves.passes, [0, 2, 4])
-    assert_allclose(convergence(Run(W, H, trace)).excess[0], 20 / (W @ H).sum())
+    assert_allclose(curves["excess"], [0.5, nan, nan])
+    assert_allclose(curves["gap"], [0.5, nan, 0.1])
+    assert_allclose(curves["passes"], [0, 2, 4])
+    assert_allclose(convergence(Run(W, H, trace))["excess"][0], 20 / (W @ H).sum())
 
 
 def test_readable_names_are_one_visible_line() -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`as_chunks`: the data of a user as chunks of whole rows, from a Dask array or from files."""
+"""`as_chunks`: the data of a user as chunks of whole rows, from a Dask array or from files.
+
+`LoadedChunk`: the rows of a chunk on a worker, validated, with their description.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,21 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import dask.array as da
+import numpy as np
 from numpy.typing import DTypeLike
 
 from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, name_array
 from sipower.io import open_store, read
+from sipower.kernels import Array
 from sipower.store import is_store
-
-__all__ = ["Chunk", "Files", "Origin", "as_chunks"]
 
 
 @dataclass(frozen=True)
@@ -117,3 +120,138 @@ def as_chunks(X: Any) -> list[Chunk]:
         Chunk(chunk, Origin(f"Chunk {number}", first), (size, columns))
         for number, (chunk, size, first) in enumerate(chunks)
     ]
+
+
+def locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
+    """Return the chunks with their shapes and first rows, now that they are known."""
+    located_chunks, before = [], 0
+    for chunk, info in zip(chunks, infos, strict=True):
+        first = before if math.isnan(chunk.origin.first) else chunk.origin.first
+        located_chunks.append(
+            chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first))
+        )
+        before += info.shape[0]
+    return located_chunks
+
+
+def check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
+    """Check that all chunks are valid and have the same features; return their names."""
+    named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
+    for chunk, info in zip(chunks, infos, strict=True):
+        if info.problem is not None:
+            raise ValueError(chunk.origin.describe(info.problem))
+        if info.shape[1] != infos[0].shape[1]:
+            raise ValueError(
+                f"{chunk.origin.name} has {info.shape[1]} features, {chunks[0].origin.name} has "
+                f"{infos[0].shape[1]}: all chunks need the same ones."
+            )
+        if other := find_other_feature(info.column_names, infos[named].column_names):
+            raise ValueError(
+                f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
+            )
+    if not any(info.shape[0] for info in infos):
+        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+    return infos[named].feature_names
+
+
+# ---- on the workers --------------------------------------------------------------------------
+
+
+class ChunkInfo(NamedTuple):
+    """The description of a chunk, which is sent to the client."""
+
+    shape: tuple[int, int]
+    nnz: int = 0
+    total: float = 0.0
+    dense: bool = False
+    dtype: Any = None
+    column_names: Array | None = None
+    size: int = 0  # bytes
+    problem: Exception | None = None
+
+    @property
+    def feature_names(self) -> Array | None:
+        """The feature names, or None unless all are strings.
+
+        This is scikit-learn's rule for `feature_names_in_`.
+        """
+        names = self.column_names
+        if names is None or not all(isinstance(name, str) for name in names):
+            return None
+        return np.asarray(names, object)
+
+
+def find_other_feature(names: Array | None, expected: Array | None) -> str:
+    """Describe the first feature that differs from the expected one; "" if none does."""
+    if names is None or expected is None or not (names != expected).any():
+        return ""
+    at = int(np.argmax(names != expected))
+    return f"feature {at} is {names[at]!s}, not {expected[at]!s}"
+
+
+class LoadedChunk:
+    """Rows on a worker; their matrix is None if they are empty or invalid.
+
+    Rows from another worker are made at first use, not on arrival: Dask would wait for ever for a
+    task whose data raise an error on arrival.
+
+    Parameters
+    ----------
+    info
+        Description of the rows.
+    matrix
+        The rows.
+    pickled
+        Instead of the matrix, the function and its arguments that make it.
+    """
+
+    def __init__(
+        self, info: ChunkInfo, matrix: RowBlocks | None = None, pickled: Any = None
+    ) -> None:
+        self.info, self.pickled = info, pickled
+        if pickled is None:
+            self.matrix = matrix
+
+    @cached_property
+    def matrix(self) -> RowBlocks | None:
+        """The rows."""
+        make, arguments = self.pickled
+        return make(*arguments)  # type: ignore[no-any-return]
+
+    def with_threads(self, threads: int) -> RowBlocks | None:
+        """Return the rows for a number of threads, and keep them: most rounds ask for the same."""
+        rows = self.matrix
+        if rows is not None:
+            rows = self.matrix = rows.with_settings(threads=threads)
+        return rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        held = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
+        return LoadedChunk, (self.info, None, self.pickled if held is None else held.__reduce__())
+
+    def __sizeof__(self) -> int:
+        return self.info.size
+
+
+def load_chunk(data: Any, dtype: DTypeLike | None) -> LoadedChunk:
+    """Validate a chunk or the rows of a file, on the worker that will hold them."""
+    shape: Any = (0, 0)
+    try:
+        data = data(dtype) if callable(data) else data
+        shape = np.shape(data)
+        if len(shape) == 2 and shape[0] == 0 < shape[1]:
+            return LoadedChunk(ChunkInfo(shape))
+        matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
+    except (TypeError, ValueError) as problem:
+        return LoadedChunk(ChunkInfo(shape, problem=problem))
+    facts = matrix.nnz, matrix.total, matrix.dense, matrix.dtype, matrix.column_names
+    return LoadedChunk(ChunkInfo(shape, *facts, size=_bytes(matrix)), matrix)
+
+
+def _bytes(matrix: RowBlocks) -> int:
+    """Return the memory that rows take, from which Dask estimates the cost of moving them."""
+    if not matrix.is_in_memory:
+        return 0
+    array = matrix.array
+    parts = (array,) if matrix.dense else (array.data, array.indices, array.indptr)
+    return sum(part.nbytes for part in parts)

@@ -18,8 +18,6 @@ from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.rows import Profile, feature_gap, profile
 
-__all__ = ["WorkerFactorization"]
-
 MAX_PROFILES = 2  # kept: those of the present and of the trial point
 
 

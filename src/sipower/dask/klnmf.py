@@ -29,9 +29,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.chunks import Chunk, Origin, as_chunks
+from sipower.dask.chunks import (
+    Chunk,
+    LoadedChunk,
+    Origin,
+    as_chunks,
+    find_other_feature,
+    load_chunk,
+)
 from sipower.dask.factorization import WorkerFactorization
-from sipower.dask.loaded_chunk import LoadedChunk, find_other_feature, load_chunk
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import (
@@ -48,8 +54,6 @@ from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factors
 from sipower.nmf.init import random_factor
 from sipower.nmf.online import fit_sample
-
-__all__ = ["KLNMF"]
 
 SHARED_PARAMETERS = (
     "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
@@ -271,13 +275,14 @@ def _solve_rows(
             f"{origin.name} has other features than the data of the fit: {other}. "
             "The feature names should match those that were passed during fit."
         )
-    if chunk.matrix is None:
+    rows = chunk.with_threads(1)
+    if rows is None:
         return np.zeros((0, H.shape[1]), H.dtype)
     missing = ~H.any(axis=1)
-    if missing.any() and (lost := int((chunk.matrix.column_mass[missing] > 0).sum())):
+    if missing.any() and (lost := int((rows.column_mass[missing] > 0).sum())):
         # The warning of `exact_rows` stays in the log of the worker; this one reaches the client.
         warn(f"{origin.name} has counts of {lost} feature(s) that no component has: left out.")
-    return exact_rows(chunk.matrix, H, tol)
+    return exact_rows(rows, H, tol)
 
 
 def _check_features(count: float, expected: int) -> None:

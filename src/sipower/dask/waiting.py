@@ -9,8 +9,6 @@ from typing import Any
 from distributed import wait
 from distributed.scheduler import KilledWorker
 
-__all__ = ["check_workers", "gather_results", "wait_for"]
-
 WORKER_TIMEOUT = 60.0  # seconds to wait for a worker
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NoReturn
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,18 +23,19 @@ from distributed import get_worker
 from numpy.typing import DTypeLike, NDArray
 
 import dask
-from sipower.dask.balance import assign_workers
-from sipower.dask.chunks import Chunk, as_chunks
-from sipower.dask.loaded_chunk import ChunkInfo, LoadedChunk, find_other_feature, load_chunk
+from sipower.dask.chunks import (
+    ChunkInfo,
+    LoadedChunk,
+    as_chunks,
+    check_chunks,
+    load_chunk,
+    locate,
+)
 from sipower.dask.waiting import gather_results, wait_for
-from sipower.data.columns import ColumnSums
 from sipower.data.memory import Matrix
-from sipower.data.row_blocks import Batch, RowBlocks, Window
-from sipower.data.sampling import Scheme
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
-from sipower.kernels import Array, Draw, count_threads
-
-__all__ = ["WorkerRows"]
+from sipower.kernels import Array, count_threads
 
 
 class WorkerRows(RowBlocks):
@@ -51,15 +53,18 @@ class WorkerRows(RowBlocks):
 
     has_items = False  # the client cannot run kernels on single rows
     has_columns = False
+    refusal = (
+        "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
+    )
     layout = "chunks"  # results depend on how the rows are divided into chunks
 
     def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
         self.client = client
         self.chunks = as_chunks(X)
         self.futures = self._load(dtype)
-        infos = gather_results(client, client.map(_info, self.futures, pure=False))
-        self.chunks = _locate(self.chunks, infos)
-        self.column_names = _check_chunks(self.chunks, infos)
+        infos = gather_results(client, client.map(attrgetter("info"), self.futures, pure=False))
+        self.chunks = locate(self.chunks, infos)
+        self.column_names = check_chunks(self.chunks, infos)
         self.shape = sum(info.shape[0] for info in infos), infos[0].shape[1]
         self.nnz = sum(info.nnz for info in infos)
         self.dense = all(info.dense for info in infos if info.dtype)
@@ -131,19 +136,6 @@ class WorkerRows(RowBlocks):
             ]
         return _add(gather_results(self.client, futures))
 
-    def windows(self) -> Iterator[Window]:
-        """Raise: the client holds no rows."""
-        self._refuse()
-
-    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Raise, as `windows` does; `columns.sample` draws whole rows."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise ValueError(
-            "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
-        )
-
     def take(self, items: Array) -> Any:
         """Load chosen rows to the client, as an array or in CSR."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
@@ -158,11 +150,6 @@ class WorkerRows(RowBlocks):
         dense = all(isinstance(part, np.ndarray) for part in parts)
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
         return joined[np.argsort(order)]
-
-    @property
-    def columns(self) -> RowBlocks:
-        """The columns, available as sums over the rows only."""
-        return ColumnSums(self)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
         """Return other data, an array or CSR, in the memory of the client."""
@@ -200,19 +187,13 @@ class WorkerRows(RowBlocks):
 # ---- on the workers --------------------------------------------------------------------------
 
 
-def _info(chunk: LoadedChunk) -> ChunkInfo:
-    return chunk.info
-
-
 def _move(chunk: LoadedChunk) -> LoadedChunk:
     return chunk
 
 
 def _convert_type(chunk: LoadedChunk, dtype: Any) -> LoadedChunk:
-    info = chunk.info._replace(dtype=dtype)
-    if chunk.matrix is None:
-        return LoadedChunk(info)
-    return LoadedChunk.from_matrix(info, chunk.matrix.with_settings(dtype))
+    matrix = None if chunk.matrix is None else chunk.matrix.with_settings(dtype)
+    return LoadedChunk(chunk.info._replace(dtype=dtype), matrix)
 
 
 def _take(chunk: LoadedChunk, from_end: Array) -> Any:
@@ -245,36 +226,39 @@ def _add(parts: list[Any]) -> Any:
     return sum(parts)
 
 
-# ---- on the client ---------------------------------------------------------------------------
+def assign_workers(work: list[int], places: list[str], threads: dict[str, int]) -> list[str]:
+    """Return a worker for each chunk, such that all threads have about the same work.
 
+    One chunk after another moves to the worker with the least work, as long as that shortens the
+    longest round by a tenth.
 
-def _locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
-    """Return the chunks with their shapes and first rows, now that they are known."""
-    located_chunks, before = [], 0
-    for chunk, info in zip(chunks, infos, strict=True):
-        first = before if math.isnan(chunk.origin.first) else chunk.origin.first
-        located_chunks.append(
-            chunk._replace(shape=info.shape, origin=chunk.origin._replace(first=first))
-        )
-        before += info.shape[0]
-    return located_chunks
+    Parameters
+    ----------
+    work
+        Cost of each chunk.
+    places
+        The worker that holds each chunk.
+    threads
+        Number of threads of each worker.
+    """
+    places = list(places)
+    load = dict.fromkeys([*threads, *places], 0.0)
 
+    def cost(chunk: int, place: str) -> float:
+        return work[chunk] / threads.get(place, 1)
 
-def _check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
-    """Check that all chunks are valid and have the same features; return their names."""
-    named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
-    for chunk, info in zip(chunks, infos, strict=True):
-        if info.problem is not None:
-            raise ValueError(chunk.origin.describe(info.problem))
-        if info.shape[1] != infos[0].shape[1]:
-            raise ValueError(
-                f"{chunk.origin.name} has {info.shape[1]} features, {chunks[0].origin.name} has "
-                f"{infos[0].shape[1]}: all chunks need the same ones."
-            )
-        if other := find_other_feature(info.column_names, infos[named].column_names):
-            raise ValueError(
-                f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
-            )
-    if not any(info.shape[0] for info in infos):
-        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
-    return infos[named].feature_names
+    for chunk, place in enumerate(places):
+        load[place] += cost(chunk, place)
+    while True:
+        longest, idle = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
+        moves = [
+            (max(load[longest] - cost(chunk, longest), load[idle] + cost(chunk, idle)), chunk)
+            for chunk, place in enumerate(places)
+            if place == longest and work[chunk]
+        ]
+        best, moved = min(moves, default=(math.inf, -1))
+        if not best < 0.9 * load[longest]:
+            return places
+        load[longest] -= cost(moved, longest)
+        load[idle] += cost(moved, idle)
+        places[moved] = idle

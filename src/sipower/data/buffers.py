@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from sipower.data.row_blocks import Window
 from sipower.kernels import Array
 
-__all__ = ["INDEX", "Buffers", "LoadedWindow"]
-
 INDEX = np.dtype(np.int32)
 
 

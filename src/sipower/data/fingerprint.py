@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Fingerprint"]
-
 
 class Fingerprint:
     """The hash of rows that are added block by block."""

@@ -19,8 +19,6 @@ from sipower.store import byte_size
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
 from sipower.store.reader import OpenPart
 
-__all__ = ["open_store"]
-
 
 class StoreSource:
     """One orientation of a store, its rows or its columns, as a `RowSource`."""

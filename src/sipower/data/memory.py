@@ -15,12 +15,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
 from sipower.data import sampling
-from sipower.data.columns import ColumnSums
-from sipower.data.row_blocks import ITEM_WORK, MAX_BLOCKS, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.row_blocks import (
+    ITEM_WORK,
+    MAX_BLOCKS,
+    ROWS_ONLY,
+    Batch,
+    RowBlocks,
+    Window,
+    cut_by_work,
+)
 from sipower.data.sampling import Scheme
 from sipower.kernels import Array, Draw
-
-__all__ = ["Matrix", "read_only"]
 
 ITEMS_PER_DENSE_BLOCK = 16  # unless there would be too few blocks
 MIN_DENSE_BLOCKS = 16
@@ -56,6 +61,9 @@ class Matrix(RowBlocks):
             self.dense, self.nnz = True, data.size
             self.data: Any = kernels.Dense(kernels.as_contiguous(data))
             entries = np.full(self.shape[0], self.shape[1])
+            # Blocks hold several items, which share cached data.
+            wanted = max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK)
+            max_blocks: int | None = min(wanted, MAX_BLOCKS)
         else:
             self.dense, self.nnz = False, int(data.nnz)
             self.indptr = kernels.as_contiguous(data.indptr, np.int64)
@@ -63,16 +71,11 @@ class Matrix(RowBlocks):
             values = kernels.as_contiguous(data.data)
             self.data = kernels.Csr(self.indptr, indices, values, self.shape[1])
             entries = np.diff(self.indptr)
-        self.bounds = cut_by_work(entries + ITEM_WORK, self._max_blocks())
+            max_blocks = None
+        self.bounds = cut_by_work(entries + ITEM_WORK, max_blocks)
         self.mass: NDArray[np.float64] = self.data.row_sums()
         with np.errstate(over="ignore"):  # `as_matrix` refuses it
             self.total = float(self.mass.sum())
-
-    def _max_blocks(self) -> int | None:
-        """Return the number of blocks: dense blocks hold several items, which share cached data."""
-        if not self.dense:
-            return None
-        return min(max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK), MAX_BLOCKS)
 
     @property
     def array(self) -> Any:
@@ -119,24 +122,15 @@ class Matrix(RowBlocks):
         other = cached if isinstance(cached, Matrix) or cached is None else cached()
         if other is None:
             if not self.has_columns:
-                raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
+                raise ValueError(ROWS_ONLY)
             transposed = self.array.T
             transposed = (
                 np.ascontiguousarray(transposed) if self.dense else sp.csr_array(transposed)
             )
             plain = Matrix(read_only(transposed), self.dtype, self.threads)
             other = self._transpose = plain.with_names(self.column_names, self.row_names)
-            other._refer_to(self)
+            other._transpose = weakref.ref(self)
         return other
-
-    def _refer_to(self, original: Matrix) -> None:
-        """Set the matrix that this one is the transpose of, as a weak reference."""
-        self._transpose = weakref.ref(original)
-
-    @property
-    def columns(self) -> RowBlocks:
-        """The columns as items: the transpose, or sums over the rows."""
-        return self.T if self.has_columns else ColumnSums(self)
 
     def sparse(self) -> Matrix:
         """Return the same data in CSR, so that every nonzero is an entry of its own."""

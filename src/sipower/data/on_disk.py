@@ -22,15 +22,12 @@ from numpy.typing import NDArray
 from sipower import kernels
 from sipower.data import sampling
 from sipower.data.buffers import INDEX, Buffers, LoadedWindow
-from sipower.data.columns import ColumnSums
 from sipower.data.memory import Matrix
-from sipower.data.row_blocks import ITEM_WORK, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Window, cut_by_work
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
 from sipower.store.reader import check_terms
-
-__all__ = ["DEFAULT_LIMIT", "SUM_TOL", "RowSource", "StoredMatrix"]
 
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row
@@ -129,15 +126,10 @@ class StoredMatrix(RowBlocks):
     def T(self) -> StoredMatrix:  # noqa: N802
         """The transpose: the columns of the file as rows."""
         if not self.has_columns:
-            raise ValueError("This file holds its rows only: use .columns instead of .T.")
+            raise ValueError(ROWS_ONLY)
         transpose = StoredMatrix(self.sides[::-1], self.dtype, self.threads, self.buffers)
         names = {"row_names": self.column_names, "column_names": self.row_names}
         return transpose._copy(T=self, **names)
-
-    @property
-    def columns(self) -> RowBlocks:
-        """The columns as items: the transpose, or sums over the rows."""
-        return self.T if self.has_columns else ColumnSums(self)
 
     # ---- windows -----------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`RowBlocks`: the interface of all data, and how kernels run over their fixed blocks of rows.
 
+`ColumnSums` are the columns of data that hold only their rows, as sums over these rows.
+
 Problems and solvers use non-negative data through this class alone, wherever the rows are stored.
 Each implementation declares its capabilities:
 
@@ -9,7 +11,7 @@ implementation                   has_items  has_columns  is_in_memory
 ===============================  =========  ===========  ============
 `data.memory.Matrix`             yes        optional     yes
 `data.on_disk.StoredMatrix`      yes        optional     no
-`data.columns.ColumnSums`        no         no           no
+`ColumnSums`                     no         no           no
 `dask.worker_rows.WorkerRows`    no         no           no
 ===============================  =========  ===========  ============
 """
@@ -27,10 +29,8 @@ from numpy.typing import NDArray
 
 from sipower import kernels
 from sipower.data.fingerprint import Fingerprint
-from sipower.data.sampling import Scheme
-from sipower.kernels import Array, Basis, Draw
-
-__all__ = ["Batch", "RowBlocks", "Window", "cut_by_work"]
+from sipower.data.sampling import Scheme, scale_sample
+from sipower.kernels import Array, Basis, Draw, batch_size
 
 R = TypeVar("R")
 
@@ -38,6 +38,7 @@ MAX_BLOCKS = 64
 MIN_BLOCK = 32768  # entries; far more work than starting a block
 MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
+ROWS_ONLY = "These data hold their rows only: use .columns instead of .T."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
 
@@ -74,8 +75,8 @@ class RowBlocks(ABC):
         Block b holds the rows bounds[b] to bounds[b + 1] − 1. They depend on the data alone.
     indptr
         Where the nonzeros of each row begin; only sparse data with `has_items`.
-    has_items
-        Whether kernels can work on single rows (`for_items`).
+    has_items, refusal
+        Whether kernels can work on single rows (`for_items`); if not, the message that says so.
     has_columns
         Whether kernels can work on single columns too (`columns.for_items`).
     is_in_memory
@@ -94,6 +95,7 @@ class RowBlocks(ABC):
     row_names: Array | None = None
     column_names: Array | None = None
     has_items: bool = True
+    refusal: str
     has_columns: bool = True
     is_in_memory: bool = False
 
@@ -122,9 +124,9 @@ class RowBlocks(ABC):
             kernels.sum_blocks(len(blocks), partial, total, self._useful_threads(h))
         return total
 
-    @abstractmethod
     def windows(self) -> Iterator[Window]:
         """Yield all blocks with their data, as many at a time as fit into memory."""
+        raise ValueError(self.refusal)
 
     def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
         """Return function(rows, *arguments), summed over all places that hold rows."""
@@ -140,9 +142,14 @@ class RowBlocks(ABC):
     # ---- other forms of the data -------------------------------------------------------------
 
     @property
-    @abstractmethod
+    def T(self) -> RowBlocks:  # noqa: N802
+        """The transpose, for data with `has_columns`."""
+        raise ValueError(ROWS_ONLY)
+
+    @property
     def columns(self) -> RowBlocks:
-        """The columns as items."""
+        """The columns as items: the transpose, or sums over the rows."""
+        return self.T if self.has_columns else ColumnSums(self)
 
     @abstractmethod
     def with_settings(
@@ -168,9 +175,9 @@ class RowBlocks(ABC):
         vars(other).update(vars(self), **changes)
         return other
 
-    @abstractmethod
     def take(self, items: Array) -> Any:
         """Return chosen rows as an array or in CSR."""
+        raise ValueError(self.refusal)
 
     def rows(self, begin: int, end: int) -> Any:
         """Return a range of rows as an array or in CSR."""
@@ -181,9 +188,9 @@ class RowBlocks(ABC):
         part: Any = self.rows(item, item + 1)
         return np.asarray((part if self.dense else part.toarray())[0], np.float64)
 
-    @abstractmethod
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw V_S with E[V_S] = V; `sipower.data.sampling` has the schemes."""
+        raise ValueError(self.refusal)
 
     @property
     def array(self) -> Any:
@@ -218,6 +225,64 @@ class RowBlocks(ABC):
         for begin in range(0, n, ROWS_HASHED_AT_ONCE):
             digest.add(sp.csr_array(self.rows(begin, min(begin + ROWS_HASHED_AT_ONCE, n))))
         return digest.hexdigest(self.shape)
+
+
+class ColumnSums(RowBlocks):
+    """The columns of row-only data as items: sums over them are possible, single columns are not.
+
+    Parameters
+    ----------
+    rows
+        The data, with `has_columns` False.
+    """
+
+    has_items = False
+    has_columns = False
+    refusal = (
+        "The data hold their rows only, but this step needs their columns: use a solver that "
+        "needs only sums over the rows, such as 'sci-pi' or 'auto'."
+    )
+
+    def __init__(self, rows: RowBlocks) -> None:
+        self._rows = rows
+        self.shape = rows.shape[::-1]
+        self.dtype, self.threads, self.dense = rows.dtype, rows.threads, rows.dense
+        self.nnz, self.total = rows.nnz, rows.total
+        self.mass = rows.column_mass
+        self.row_names, self.column_names = rows.column_names, rows.row_names
+
+    @property
+    def columns(self) -> RowBlocks:
+        """The rows."""
+        return self._rows
+
+    @property
+    def column_mass(self) -> NDArray[np.float64]:
+        """The sums of the rows."""
+        return self._rows.mass
+
+    def with_settings(
+        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
+    ) -> RowBlocks:
+        """Return the columns of the rows with these settings."""
+        rows = self._rows.with_settings(dtype, threads)
+        return self if rows is self._rows else ColumnSums(rows)
+
+    def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
+        """Return other data in memory with the settings of these."""
+        return self._rows.with_data(data, rows_only=rows_only)
+
+    def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
+        """Draw whole rows."""
+        if scheme != "vectors":
+            raise ValueError(
+                f"`scheme` must be 'vectors' for data that hold their rows only, got {scheme!r}."
+            )
+        n = self._rows.shape[0]
+        s = batch_size(share, n)
+        drawn = draw.batch(n, s, replace=replace)
+        part = scale_sample(self._rows.take(drawn), n / s, self.dtype)
+        return Batch(ColumnSums(self._rows.with_data(part)), drawn)
 
 
 def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:

@@ -26,15 +26,6 @@ from numpy.typing import NDArray
 
 from sipower.kernels import Array, Draw, batch_size
 
-__all__ = [
-    "SCHEMES",
-    "Scheme",
-    "draw_positions",
-    "sample_elements",
-    "sample_items",
-    "scale_sample",
-]
-
 Scheme = Literal["vectors", "elements", "stratified", "weighted"]
 SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 

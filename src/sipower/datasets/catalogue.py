@@ -24,8 +24,6 @@ from sipower.io import read
 from sipower.io.base import shorten
 from sipower.io.sources import Dense, OpenCounts
 
-__all__ = ["CATALOGUE", "Entry", "is_present", "load", "vocabulary", "without_rare"]
-
 FOLDER = "SIPOWER_DATA"
 # Quoted: an older SciPy cannot index its arrays' types.
 Counts: TypeAlias = "NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]"
@@ -176,11 +174,7 @@ def load(name: str) -> Counts:
 
 def is_present(name: str) -> bool:
     """Whether `load` finds the files of a data set; those without files are always present."""
-    entry, folder = CATALOGUE[name], os.environ.get(FOLDER)
-    if not entry.files:
-        return True
-    names = (f"{name}.npz", entry.files, entry.files.removesuffix(".gz"))
-    return bool(folder) and any(next(Path(folder or "").glob(n), None) for n in names)
+    return not CATALOGUE[name].files or bool(_find_files(name))
 
 
 def vocabulary(name: str) -> tuple[str, ...]:
@@ -192,8 +186,8 @@ def vocabulary(name: str) -> tuple[str, ...]:
         return docstrings().words
     if name not in ("kos", "nips"):
         raise ValueError(f"{name!r} has no words: choose kos, nips or docstrings")
-    file = _folder(name) / f"vocab.{name}.txt"
-    if not file.is_file():
+    file = Path(os.environ.get(FOLDER, ""), f"vocab.{name}.txt")
+    if not os.environ.get(FOLDER) or not file.is_file():
         raise _missing(name)
     try:
         return tuple(file.read_text(encoding="utf-8").split())
@@ -227,18 +221,22 @@ def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDA
             return V, rows, columns
 
 
+def _find_files(name: str) -> list[Path]:
+    """Return the prepared array of a data set, or else the files of its owner, sorted by name."""
+    folder, owners = os.environ.get(FOLDER), CATALOGUE[name].files
+    for pattern in (f"{name}.npz", owners.removesuffix(".gz"), owners) if folder else ():
+        files = [file for file in Path(folder or "").glob(pattern) if file.is_file()]
+        if files:
+            return sorted(files, key=lambda file: file.name)
+    return []
+
+
 def _from_folder(name: str) -> Counts:
-    folder = _folder(name)
-    prepared = folder / f"{name}.npz"
-    if prepared.is_file():
-        return _load_prepared(name, prepared)
-    if name in ("kos", "nips"):
-        bags = [folder / f"docword.{name}.txt", folder / f"docword.{name}.txt.gz"]
-        files = [file for file in bags if file.is_file()]
-    else:
-        files = sorted(folder.glob(CATALOGUE[name].files), key=lambda file: file.name)
+    files = _find_files(name)
     if not files:
         raise _missing(name)
+    if files[0].suffix == ".npz":
+        return _load_prepared(name, files[0])
     V = read_docword(files[0]) if name in ("kos", "nips") else read_images(files)
     if V.shape != CATALOGUE[name].shape:
         raise ValueError(
@@ -261,13 +259,6 @@ def _load_prepared(name: str, file: Path) -> Counts:
     if found.dtype.kind not in "iu":
         raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")
     return found  # type: ignore[no-any-return]
-
-
-def _folder(name: str) -> Path:
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise _missing(name)
-    return Path(folder)
 
 
 def _missing(name: str) -> FileNotFoundError:

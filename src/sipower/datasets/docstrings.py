@@ -17,8 +17,6 @@ import scipy
 import sklearn
 from scipy import sparse
 
-__all__ = ["Corpus", "docstrings"]
-
 # Tests, copies of other projects and build tools say little about the library they lie in.
 _SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
 _FEWEST_WORDS = 40

@@ -15,8 +15,6 @@ from scipy import sparse
 from sipower.io.base import shorten
 from sipower.io.docword import open_docword
 
-__all__ = ["read_docword", "read_image", "read_images"]
-
 
 def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Read a bag of words: lines D, W and NNZ, then `document word count`, counted from 1."""

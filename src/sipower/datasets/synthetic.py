@@ -6,8 +6,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-__all__ = ["poisson", "poisson_topics"]
-
 _ROWS_AT_A_TIME = 500
 
 

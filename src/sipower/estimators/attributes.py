@@ -17,8 +17,6 @@ from sipower.kernels import FLOOR, Array
 from sipower.loop.solve import Status
 from sipower.problems.kl import KLBlock
 
-__all__ = ["FittedAttributes", "restore_on_failure", "row_tolerance", "warn_unless_converged"]
-
 MIN_STATISTIC = 1e-200  # smaller statistics decay no further: their quotients would lose precision
 MIN_ROW_TOL = 1e-13  # smaller gaps cannot be told from rounding
 

@@ -10,8 +10,6 @@ import numpy as np
 from sipower.estimators.klnmf import KLNMF
 from sipower.kernels import Array
 
-__all__ = ["non_negative_factorization"]
-
 
 def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     X: Any,

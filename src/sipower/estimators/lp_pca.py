@@ -29,12 +29,9 @@ from sipower.estimators.attributes import restore_on_failure
 from sipower.estimators.parameters import as_seed
 from sipower.kernels import Array
 from sipower.loop.solve import Result, Status, Stop, solve
-from sipower.problems.base import Deflation
 from sipower.problems.lp_kernel_pca import LpKernelPCA, check_kernel_matrix, pivoted_cholesky
 from sipower.solvers import SciPi
 from sipower.solvers.state import PointState
-
-__all__ = ["LpPCA"]
 
 KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
 MIN_REST = 1e-12  # share of the trace that the Cholesky factor may leave out
@@ -267,13 +264,8 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             )
 
     def _run_all_starts(self, problem: LpKernelPCA, seed: int) -> list[Result[PointState]]:
-        starts = [_second_moment_direction(problem.A, problem.deflate)]
+        rest = problem.project(problem.A)
+        starts = [np.linalg.eigh(rest.T @ rest)[1][:, -1:].T]  # the direction for p = 2
         starts += [problem.start(seed + i) for i in range(1, self.n_init)]
         stop = Stop(self.tol, rounds=self.max_iter)
         return [solve(problem, SciPi(), start, stop=stop) for start in starts]
-
-
-def _second_moment_direction(A: Array, deflate: Deflation) -> Array:
-    """Return the direction for p = 2, (1, r)."""
-    rest = deflate(A)
-    return np.asarray(np.linalg.eigh(rest.T @ rest)[1][:, -1:].T)

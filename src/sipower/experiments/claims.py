@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
 from typing import Any
@@ -12,22 +13,18 @@ from typing import Any
 import numpy as np
 
 from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
-from sipower.experiments.compare import AXES, SUBPROBLEM_TOLERANCE, Comparison, compare
-from sipower.experiments.curves import Curves, has_diverged, select
-from sipower.experiments.methods import METHODS
-from sipower.experiments.rules import (
+from sipower.experiments.compare import (
+    AXES,
     MUCH_FASTER,
     RULES_ON_SPEED,
-    Claim,
-    Finding,
-    Judgement,
+    SUBPROBLEM_TOLERANCE,
+    compare,
     judge_all,
-    judge_faster,
     judge_robust,
 )
+from sipower.experiments.curves import Curves, has_diverged, select
+from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
-
-__all__ = ["compare_beyond_paper", "judge_claims", "rules_text"]
 
 SPEED = (
     "Speed of the first relative to the second, and in parentheses the number of seeds on which "
@@ -38,6 +35,38 @@ SAMPLING_CASES = {  # by the variant that the paper's is compared with
     "elements, one side": "elements in both dimensions against the longer one only",
     "vectors": "elements against vectors, both dimensions",
 }
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and the numbers behind it."""
+
+    verdict: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The judgements on a claim in one case, per pass and per second."""
+
+    case: str
+    passes: Judgement
+    seconds: Judgement | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and the findings on it, one for each case.
+
+    `quote` has the paper's words and `place` says where they are; `numbers` says what the numbers
+    of the findings are, and which rule judges them.
+    """
+
+    title: str
+    quote: str
+    place: str
+    numbers: str
+    findings: list[Finding]
 
 
 def judge_claims(curves: Curves) -> list[Claim]:
@@ -63,49 +92,45 @@ def _read_claims() -> dict[str, Any]:
 # ---- speed ---------------------------------------------------------------------------------------
 
 
-def _compare_runs(
-    curves: Curves,
-    case: str,
-    a: dict[int, Row],
-    b: dict[int, Row],
-    rule: Callable[[Comparison], str],
-) -> list[Finding]:
-    """Return one finding, or none where the table lacks the runs."""
-    results = [compare(curves, a, b, axis) for axis in AXES]
-    judgements = [Judgement(rule(result), str(result)) for result in results if result]
-    return [Finding(case, *judgements)] if judgements else []
-
-
 def _compare_methods(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
-    return [
-        finding
+    problem = entry["problem"]
+    cases = {
+        f"{TITLES[d]}: {METHODS[a].label} against {METHODS[b].label}": (
+            curves.runs(problem, d, a),
+            curves.runs(problem, d, b),
+        )
         for d in entry["datasets"]
         for a, b in entry["pairs"]
-        for finding in _compare_runs(
-            curves,
-            f"{TITLES[d]}: {METHODS[a].label} against {METHODS[b].label}",
-            curves.runs(entry["problem"], d, a),
-            curves.runs(entry["problem"], d, b),
-            RULES_ON_SPEED[entry["rule"]],
-        )
-    ]
+    }
+    return _compare_cases(curves, cases, entry["rule"])
 
 
 def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
     """Compare the paper's form of sampling with others, on the data sets that have them."""
-    return [
-        finding
+    cases = {
+        f"{TITLES[d]}: {SAMPLING_CASES[variant]}": (
+            curves.runs("nmf", d, "s-sci-pi"),
+            curves.runs("nmf", d, "s-sci-pi", variant),
+        )
         for d in curves.real
         for variant in RIVALS[d]
         if variant in entry["variants"]
-        for finding in _compare_runs(
-            curves,
-            f"{TITLES[d]}: {SAMPLING_CASES[variant]}",
-            curves.runs("nmf", d, "s-sci-pi"),
-            curves.runs("nmf", d, "s-sci-pi", variant),
-            judge_faster,
-        )
-    ]
+    }
+    return _compare_cases(curves, cases, rule=3)
+
+
+def _compare_cases(
+    curves: Curves, cases: dict[str, tuple[dict[int, Row], dict[int, Row]]], rule: int
+) -> list[Finding]:
+    """Return a finding for each pair of methods whose runs the table has."""
+    findings = []
+    for case, (a, b) in cases.items():
+        results = [compare(curves, a, b, axis) for axis in AXES]
+        judge = RULES_ON_SPEED[rule]
+        judgements = [Judgement(judge(result), str(result)) for result in results if result]
+        if judgements:
+            findings.append(Finding(case, *judgements))
+    return findings
 
 
 def compare_beyond_paper(curves: Curves) -> list[Finding]:

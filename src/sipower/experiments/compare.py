@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of two methods seed by seed, by passes or by seconds."""
+"""Comparison of two methods seed by seed, by passes or by seconds, and the rules of claims.toml."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import NamedTuple
 
 from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.table import Row
 
-__all__ = ["AXES", "SUBPROBLEM_TOLERANCE", "Comparison", "compare", "compare_at"]
-
 AXES = ("passes", "seconds")
 SUBPROBLEM_TOLERANCE = 1e-8  # smaller errors of subproblems count as equal
+MANY_SEEDS, FEW_SEEDS = 0.8, 0.2  # shares of the seeds
+MUCH_FASTER, SIGNIFICANTLY_FASTER = 1.5, 1.1  # median speeds
+ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # ratios of errors
 
 
 class Comparison(NamedTuple):
@@ -87,3 +88,45 @@ def compare_at(
         if not (math.isinf(cost_a) and math.isinf(cost_b))
     ]
     return Comparison(speeds, 0) if speeds else None
+
+
+# ---- the rules -------------------------------------------------------------------------------
+
+
+def judge_faster(result: Comparison) -> str:
+    """Judge the claim that a method is faster than another (rule 3)."""
+    if result.share >= MANY_SEEDS:
+        return "reproduced"
+    return "not reproduced" if result.share <= FEW_SEEDS else "mixed"
+
+
+def judge_much_faster(result: Comparison) -> str:
+    """Judge the claim that a method is much faster than another (rule 4)."""
+    verdict = judge_faster(result)
+    return "mixed" if verdict == "reproduced" and result.speed < MUCH_FASTER else verdict
+
+
+def judge_not_faster(result: Comparison) -> str:
+    """Judge the claim that a method is not significantly faster than another (rule 5)."""
+    is_faster = result.share >= MANY_SEEDS and result.speed > SIGNIFICANTLY_FASTER
+    return "not reproduced" if is_faster else "reproduced"
+
+
+def judge_robust(ratio: float) -> str:
+    """Judge a ratio of errors (rule 6); NaN, where every run diverged, is not reproduced."""
+    if ratio <= ROBUST:
+        return "reproduced"
+    return "mixed" if ratio <= FAIRLY_ROBUST else "not reproduced"
+
+
+def judge_all(flags: Iterable[bool]) -> str:
+    """Judge a claim on several cases that must hold in each of them (rules 7 and 8)."""
+    flags = list(flags)
+    return "reproduced" if all(flags) else "mixed" if any(flags) else "not reproduced"
+
+
+RULES_ON_SPEED: dict[int, Callable[[Comparison], str]] = {
+    3: judge_faster,
+    4: judge_much_faster,
+    5: judge_not_faster,
+}

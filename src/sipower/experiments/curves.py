@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from functools import cache
 from importlib.resources import files
 from statistics import median
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ from numpy.typing import NDArray
 from sipower.experiments.budgets import REAL, SYNTHETIC, Budget
 from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
-
-__all__ = ["Best", "Curves", "has_diverged", "select"]
 
 Float = NDArray[np.float64]
 SMALLEST_DROP, SMALLEST_ERROR, SMALLEST_COST = 1e-300, 1e-15, 1e-6  # no division by zero, no log 0
@@ -45,11 +42,6 @@ def has_diverged(row: Row) -> bool:
     """Return whether a run left the finite numbers or ended above its start."""
     last = row["objective"][-1]
     return row["status"] == "not_finite" or last is None or last > row["objective"][0]
-
-
-@cache
-def _best_known() -> Any:
-    return json.loads(files("sipower.experiments").joinpath("best_known.json").read_text("utf-8"))
 
 
 class Curves:
@@ -74,9 +66,8 @@ class Curves:
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")
         }
-        self.best: dict[str, Best] = {
-            name: Best(entry["value"], entry["run"]) for name, entry in _best_known().items()
-        }
+        known = files("sipower.experiments").joinpath("best_known.json").read_text("utf-8")
+        self.best = {name: Best(**entry) for name, entry in json.loads(known).items()}
         for row in select(rows, problem="nmf"):
             value = min(v for v in row["objective"] if v is not None)
             if value < self.best.get(row["dataset"], Best(math.inf, "")).value:

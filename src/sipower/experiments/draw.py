@@ -10,8 +10,6 @@ from typing import Any
 from sipower._files import atomic_write
 from sipower.experiments.figures import Curve, Figure, Panel, label_heights
 
-__all__ = ["draw_html", "draw_png"]
-
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 ERROR = "relative error"
 

@@ -17,8 +17,6 @@ from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.methods import METHODS
 from sipower.experiments.table import Row
 
-__all__ = ["Box", "Curve", "Figure", "Panel", "figures", "label_heights"]
-
 AXIS_LABELS = {"passes": "passes over the data", "seconds": "seconds, one thread"}
 LOWEST_DRAWN_ERROR = 1e-4
 PAPER = ("s-sci-pi", "f-sci-pi", "mu", "ccd/scd", "pgd")

@@ -10,8 +10,6 @@ from typing import Any
 
 from sipower import nmf
 
-__all__ = ["METHODS", "Method", "Params"]
-
 Params = tuple[tuple[str, Any], ...]
 
 

@@ -11,17 +11,20 @@ from statistics import median
 from sipower._files import atomic_write
 from sipower.datasets import CATALOGUE
 from sipower.experiments.budgets import RIVALS, TITLES, Budget
-from sipower.experiments.claims import compare_beyond_paper, judge_claims, rules_text
+from sipower.experiments.claims import (
+    Claim,
+    Finding,
+    compare_beyond_paper,
+    judge_claims,
+    rules_text,
+)
 from sipower.experiments.compare import AXES, compare_at
 from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.draw import draw_html, draw_png
 from sipower.experiments.figures import Figure, figures
 from sipower.experiments.methods import METHODS
 from sipower.experiments.protocol import Case
-from sipower.experiments.rules import Claim, Finding
 from sipower.experiments.table import Row
-
-__all__ = ["page", "table1", "write"]
 
 VERDICTS = ("reproduced", "mixed", "not reproduced")
 ERROR_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.02)

@@ -35,8 +35,6 @@ from sipower.experiments.budgets import HORIZONS, RIVALS, SCREENING, VARIANTS, B
 from sipower.experiments.methods import METHODS, Params
 from sipower.experiments.table import PlannedRun, Row, row_key
 
-__all__ = ["Case", "Protocol", "objective_at", "round_passes"]
-
 
 class Case(NamedTuple):
     """A method on a problem, whose parameters are tuned together.

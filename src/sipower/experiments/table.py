@@ -15,8 +15,6 @@ from typing import Any
 
 from sipower._files import name_in_errors, shorten
 
-__all__ = ["PlannedRun", "Row", "append", "read", "row_key"]
-
 Row = dict[str, Any]
 
 

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The compiled kernels, the threads that run them, and counter-based random numbers."""
 
-from sipower.kernels import threads
-from sipower.kernels.doors import (
-    FLOOR,
-    Array,
-    Basis,
+from sipower._kernels import (
     Csr,
     Dense,
     EpochPlan,
-    Kernel,
-    as_contiguous,
-    basis,
     coordinate,
     divergence,
     epoch,
     gaps,
     gradient,
-    instruction_set,
     mu,
     newton,
     power,
@@ -26,6 +18,9 @@ from sipower.kernels.doors import (
     solve_items,
     sums,
 )
+from sipower._kernels import level as instruction_set
+from sipower.kernels import threads
+from sipower.kernels.doors import FLOOR, Array, Basis, Kernel, as_contiguous, basis
 from sipower.kernels.random import Draw, Stream, batch_size
 from sipower.kernels.threads import count_threads, run_blocks, sum_blocks
 

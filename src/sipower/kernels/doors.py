@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiled kernels, with types.
+"""The types of the compiled kernels, and arrays in the form that they take.
 
 A kernel is serial over a range of items and releases the GIL; `threads` runs it on many ranges.
 """
@@ -12,51 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._kernels import (
-    BasisFloat32,
-    BasisFloat64,
-    Csr,
-    Dense,
-    EpochPlan,
-    coordinate,
-    divergence,
-    epoch,
-    gaps,
-    gradient,
-    mu,
-    newton,
-    power,
-    power_search,
-    projected_gradient,
-    solve_items,
-    sums,
-)
-from sipower._kernels import level as instruction_set
-
-__all__ = [
-    "FLOOR",
-    "Array",
-    "Basis",
-    "Csr",
-    "Dense",
-    "EpochPlan",
-    "Kernel",
-    "as_contiguous",
-    "basis",
-    "coordinate",
-    "divergence",
-    "epoch",
-    "gaps",
-    "gradient",
-    "instruction_set",
-    "mu",
-    "newton",
-    "power",
-    "power_search",
-    "projected_gradient",
-    "solve_items",
-    "sums",
-]
+from sipower._kernels import BasisFloat32, BasisFloat64
 
 Array = NDArray[Any]
 Basis = BasisFloat32 | BasisFloat64

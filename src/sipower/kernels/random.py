@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from sipower._kernels import Csr, draw_batch, draw_uniform, sample_float32, sample_float64
 from sipower.kernels.doors import Array
 
-__all__ = ["Draw", "Stream", "batch_size"]
-
 
 class Stream(IntEnum):
     """The purpose of random numbers; those of different streams are independent.

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from sipower.kernels.doors import Array
 
-__all__ = ["MIN_PARALLEL_SECONDS", "SECONDS_PER_ENTRY", "count_threads", "run_blocks", "sum_blocks"]
-
 MIN_PARALLEL_SECONDS = 200e-6  # with less work the calling thread does all blocks itself
 SECONDS_PER_ENTRY = 0.2e-9  # approximate cost of one entry and component
 

@@ -10,8 +10,6 @@ import numpy as np
 from sipower.kernels import Array, Draw
 from sipower.problems.base import Problem, Sampling
 
-__all__ = ["Check", "Report", "check_problem"]
-
 DRAWS = 400  # batches that the check of unbiasedness averages
 
 

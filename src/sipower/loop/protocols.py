@@ -19,18 +19,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = [
-    "Comparable",
-    "Factorizable",
-    "Profilable",
-    "Progress",
-    "ScaleInvariant",
-    "Solvable",
-    "Solver",
-    "State",
-    "check_contract",
-]
-
 # ---- states ----------------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Protocol
 
-__all__ = ["Status", "Stop", "Work"]
-
 
 class Status(enum.Enum):
     """The reason why `solve` stopped."""

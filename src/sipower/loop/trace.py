@@ -10,8 +10,6 @@ from typing import Any
 
 from sipower.loop.protocols import Solvable, State
 
-__all__ = ["Clock", "Record", "Trace"]
-
 EVALUATION_SHARE = 0.1  # share of the passes that evaluations for the trace may take
 GROWTH = 1.15  # factor between the passes of successive records
 

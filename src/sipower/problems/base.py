@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from sipower.data.sampling import Scheme
 from sipower.kernels import Draw, Stream, batch_size
 
-__all__ = ["REGISTRY", "Deflation", "Point", "Problem", "Sampling", "drawn_rows", "register"]
-
 Point = NDArray[Any]
 
 REGISTRY: dict[str, type[Problem]] = {}
@@ -61,41 +59,6 @@ class Sampling:
     share: float
     scheme: Scheme = "vectors"
     replace: bool = False
-
-
-class Deflation:
-    """The projection on the space orthogonal to given directions.
-
-    Parameters
-    ----------
-    orthogonal_to
-        Directions as rows, (r, d), which need not be orthogonal to each other; None: none.
-    d
-        Dimension of the space.
-    """
-
-    def __init__(self, orthogonal_to: Any, d: int) -> None:
-        rows = np.zeros((0, d)) if orthogonal_to is None else orthogonal_to
-        basis = np.atleast_2d(np.asarray(rows, float))
-        if basis.shape[1] != d or not np.isfinite(basis).all():
-            raise ValueError(
-                f"`orthogonal_to` must be finite and of shape (r, {d}), got shape {basis.shape}."
-            )
-        _, sizes, rows = np.linalg.svd(basis, full_matrices=False)
-        self.basis: NDArray[Any] = rows[sizes > 1e-10 * sizes.max(initial=0.0)]
-        if len(self.basis) == d:
-            raise ValueError(
-                f"`orthogonal_to` spans all {d} dimensions: no direction is left to search."
-            )
-
-    def __call__(self, x: Point) -> Point:
-        """Return x without its part along the given directions.
-
-        The second pass removes what rounding leaves when little of x remains.
-        """
-        for _ in range(2):
-            x = np.asarray(x - (x @ self.basis.T) @ self.basis)
-        return x
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
@@ -237,3 +200,58 @@ class Problem(ABC):
     def is_finite(self, x: Point) -> bool:
         """Return whether x holds neither NaN nor infinity."""
         return bool(np.isfinite(x).all())
+
+
+class DirectionProblem(Problem):
+    """A problem of one direction whose terms are samples, the base class of PCA and ICA.
+
+    Parameters
+    ----------
+    A
+        Samples as rows, (n, d), validated.
+    orthogonal_to
+        Directions (r, d) that the solution must be orthogonal to (deflation), which need not be
+        orthogonal to each other; None: none.
+    """
+
+    def __init__(self, A: Any, orthogonal_to: Any) -> None:
+        self.A, d = A, A.shape[1]
+        rows = np.zeros((0, d)) if orthogonal_to is None else orthogonal_to
+        removed = np.atleast_2d(np.asarray(rows, float))
+        if removed.shape[1] != d or not np.isfinite(removed).all():
+            raise ValueError(
+                f"`orthogonal_to` must be finite and of shape (r, {d}), got shape {removed.shape}."
+            )
+        _, sizes, rows = np.linalg.svd(removed, full_matrices=False)
+        self.removed: NDArray[Any] = rows[sizes > 1e-10 * sizes.max(initial=0.0)]
+        if len(self.removed) == d:
+            raise ValueError(
+                f"`orthogonal_to` spans all {d} dimensions: no direction is left to search."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of a direction, (1, d)."""
+        return 1, int(self.A.shape[1])
+
+    @property
+    def terms(self) -> int:
+        """The number of samples n."""
+        return int(self.A.shape[0])
+
+    def batch(self, sampling: Sampling, draw: Draw) -> Any:
+        """Draw s of the n samples."""
+        return drawn_rows(self.A, sampling, draw)
+
+    def project(self, x: Point) -> Point:
+        """Return x without its part along the removed directions.
+
+        The second pass removes what rounding leaves when little of x remains.
+        """
+        for _ in range(2):
+            x = np.asarray(x - (x @ self.removed.T) @ self.removed)
+        return x
+
+    def project_hessian(self, H: NDArray[Any]) -> NDArray[Any]:
+        """Return a Hessian (d, d) restricted to the searched directions, (1, d, d)."""
+        return self.project(self.project(H).T)[None]

@@ -29,8 +29,6 @@ from sklearn.utils import check_array
 from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
 
-__all__ = ["BurerMonteiro", "Cut", "round_to_cut"]
-
 MAX_DENSE_SIZE = 1500  # up to this n the dense eigenvalue solver is fast, and it is robust
 
 

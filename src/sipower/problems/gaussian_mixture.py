@@ -35,8 +35,6 @@ from sklearn.utils import check_array
 
 from sipower.kernels import Array
 
-__all__ = ["GaussianMixture", "Gaussians", "posterior"]
-
 MIN_REGULARISE = 1e-10  # below it a Cholesky factor may fail by rounding
 
 

@@ -8,7 +8,7 @@ Sub-Gaussian sources have negative kurtosis: there −f is maximised.
 ======  =============================================  ======
 symbol  meaning                                        shape
 ======  =============================================  ======
-X       whitened samples x_i as rows                   (n, d)
+A       whitened samples x_i as rows                   (n, d)
 w       direction, one item                            (1, d)
 ======  =============================================  ======
 """
@@ -20,14 +20,12 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_array
 
-from sipower.kernels import Array, Draw
-from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
-
-__all__ = ["ICA", "whiten"]
+from sipower.kernels import Array
+from sipower.problems.base import DirectionProblem, Point, register
 
 
 @register("ica")
-class ICA(Problem):
+class ICA(DirectionProblem):
     """A direction of largest absolute kurtosis: one independent component of the data.
 
     Parameters
@@ -50,51 +48,31 @@ class ICA(Problem):
         self, X: Any, sign: Literal[1, -1] = 1, *, orthogonal_to: Any = None, whitened: bool = False
     ) -> None:
         X = check_array(X, dtype=np.float64)
-        self.X: Array = X if whitened else whiten(X)[0]
+        super().__init__(X if whitened else whiten(X)[0], orthogonal_to)
         if sign not in (1, -1):
             raise ValueError(f"`sign` must be 1 or -1, got {sign}.")
         self.sign = sign
-        self.deflate = Deflation(orthogonal_to, self.X.shape[1])
 
     def __repr__(self) -> str:
-        removed = len(self.deflate.basis)
-        return f"ICA({self.X.shape}, sign {self.sign}, {removed} directions removed)"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of w, (1, d)."""
-        return 1, self.X.shape[1]
+        return f"ICA({self.A.shape}, sign {self.sign}, {len(self.removed)} directions removed)"
 
     def value(self, w: Point) -> float:
         """Return ±(¼E[(w·x)⁴] − ¾‖w‖⁴)."""
-        u, norm = self.X @ w[0], float(w[0] @ w[0])
+        u, norm = self.A @ w[0], float(w[0] @ w[0])
         return float(self.sign * ((u**4).mean() / 4 - 0.75 * norm**2))
 
     def gradient(self, w: Point, S: Array | None = None) -> Point:
         """Return ±(E[(w·x)³x] − 3‖w‖²w), deflated."""
-        X = self.X if S is None else S
-        g = self.sign * ((X @ w[0]) ** 3 @ X / len(X) - 3 * (w[0] @ w[0]) * w[0])
-        return self.deflate(g[None, :])
+        A = self.A if S is None else S
+        g = self.sign * ((A @ w[0]) ** 3 @ A / len(A) - 3 * (w[0] @ w[0]) * w[0])
+        return self.project(g[None, :])
 
     def hessian(self, w: Point, S: Array | None = None) -> Array:
         """Return ±(3 E[(w·x)² x xᵀ] − 3‖w‖² I − 6 w wᵀ), deflated, (1, d, d)."""
-        X, w = self.X if S is None else S, self.project(w)
-        u = X @ w[0]
-        H = (X.T * u**2) @ X / len(X) - np.eye(len(w[0])) * (w[0] @ w[0]) - 2 * w.T @ w
-        return self.deflate(self.deflate(3 * self.sign * H).T)[None]
-
-    def batch(self, sampling: Sampling, draw: Draw) -> Array:
-        """Draw s of the n samples."""
-        return np.asarray(drawn_rows(self.X, sampling, draw))
-
-    @property
-    def terms(self) -> int:
-        """The number of samples n."""
-        return len(self.X)
-
-    def project(self, x: Point) -> Point:
-        """Return x without its part along the removed directions."""
-        return self.deflate(x)
+        A, w = self.A if S is None else S, self.project(w)
+        u = A @ w[0]
+        H = (A.T * u**2) @ A / len(A) - np.eye(len(w[0])) * (w[0] @ w[0]) - 2 * w.T @ w
+        return self.project_hessian(3 * self.sign * H)
 
 
 def whiten(X: Array) -> tuple[Array, Array]:

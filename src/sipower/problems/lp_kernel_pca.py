@@ -25,17 +25,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils import check_array
 
-from sipower.kernels import Array, Draw
-from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
-
-__all__ = ["Cholesky", "LpKernelPCA", "check_kernel_matrix", "pivoted_cholesky"]
+from sipower.kernels import Array
+from sipower.problems.base import DirectionProblem, Point, register
 
 MIN_TRACE = 1e-280  # below it products of entries underflow
 MAX_ASYMMETRY = 1e-8  # allowed rounding of a kernel matrix, as a share of its largest entry
 
 
 @register("lp-kernel-pca")
-class LpKernelPCA(Problem):
+class LpKernelPCA(DirectionProblem):
     """The direction of largest Lp-norm dispersion in the feature space of a kernel.
 
     Parameters
@@ -76,7 +74,7 @@ class LpKernelPCA(Problem):
     def _set(self, A: Array, p: Any, orthogonal_to: Any) -> None:
         if not isinstance(p, Real) or not 1 <= float(p) < np.inf:
             raise ValueError(f"`p` must be a finite number of at least 1, got {p}.")
-        self.A, self.degree = A, float(p)
+        self.degree = float(p)
         largest = float(np.abs(A).max())
         size = largest * float(np.sqrt(((A / (largest or 1)) ** 2).sum(axis=1).max()))
         limit = float(np.finfo(np.float64).max) ** (0.5 / self.degree)
@@ -86,17 +84,12 @@ class LpKernelPCA(Problem):
                 "of float64; rescale the data or choose a smaller p."
             )
         self.smooth = self.degree >= 2
-        self.deflate = Deflation(orthogonal_to, A.shape[1])
+        super().__init__(A, orthogonal_to)
 
     def __repr__(self) -> str:
-        norm, removed = float(abs(self.A).sum()), len(self.deflate.basis)
+        norm, removed = float(abs(self.A).sum()), len(self.removed)
         settings = f"p {self.degree}, norm {norm!r}, {removed} directions removed"
         return f"LpKernelPCA({self.A.shape}, {settings})"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of x, (1, r)."""
-        return 1, self.A.shape[1]
 
     def value(self, x: Point) -> float:
         """Return (1/np) Σ|a_i·x|^p."""
@@ -107,7 +100,7 @@ class LpKernelPCA(Problem):
         A = self.A if S is None else S
         u = A @ x[0]
         g = np.sign(u) * np.abs(u) ** (self.degree - 1) @ A / len(A)
-        return self.deflate(g[None, :])
+        return self.project(g[None, :])
 
     def hessian(self, x: Point, S: Array | None = None) -> Array:
         """Return ((p − 1)/n) Σ |u|^(p−2) a_i a_iᵀ, deflated, for p ≥ 2, (1, r, r)."""
@@ -116,20 +109,7 @@ class LpKernelPCA(Problem):
             return np.asarray(super().hessian(x, S))
         weights = np.abs(A @ self.project(x)[0]) ** (self.degree - 2)
         H = (self.degree - 1) * (A.T * weights) @ A / len(A)
-        return self.deflate(self.deflate(H).T)[None]
-
-    def project(self, x: Point) -> Point:
-        """Return x without its part along the removed directions."""
-        return self.deflate(x)
-
-    def batch(self, sampling: Sampling, draw: Draw) -> Array:
-        """Draw s of the n samples."""
-        return np.asarray(drawn_rows(self.A, sampling, draw))
-
-    @property
-    def terms(self) -> int:
-        """The number of samples n."""
-        return len(self.A)
+        return self.project_hessian(H)
 
 
 class Cholesky(NamedTuple):

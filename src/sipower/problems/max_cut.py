@@ -13,8 +13,6 @@ from sipower.loop.solve import Stop, solve
 from sipower.problems.burer_monteiro import BurerMonteiro, Cut, round_to_cut
 from sipower.solvers import SciPi
 
-__all__ = ["max_cut"]
-
 
 def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0) -> Cut:
     """Split the vertices of a graph in two so that the edges between them are heavy.

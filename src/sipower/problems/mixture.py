@@ -25,8 +25,6 @@ from sipower.kernels import Array
 from sipower.problems.base import Point, register
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Mixture", "MixtureProportions", "mixture_proportions"]
-
 
 @register("mixture")
 class MixtureProportions(KLBlock):

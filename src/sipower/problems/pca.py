@@ -20,14 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from sipower.kernels import Draw
-from sipower.problems.base import Deflation, Point, Problem, Sampling, drawn_rows, register
-
-__all__ = ["PCA"]
+from sipower.problems.base import DirectionProblem, Point, register
 
 
 @register("pca")
-class PCA(Problem):
+class PCA(DirectionProblem):
     """The first principal direction of the rows of A, or the first one orthogonal to others.
 
     Parameters
@@ -53,26 +50,20 @@ class PCA(Problem):
     batch_passes = 1.0  # C_S(x − αx₀) is one product
 
     def __init__(self, A: Any, *, orthogonal_to: Any = None) -> None:
-        self.A: Any = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
-        largest, limit = float(abs(self.A).max()), float(np.finfo(self.A.dtype).max) ** 0.25
+        A = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
+        largest, limit = float(abs(A).max()), float(np.finfo(A.dtype).max) ** 0.25
         if not largest > 0:
             raise ValueError("`A` must have a nonzero entry; without one there is no direction.")
         if not 1 / limit < largest < limit:
             raise ValueError(
                 f"The largest entry of `A` is {largest}: its squares exceed the range of "
-                f"{self.A.dtype}; rescale A."
+                f"{A.dtype}; rescale A."
             )
-
-        self.deflate = Deflation(orthogonal_to, self.A.shape[1])
+        super().__init__(A, orthogonal_to)
 
     def __repr__(self) -> str:
-        norm, removed = float(abs(self.A).sum()), len(self.deflate.basis)
+        norm, removed = float(abs(self.A).sum()), len(self.removed)
         return f"PCA({self.A.shape}, norm {norm!r}, {removed} directions removed)"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of x, (1, d)."""
-        return 1, int(self.A.shape[1])
 
     def value(self, x: Point) -> float:
         """Return ½ xᵀCx."""
@@ -83,7 +74,7 @@ class PCA(Problem):
         """Return Cx or C_S x, deflated."""
         A = self.A if S is None else S
         g: NDArray[Any] = A.T @ (A @ x[0]) / A.shape[0]
-        return self.deflate(g[None, :])
+        return self.project(g[None, :])
 
     def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
         """Return C_S(x − αx₀), which is ∇f_S(x) − α ∇f_S(x₀)."""
@@ -94,21 +85,8 @@ class PCA(Problem):
         A = self.A if S is None else S
         C = A.T @ A / A.shape[0]
         dense = C if isinstance(C, np.ndarray) else C.toarray()
-        return self.deflate(self.deflate(dense).T)[None]
-
-    @property
-    def terms(self) -> int:
-        """The number of samples n."""
-        return int(self.A.shape[0])
-
-    def project(self, x: Point) -> Point:
-        """Return x without its part along the removed directions."""
-        return self.deflate(x)
+        return self.project_hessian(dense)
 
     def rounding(self, value: float) -> float:
         """Return 8 eps |f|, eps of the type of A."""
         return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)
-
-    def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """Draw s of the n rows."""
-        return drawn_rows(self.A, sampling, draw)

@@ -20,7 +20,6 @@ from sipower.kernels import Array
 from sipower.results.run import Run
 
 __all__ = [
-    "Convergence",
     "Description",
     "choose_evenly",
     "convergence",
@@ -84,26 +83,6 @@ class Description:
         return np.bincount(leaders, minlength=len(self.sizes))
 
 
-@dataclass(frozen=True, eq=False)
-class Convergence:
-    """A trace in one unit: shares of the sum of the counts. NaN where nothing was evaluated.
-
-    Parameters
-    ----------
-    seconds, passes
-        When a record was made.
-    excess
-        Objective above its lowest value; NaN at that value, which has no logarithm.
-    gap
-        The certified gap.
-    """
-
-    seconds: Numbers
-    passes: Numbers
-    excess: Numbers
-    gap: Numbers
-
-
 def describe(W: Array, H: Array) -> Description:
     """Read the factors (samples, K) and (K, features) as probabilities.
 
@@ -143,15 +122,20 @@ def _divide(above: Array, below: Array) -> Numbers:
     return np.divide(above, below, where=np.broadcast_to(below > 0, zero.shape), out=zero)
 
 
-def convergence(run: Run) -> Convergence:
-    """Gap and objective above its lowest value, as shares of the sum of the counts."""
+def convergence(run: Run) -> dict[str, Numbers]:
+    """Return the trace: "seconds", "passes", "excess" and "gap", NaN where nothing was evaluated.
+
+    Gap and excess, the objective above its lowest value, are shares of the sum of the counts. The
+    lowest value itself has no logarithm: its excess is NaN.
+    """
     seconds, passes, objective, gap = (
         np.array([getattr(record, name) for record in run.trace], dtype=np.float64)
         for name in ("seconds", "passes", "objective", "gap")
     )
     known = objective[np.isfinite(objective)]
     excess = (objective - known.min()) / total(run) if len(known) else objective
-    return Convergence(seconds, passes, np.where(excess > 0, excess, np.nan), gap)
+    excess = np.where(excess > 0, excess, np.nan)
+    return {"seconds": seconds, "passes": passes, "excess": excess, "gap": gap}
 
 
 def total(run: Run) -> float:

@@ -19,8 +19,6 @@ from sipower.results.describe import describe
 from sipower.results.run import Run
 from sipower.selection import RankSelection, save_outcome
 
-__all__ = ["export", "export_paths", "export_selection", "write_rows"]
-
 
 def export(run: Run, folder: Path, ending: str) -> list[Path]:
     """Write W and H as .csv or .parquet tables, or the run as one .h5ad file.

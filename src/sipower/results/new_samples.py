@@ -16,8 +16,6 @@ from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Run
 
-__all__ = ["transform_samples"]
-
 
 def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
     """Return the weights W of new samples for the components of a run, and remarks.

@@ -18,8 +18,6 @@ from sipower.selection import Consensus, RankSelection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["consensus", "convergence", "palette", "rank_selection", "structure", "top_features"]
-
 # Okabe and Ito's colours with grey for black, ordered so that neighbours differ most.
 HUES = ("0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "F0E442", "56B4E9", "808080")
 TINTS = (0, 0.55, -0.45, 0.3, -0.25, 0.75, -0.65, 0.15)  # towards white, or black if negative
@@ -56,13 +54,13 @@ def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Ax
     if not run.trace:
         raise ValueError("The run has no trace: there is no convergence to draw.")
     curves = describe.convergence(run)
-    for values, label, style in (
-        (curves.excess, "KL divergence above its lowest value", "o-"),
-        (curves.gap, "certified gap", "s--"),
+    for name, label, style, colour in (
+        ("excess", "KL divergence above its lowest value", "o-", BLUE),
+        ("gap", "certified gap", "s--", ORANGE),
     ):
-        seen = np.isfinite(values)
-        colour = BLUE if style == "o-" else ORANGE
-        ax.plot(curves.seconds[seen], values[seen], style, label=label, color=colour, ms=4)
+        seen = np.isfinite(curves[name])
+        points = curves["seconds"][seen], curves[name][seen]
+        ax.plot(*points, style, label=label, color=colour, ms=4)
     ax.set(xlabel="time (seconds)", ylabel="share of the sum of the counts", yscale="log")
     ax.grid(visible=True, color="#dddddd", linewidth=0.6)
     ax.legend()

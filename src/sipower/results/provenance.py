@@ -21,8 +21,6 @@ from sipower.estimators import KLNMF
 from sipower.kernels import instruction_set
 from sipower.results.run import recorded_parameters
 
-__all__ = ["first_difference", "initial_facts", "optional_packages", "provenance"]
-
 PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
             "h5py", "anndata", "dask")  # fmt: skip
 _DECISIVE, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")

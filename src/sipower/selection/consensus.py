@@ -17,8 +17,6 @@ from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
-__all__ = ["consensus"]
-
 
 def consensus(
     V: Any,

@@ -15,7 +15,7 @@ and A, which no fit has seen, is predicted by W_A H_A (Owen and Perry, 2009).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,31 +28,11 @@ from sipower.data.validate import as_matrix
 from sipower.estimators.fit import exact_rows
 from sipower.kernels import Array
 
-__all__ = ["GROUPS", "Holdout", "are_counts", "halve", "thin"]
-
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # share of the counts that is held out
 GROUPS = 20  # groups of rows, for the standard error over rows
 TERMS_AT_A_TIME = 100_000
 ROW_TOL = 1e-6
-
-
-class Holdout(Protocol):
-    """A part to fit, the features it has, and a judge of the fit."""
-
-    @property
-    def train(self) -> Any:
-        """Data to fit."""
-
-    @property
-    def features(self) -> NDArray[np.int64]:
-        """The columns of V that they have."""
-
-    def errors(self, W: Array, H: Array) -> Numbers:
-        """KL divergence of what was held out per unit of it, for train ≈ W H.
-
-        It is the sum of the parts that groups of rows have in it, (`GROUPS`,).
-        """
 
 
 def are_counts(V: RowBlocks) -> bool:
@@ -69,17 +49,17 @@ class Thinned:
 
     train: Any
     test: Any
-    features: NDArray[np.int64]
+    features: NDArray[np.int64]  # the columns of V that the fit sees
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """See `Holdout`."""
+        """Return the errors of `prediction_errors` for train ≈ W H."""
         rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
         odds = SHARE / (1 - SHARE)
         background = odds * rows[:, None], columns[None, :] / rows.sum()
         return prediction_errors(self.test, (odds * W, H), background)
 
 
-def thin(V: RowBlocks, seed: int) -> Holdout:
+def thin(V: RowBlocks, seed: int) -> Thinned:
     """Hold out a share of the units of all counts."""
     whole = V.sparse().array
     kept = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
@@ -103,7 +83,7 @@ class Halved:
     features: NDArray[np.int64]
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """See `Holdout`."""
+        """Return the errors of `prediction_errors` for train ≈ W H."""
         dtype = W.dtype
         rows, columns = (
             exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)
@@ -116,7 +96,7 @@ class Halved:
         return prediction_errors(sparse.csr_array(self.test), (rows, columns.T), background)
 
 
-def halve(V: RowBlocks, seed: int) -> Holdout:
+def halve(V: RowBlocks, seed: int) -> Halved:
     """Hold out a quarter of the data: half of the rows of half of the columns."""
     if min(V.shape) < 2:
         raise ValueError(
@@ -134,9 +114,10 @@ def prediction_errors(
 ) -> Numbers:
     """min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test, by groups of rows.
 
-    Both are products (n, ·)(·, m); the background has one component. It gives a chance to features
-    that a component has never met, where the prediction alone would be infinitely wrong. What even
-    the background excludes, rows or columns without a count to learn from, is left out.
+    The parts of the groups, (`GROUPS`,), add up to the whole. Prediction and background are
+    products (n, ·)(·, m); the background has one component. It gives a chance to features that a
+    component has never met, where the prediction alone would be infinitely wrong. What even the
+    background excludes, rows or columns without a count to learn from, is left out.
     """
     terms = test.tocoo()
     z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))

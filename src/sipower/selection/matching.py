@@ -10,8 +10,6 @@ from scipy.optimize import linear_sum_assignment
 from sipower.kernels import Array
 from sipower.nmf.merging import merge_components
 
-__all__ = ["cosines", "match", "merge"]
-
 
 def cosines(A: Array, B: Array) -> NDArray[np.float64]:
     """Cosine of every row of A with every row of B; 0 where one of them is zero."""

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from sipower._files import atomic_write, shorten
 from sipower.kernels import Array
 
-__all__ = ["Consensus", "RankSelection", "load_outcome", "nan_as_none", "save_outcome"]
-
 Numbers = NDArray[np.float64]
 
 

@@ -25,13 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.kernels import count_threads
-from sipower.selection.holdout import GROUPS, Holdout, are_counts, halve, thin
+from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
 from sipower.selection.matching import match, merge
 from sipower.selection.outcome import RankSelection
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
-
-__all__ = ["estimated_seconds", "rank_selection"]
 
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
@@ -93,12 +91,15 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}
     replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
-    path = _RankPath(wanted, seed, SavedFits(folder, task | {"model": settings}), replicas)
-    split, shared = thin if counts else halve, replicas.scatter(data)
+    saved = SavedFits(folder, task | {"model": settings})
+    shared = replicas.scatter(data)
+
+    def replicate(r: int) -> dict[str, Any]:
+        split = replicas.submit(thin if counts else halve, shared, seed + r)
+        return _fit_path(wanted, seed + r, saved, replicas, split, f"replicate-{r:03d}")
+
     with _ignore_fit_warnings():
-        found = replicas.run(
-            lambda r: path.fit_all(replicas.submit(split, shared, seed + r), r), replicates
-        )
+        found = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
     seen = [piece["features"] for piece in found]
     stability = np.array([_stability([piece[f"H{k}"] for piece in found], seen) for k in wanted])
@@ -146,40 +147,39 @@ def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     return wanted
 
 
-class _RankPath:
-    """The fits of all ranks on one split of the data, from the largest rank down."""
+def _fit_path(
+    ranks: tuple[int, ...],
+    seed: int,
+    saved: SavedFits,
+    replicas: Replicates,
+    split: Any,
+    name: str,
+) -> dict[str, Any]:
+    """Return errors and components of all ranks on one split of the data, which may be remote.
 
-    def __init__(
-        self, ranks: tuple[int, ...], seed: int, saved: SavedFits, replicas: Replicates
-    ) -> None:
-        self.ranks, self.seed, self.saved, self.replicas = ranks, seed, saved, replicas
-
-    def fit_all(self, split: Any, replicate: int) -> dict[str, Any]:
-        """Return errors and components of all ranks; the split may lie on a worker."""
-        name = f"replicate-{replicate:03d}"
-        shape = len(self.ranks), GROUPS
-        piece = self.saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
-            "errors": np.full(shape, np.nan),
-        }
-        done = sum(f"H{k}" in piece for k in self.ranks)
-        self.replicas.count_finished(done)
-        for at in range(len(self.ranks) - 1 - done, -1, -1):
-            rank, start = self.ranks[at], {}
-            model = self.replicas.model_for_one_thread(
-                n_components=rank, random_state=self.seed + replicate
-            )
-            if "W" in piece:
-                W, H = merge(piece["W"], piece[f"H{self.ranks[at + 1]}"], rank)
-                start = {"W": W, "H": H}
-                model.set_params(init="custom")
-            found = self.replicas.compute(_fit_and_score, model, split, start)
-            piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
-            self.saved.save(name, piece)
-            self.replicas.count_finished(1)
-        return piece
+    The fits go from the largest rank down.
+    """
+    shape = len(ranks), GROUPS
+    piece = saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
+        "errors": np.full(shape, np.nan),
+    }
+    done = sum(f"H{k}" in piece for k in ranks)
+    replicas.count_finished(done)
+    for at in range(len(ranks) - 1 - done, -1, -1):
+        rank, start = ranks[at], {}
+        model = replicas.model_for_one_thread(n_components=rank, random_state=seed)
+        if "W" in piece:
+            W, H = merge(piece["W"], piece[f"H{ranks[at + 1]}"], rank)
+            start = {"W": W, "H": H}
+            model.set_params(init="custom")
+        found = replicas.compute(_fit_and_score, model, split, start)
+        piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
+        saved.save(name, piece)
+        replicas.count_finished(1)
+    return piece
 
 
-def _fit_and_score(model: KLNMF, split: Holdout, start: dict[str, Any]) -> tuple[Any, ...]:
+def _fit_and_score(model: KLNMF, split: Thinned | Halved, start: dict[str, Any]) -> tuple[Any, ...]:
     """Return W, H and errors of one fit, and the features it has seen."""
     W = model.fit_transform(split.train, **start)
     return W, model.components_, split.errors(W, model.components_), split.features

@@ -20,8 +20,6 @@ from sipower.estimators.parameters import as_seed
 from sipower.kernels import count_threads
 from sipower.loop.solve import Record
 
-__all__ = ["Replicates", "first_seed"]
-
 T = TypeVar("T")
 
 

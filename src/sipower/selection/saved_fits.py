@@ -13,8 +13,6 @@ import numpy as np
 
 from sipower._files import Archive, DamagedError, atomic_write
 
-__all__ = ["SavedFits", "remove_saved_fits"]
-
 
 class SavedFits:
     """The finished fits of one task in a folder; without a folder nothing is saved.
@@ -76,9 +74,6 @@ def remove_saved_fits(folder: Path) -> None:
 
 
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
-    found = None if array is None else array.shape
-    return (
-        found is not None
-        and len(found) == len(shape)
-        and all(wanted in (-1, size) for size, wanted in zip(found, shape, strict=True))
-    )
+    if array is None or array.ndim != len(shape):
+        return False
+    return all(wanted in (-1, size) for size, wanted in zip(array.shape, shape, strict=True))

@@ -23,8 +23,6 @@ from sipower.problems.mixture import MixtureProportions
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive
 
-__all__ = ["GaussianEM", "GaussianState", "PlainEM"]
-
 
 @dataclass(frozen=True)
 class GaussianState(Progress):

@@ -15,8 +15,6 @@ from typing import Any
 
 from sipower.loop.protocols import Comparable
 
-__all__ = ["Guarded"]
-
 MIN_DAMPED_STEP = 0.5  # a deterioration within rounding shortens the step to no less than this
 
 

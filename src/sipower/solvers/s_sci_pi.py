@@ -37,8 +37,6 @@ from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive, initial_state
 
-__all__ = ["SSciPi", "anchor_factor"]
-
 MIN_COSINE = 1e-12  # smallest |x·x₀| in the anchor factor, for p < 1
 PROBE_BATCHES = 8  # batches that estimate K
 MAX_KAPPA = 0.8  # initial and largest κ

@@ -16,8 +16,6 @@ from sipower.loop.protocols import ScaleInvariant
 from sipower.problems.base import Point, Problem
 from sipower.solvers.state import PointState, check_positive, initial_state
 
-__all__ = ["SciPi"]
-
 
 @dataclass(frozen=True)
 class SciPi:

@@ -12,8 +12,6 @@ import numpy as np
 from sipower.loop.protocols import Progress
 from sipower.problems.base import Point, Problem
 
-__all__ = ["PointState", "check_positive", "initial_state"]
-
 
 @dataclass(frozen=True)
 class PointState(Progress):

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
-__all__ = ["Curvature", "LocalSpectrum", "Variance", "curvature", "local_spectrum", "variance"]
-
 MAX_ENUMERATED = 3000  # largest number of batches that are all evaluated
 DRAWS = 100  # batches that are drawn otherwise
 POINTS = 5  # points of a neighbourhood, including x*
@@ -72,10 +70,6 @@ class LocalSpectrum:
     def rate(self) -> float:
         """The factor (λ̄/λ*)² by which 1 − (x·x*)² shrinks in a round of SCI-PI."""
         return self.bar**2
-
-    def damped_rate(self, step: float) -> float:
-        """Return the same factor for step size η: max |1 − η + ηλ_k/λ*|²."""
-        return float(np.abs(1 - step + step * self.tangent).max(initial=0.0)) ** 2
 
 
 def local_spectrum(problem: Problem, x: Point, item: int = 0) -> LocalSpectrum:
@@ -121,7 +115,7 @@ class _FixedBatch:
 
 
 def variance(
-    problem: Problem, x: Point, batch: float, *, item: int = 0, radius: float = 0.0, seed: int = 0
+    problem: Problem, x: Point, batch: float, *, item: int = 0, radius: float = 0.0
 ) -> Variance:
     """Return K = E‖G_S‖² and L = max‖G_S‖² over batches without replacement, near x.
 
@@ -138,14 +132,12 @@ def variance(
         Which item.
     radius
         Distance from x within which points are drawn; 0: x alone.
-    seed
-        Seed of batches and points.
     """
     one, x = _single_item(problem, x, item)
     scale = float(one.inner(x, one.gradient(x))[0])
-    points = [x] if one.quadratic else _points_near(one, x, radius, seed)
-    squares, all_batches = _squares(one, points, batch, seed)
-    single, all_terms = _squares(one, points, 1e-12, seed)
+    points = [x] if one.quadratic else _points_near(one, x, radius)
+    squares, all_batches = _squares(one, points, batch)
+    single, all_terms = _squares(one, points, 1e-12)
     what = "all" if all_batches and all_terms else f"{DRAWS} drawn"
     where = "the Hessian is constant" if one.quadratic else f"{len(points)} points near x*"
     exact = "exact: " if what == "all" and one.quadratic else "seen: "
@@ -154,9 +146,7 @@ def variance(
     return Variance(K / scale**2, L / scale**2, max(float(single.max()), L) / scale**2, method)
 
 
-def _squares(
-    one: Problem, points: list[Point], share: float, seed: int
-) -> tuple[NDArray[Any], bool]:
+def _squares(one: Problem, points: list[Point], share: float) -> tuple[NDArray[Any], bool]:
     """Return ‖G_S‖² of every point and batch, and whether these are all batches."""
     n, sampling = one.terms, Sampling(share)
     s = 0 if n is None else batch_size(share, n)
@@ -164,7 +154,7 @@ def _squares(
     draws: list[Any] = (
         [_FixedBatch(chosen) for chosen in itertools.combinations(range(n), s)]
         if n is not None and enumerated
-        else [Draw(seed, Stream.THEORY, r) for r in range(DRAWS)]
+        else [Draw(0, Stream.THEORY, r) for r in range(DRAWS)]
     )
     full = [one.hessian(y)[0] for y in points]
     batches = [one.batch(sampling, draw) for draw in draws]
@@ -183,9 +173,7 @@ class Curvature:
     method: str
 
 
-def curvature(
-    problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0, seed: int = 0
-) -> Curvature:
+def curvature(problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0) -> Curvature:
     """Return a bound M on the third derivatives near x, with the parameters of `variance`.
 
     M is the maximum over points y near x of ‖T(y)‖₂ + |λ* − λ₁|, divided by λ*. T(y) holds the
@@ -197,7 +185,7 @@ def curvature(
     scale = float(one.inner(x, one.gradient(x))[0])
     if one.quadratic:
         return Curvature(0.0, "exact: f is quadratic")
-    points, largest = _points_near(one, x, radius, seed), 0.0
+    points, largest = _points_near(one, x, radius), 0.0
     for y in points:
         steps = DIFFERENCE * 10 * np.eye(y.shape[1])
         T = np.array([(one.hessian(y + e)[0] - one.hessian(y - e)[0]) for e in steps])
@@ -219,13 +207,13 @@ def _single_item(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]
     return one, one.normalise(y)
 
 
-def _points_near(one: Problem, x: Point, radius: float, seed: int) -> list[Point]:
+def _points_near(one: Problem, x: Point, radius: float) -> list[Point]:
     """Return x and, for a positive radius, random points of the sphere at that distance."""
     if radius == 0:
         return [x]
     cosine = 1 - radius**2 / 2
     sine = math.sqrt(1 - cosine**2)
-    moves = (one.start(seed + r) for r in range(1, POINTS))
+    moves = (one.start(r) for r in range(1, POINTS))
     tangents = (v - one.inner(v, x)[:, None] * x for v in moves)
     norms = ((v, max(float(np.linalg.norm(v)), 1e-300)) for v in tangents)
     return [x, *(one.normalise(cosine * x + sine * v / size) for v, size in norms)]

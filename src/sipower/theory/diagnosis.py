@@ -22,8 +22,6 @@ from sipower.theory.constants import (
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
-__all__ = ["Diagnosis", "diagnose"]
-
 START_SHARE = 0.25  # default Δ₀ as a share of the largest, where the eigengap may be used up
 MAX_RESIDUAL = 1e-4  # largest residual of a point that counts as a solution
 MIN_RATE = 1e-4  # a smaller rate has no practical meaning: 10,000 epochs for a factor e
@@ -44,6 +42,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         at, noise, th = self.at, self.noise, self.theorem
+        free = ("ν₁", "ν₂", "ν₃") if th.small_batches.holds else ()
         rows = [
             ("λ*", at.multiplier, f"x·∇f(x); all below in units of it; residual {at.residual:.1e}"),
             ("λ̄", at.bar, "largest |eigenvalue| of the Hessian off x*"),
@@ -54,7 +53,10 @@ class Diagnosis:
             ("L₀", noise.L0, "the same for batches of one term"),
             ("M", self.third.M, self.third.method),
             *((name, value, "") for name, value in th.theta.items()),
-            *((name, value, self._explain(name)) for name, value in th.nu.items()),
+            *(
+                (name, value, "not needed: L is small" if name in free else "η ≤ 1 / it")
+                for name, value in th.nu.items()
+            ),
         ]
         for condition in (th.near, th.small_batches):
             verdict = "holds" if condition.holds else "FAILS"
@@ -75,10 +77,6 @@ class Diagnosis:
         return "\n".join([*lines, self.verdict])
 
     __repr__ = __str__
-
-    def _explain(self, name: str) -> str:
-        free = self.theorem.small_batches.holds and name in ("ν₁", "ν₂", "ν₃")
-        return "not needed: L is small" if free else "η ≤ 1 / it"
 
 
 def diagnose(

@@ -8,15 +8,12 @@ B = D_y A D_y has By = G∘y, so at a solution y is its eigenvector with the tri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sipower.problems.base import Point
 from sipower.problems.kl import KLBlock
-
-__all__ = ["KLSpectrum", "kl_spectrum"]
 
 MIN_SUPPORT = 1e-6  # smallest x_k that belongs to the support of a solution
 
@@ -39,31 +36,21 @@ class KLSpectrum:
     largest: Array
 
     @property
-    def stable_exponent(self) -> Array:
-        """The bound 2/b₂ below which an exponent γ converges locally."""
-        return 2 / np.maximum(self.largest, 1e-300)
-
-    @property
     def stable_step(self) -> Array:
         """The bound 1/b₂ below which a step η converges locally; above 1 where b₂ < 1."""
-        return self.stable_exponent / 2
+        return 1 / np.maximum(self.largest, 1e-300)
 
     @property
     def best_exponent(self) -> Array:
         """The exponent γ = 2/(b₂ + b_min) of the best local rate."""
         return 2 / np.maximum(self.largest + self.smallest, 1e-300)
 
-    def factor(self, exponent: float) -> Array:
-        """Return the local factor of the slowest mode, max |1 − γb|."""
-        ends = np.stack([self.smallest, self.largest])
-        return np.asarray(np.abs(1 - exponent * ends).max(axis=0))
 
-
-def kl_spectrum(block: KLBlock, y: Point, items: Any = None) -> KLSpectrum:
-    """Return b_min and b₂ of some items (None: all) at a solution y (items, K)."""
+def kl_spectrum(block: KLBlock, y: Point) -> KLSpectrum:
+    """Return b_min and b₂ of all items at a solution y (items, K)."""
     y = block.normalise(np.asarray(y, np.float64))
     ends = []
-    for j in range(block.shape[0]) if items is None else items:
+    for j in range(block.shape[0]):
         support = y[j] ** 2 > MIN_SUPPORT
         if not block.c[j] > 0 or support.sum() < 2:
             continue

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from sipower.theory.constants import LocalSpectrum, Variance
 
-__all__ = ["Condition", "Conditions", "conditions", "largest_delta"]
-
 MAX_DELTA = 1 - 1 / math.sqrt(2)  # the limit on Δ₀ in the theorem
 
 
@@ -48,14 +46,9 @@ class Conditions:
 
 
 def conditions(
-    at: LocalSpectrum,
-    noise: Variance,
-    M: float,
-    delta: float,
-    epoch: int,
-    step: float | None = None,
+    at: LocalSpectrum, noise: Variance, M: float, delta: float, epoch: int
 ) -> Conditions:
-    """Return all conditions of the theorem, the largest admissible η, and ρ for it or for `step`.
+    """Return all conditions of the theorem, the largest admissible η, and ρ for it.
 
     Δ₀ must be small. Then either L is small (the L-branch), or η ≤ 1/max(ν₁, ν₂, ν₃); in both cases
     η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, whatever m.
@@ -68,8 +61,6 @@ def conditions(
         Δ₀ at the start of an epoch.
     epoch
         Number m of inner steps.
-    step
-        η for which ρ is computed; None: the largest admissible one.
     """
     root, m, bar = math.sqrt(delta), epoch, at.bar
     gap, drift = 1 - bar, M * root
@@ -88,10 +79,9 @@ def conditions(
     }
     binding = ("ν₄", "ν₅") if small.holds else tuple(nu)
     admissible = near.holds and net > 0 and theta2 > 0
-    largest = 1 / max(1.0, *(nu[name] for name in binding)) if admissible else 0.0
-    eta = largest if step is None else step
-    rho = eta * m * net / (2 * (1 - eta * drift)) if 0 < eta <= largest else 0.0
-    return Conditions(near, small, nu, {"θ₁": theta1, "θ₂": theta2}, largest, rho)
+    eta = 1 / max(1.0, *(nu[name] for name in binding)) if admissible else 0.0
+    rho = eta * m * net / (2 * (1 - eta * drift)) if eta else 0.0
+    return Conditions(near, small, nu, {"θ₁": theta1, "θ₂": theta2}, eta, rho)
 
 
 def largest_delta(at: LocalSpectrum, noise: Variance, M: float) -> float:

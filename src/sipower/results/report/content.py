@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The values that the template of the report shows as words and tables; `data` fills the plots."""
+"""The values that the template of the report shows as words and tables, and draws as plots."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from sipower.estimators import KLNMF
-from sipower.results.describe import Description, largest, total
+from sipower.kernels import Array
+from sipower.results import describe
+from sipower.results.describe import Description, Indices
 from sipower.results.plot import palette
 from sipower.results.run import Run
+from sipower.selection import Consensus, RankSelection
 
-__all__ = ["content", "images", "number", "repeat_call"]
-
-FEATURES_IN_TABLE = 10
+FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # of a component
+NAME_LENGTH = 60
+SHARES = 10_000  # shares of a sample are whole numbers of this
 
 STATUS = {
     "converged": "The tolerance was reached.",
@@ -56,13 +59,13 @@ def content(run: Run, about: Description) -> dict[str, Any]:
         "status": facts.get("status", ""),
         "status_in_words": STATUS.get(facts.get("status", ""), ""),
         "gap": gap if gap is not None and np.isfinite(gap) else None,
-        "total": total(run),
+        "total": describe.total(run),
         "has_trace": bool(run.trace),
         "components": list(_components(run, about)),
         "numbers": numbers,
         "orders": orders + [(key, f"component {k}") for key, k in numbers],
         "samples": len(run.W),
-        "facts": [(key, _as_text(value)) for key, value in _flatten(facts) if key != "format"],
+        "facts": [(key, text) for key, text in _flatten(facts) if key != "format"],
         "repeat": facts.get("command") or repeat_call(facts.get("parameters") or {}),
     }
 
@@ -73,7 +76,7 @@ def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
     leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
         probable, distinctive = (
-            largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
+            describe.largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
         )
         yield {
             "number": k + 1,
@@ -120,13 +123,90 @@ def repeat_call(parameters: dict[str, Any]) -> str:
     return f"from sipower import KLNMF\n\nmodel = KLNMF({changed})\nW = model.fit_transform(V)"
 
 
-def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in facts.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{key}: ")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{key}", " × ".join(map(str, value))
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", str(value)
 
 
-def _as_text(value: Any) -> str:
-    return " × ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+# ---- numbers for the plots -------------------------------------------------------------------
+
+
+def plot_data(
+    run: Run,
+    about: Description,
+    drawn: Indices,
+    selection: RankSelection | None,
+    consensus: Consensus | None,
+) -> dict[str, Any]:
+    """Return everything that is drawn; a plot without data is missing."""
+    found: dict[str, Any] = {
+        "colours": palette(len(about.sizes)),
+        "sizes": _numbers(about.sizes),
+        "features": _features(run, about),
+        "samples": _samples(run, about, drawn),
+    }
+    if run.trace:
+        curves = describe.convergence(run).items()
+        found["convergence"] = {key: _numbers(values, 6) for key, values in curves}
+    if len(about.sizes) > 1:
+        found["correlations"] = {
+            "samples": _numbers(describe.correlations(about.memberships), 3),
+            "features": _numbers(describe.correlations(about.profiles.T), 3),
+        }
+    if selection is not None:
+        found["rank"] = {
+            "ranks": selection.ranks,
+            "deviance": _numbers(selection.deviance, 6),
+            "stability": _numbers(selection.stability),
+            "best": selection.best,
+        }
+    if consensus is not None:
+        order = describe.describe(consensus.W, consensus.H).order
+        found["consensus"] = {
+            "stability": _numbers(consensus.stability[order]),
+            "similarity": _numbers(consensus.similarity),
+        }
+    return found
+
+
+def _features(run: Run, about: Description) -> list[dict[str, Any]]:
+    """For each component its most probable and most distinctive features."""
+    names, lift = run.feature_names(), about.lift()
+
+    def feature_list(k: int, values: Array) -> dict[str, Any]:
+        top = describe.largest(values, FEATURES_IN_PLOT)
+        return {
+            "names": [describe.readable(names[f], NAME_LENGTH) for f in top],
+            "probability": _numbers(about.profiles[k, top]),
+            "overall": _numbers(about.overall[top]),
+            "lift": _numbers(lift[k, top]),
+        }
+
+    return [
+        {"probable": feature_list(k, profile), "distinctive": feature_list(k, telling)}
+        for k, (profile, telling) in enumerate(
+            zip(about.profiles, about.distinctiveness(), strict=True)
+        )
+    ]
+
+
+def _samples(run: Run, about: Description, drawn: Indices) -> dict[str, Any]:
+    names, memberships = run.sample_names(), about.memberships[drawn]
+    return {
+        "names": [describe.readable(names[i], NAME_LENGTH) for i in drawn],
+        "shares": np.rint(SHARES * memberships.T).astype(int).tolist(),
+        "whole": SHARES,
+        "similar": describe.order_by_similarity(memberships).tolist(),
+    }
+
+
+def _numbers(values: Array, digits: int = 4) -> Any:
+    """Lists of numbers to so many significant digits, None where there is none."""
+    if values.ndim > 1:
+        return [_numbers(part, digits) for part in values]
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

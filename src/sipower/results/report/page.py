@@ -10,12 +10,9 @@ from typing import Any
 
 from sipower._files import atomic_write
 from sipower.results.describe import choose_evenly, describe, readable
-from sipower.results.report.content import HELD_OUT, content, images, number
-from sipower.results.report.data import plot_data
+from sipower.results.report.content import HELD_OUT, content, images, number, plot_data
 from sipower.results.run import RunOrModel, as_run
 from sipower.selection import Consensus, RankSelection
-
-__all__ = ["write_report"]
 
 MAX_SAMPLES = 2000
 
