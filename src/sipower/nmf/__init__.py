@@ -12,6 +12,7 @@ from sipower.nmf.factors import Factors
 from sipower.nmf.mu import MU
 from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD
+from sipower.nmf.power_search import PowerSearch
 from sipower.nmf.profile import Profiled
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
@@ -22,6 +23,7 @@ from sipower.solvers import Guarded
 RULES: dict[str, type[Rule]] = {
     "s-sci-pi": SSciPiRule,
     "sci-pi": SciPiRule,
+    "power-search": PowerSearch,
     "vanilla": Vanilla,
     "mu": MU,
     "ccd": CCD,
@@ -66,6 +68,7 @@ __all__ = [
     "NMFState",
     "Newton",
     "OnBlock",
+    "PowerSearch",
     "Profiled",
     "Rule",
     "SSciPiRule",

@@ -2,8 +2,8 @@
 """`Auto`: searched power steps first, then extrapolated second-order steps; D never rises.
 
 Far from a solution, power steps whose length is searched item by item (`power_search`) lower D by
-more per pass than any other rule, on sparse and on dense data, and they have no step size that could
-be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
+more per pass than any other rule, on sparse and on dense data, and they have no step size that
+could be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
 
 Near a solution, second-order steps with extrapolation are faster by orders of magnitude: Newton's
 on dense data, two sweeps of coordinate descent on sparse data and for large K. They begin when the
@@ -21,20 +21,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from sipower.data.row_blocks import RowBlocks
 from sipower.loop.protocols import Factorizable, Profilable
-from sipower.nmf.alternating import Alternating, NMFState
+from sipower.nmf.alternating import Alternating
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.newton import Newton
 from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
-from sipower.nmf.power_search import PowerSearch
+from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Auto", "AutoState"]
+__all__ = ["Auto", "AutoState", "has_own_start"]
 
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its cost
@@ -97,38 +98,40 @@ class Auto:
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Move to the start from a sample or from batches, if D is lower there."""
-        if state.phase == "online":
+        """Move to the start from a sample or from batches, or if D is not lower there, go on."""
+        is_online = state.phase == "online"
+        if is_online:
             x, passes = fit_batches(problem, state.seed)
         else:
             x, passes = fit_sampled_items(problem, state.x, state.seed)
-        value = problem.quick_value(x)
-        passes += state.passes + problem.value_passes
+        value, passes = problem.quick_value(x), state.passes + passes + problem.value_passes
         lower = value < state.value
-        phase = "second order" if lower and state.phase == "online" else "power"
         if lower:
             state = _move(state, x, value)
-        return replace(
-            state,
-            phase=phase, power_value=state.value, power_passes=passes,
-            round=state.round + 1, passes=passes,
-        )  # fmt: skip
+        phase = "second order" if lower and is_online else "power"
+        state = replace(state, phase=phase, passes=passes)
+        state = replace(state, power_value=state.value, power_passes=passes)
+        if not lower:  # a round must make progress
+            return self._power_steps(problem, state)
+        return replace(state, round=state.round + 1)
 
     def _power_steps(self, problem: Factorization, state: AutoState) -> AutoState:
-        power = Alternating(PowerSearch())
-        inner = NMFState(state.W, state.H, step=state.step, seed=state.seed)
-        for _ in range(STEPS_PER_ROUND):
-            inner = power.advance(problem, inner)
-        value, last = problem.quick_value(inner.x), state.value
-        passes = state.passes + inner.passes + problem.value_passes
+        x, passes = take_power_steps(problem.V, state.x, STEPS_PER_ROUND)
+        value, last = problem.quick_value(x), state.value
+        passes += state.passes + problem.value_passes
         gain = (last - value) / (passes - state.passes)
         average = (state.power_value - value) / (passes - state.power_passes)
         state = replace(state, round=state.round + 1, passes=passes)
         if not value <= last + problem.rounding(last):  # rounding hides the gain
             return replace(state, phase="second order")
         ended = gain < MIN_RELATIVE_GAIN * average or last - value < MIN_GAIN * value
-        state = _move(state, inner.x, min(value, last))
+        state = _move(state, x, min(value, last))
         return replace(state, phase="second order" if ended else "power")
+
+
+def has_own_start(V: RowBlocks, rank: int) -> bool:
+    """Return whether `Auto` begins with a sample or batches of V, or needs rows only."""
+    return not V.has_columns or is_tall(V) or can_sample_items(V, rank)
 
 
 def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:

@@ -13,10 +13,9 @@ import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Draw, Stream
-from sipower.nmf.alternating import Alternating, NMFState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
-from sipower.nmf.power_search import PowerSearch
+from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.rule import HalfStep
 from sipower.problems.kl import KLBlock
 
@@ -44,17 +43,15 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
     V = problem.V.columns if side else problem.V
     items, size = V.shape[0], ITEMS_PER_COMPONENT * problem.rank
     drawn = np.sort(Draw(seed, Stream.SAMPLE).batch(items, size)).astype(np.int64)
-    sample = Factorization(V.with_data(V.take(drawn)), problem.rank)
-    rule = PowerSearch()
-    power, inner = Alternating(rule), NMFState(x[side][drawn], x[1 - side], step=rule.step, seed=seed)
-    for _ in range(min(MAX_ROUNDS, items // size)):
-        inner = power.advance(sample, inner)
-    block = KLBlock(V, inner.H)
+    start = Factors(x[side][drawn], x[1 - side])
+    rounds = min(MAX_ROUNDS, items // size)
+    sample, passes = take_power_steps(V.with_data(V.take(drawn)), start, rounds)
+    passes *= size / items
+    block, rule = KLBlock(V, sample.H), PowerSearch()
     h = np.zeros((items, problem.rank), V.dtype)  # zero: the uniform point
-    h[drawn] = inner.W
-    passes = inner.passes * size / items
+    h[drawn] = sample.W
     for step in range(STEPS):
         half_step = HalfStep(rule.step, seed, step, side)
         h = rule.update(block, h, half_step)
         passes += rule.passes(block, half_step)
-    return (Factors(inner.H, h) if side else Factors(h, inner.H)), passes
+    return (Factors(sample.H, h) if side else Factors(h, sample.H)), passes
