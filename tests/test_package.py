@@ -119,7 +119,9 @@ def test_importing_loads_nothing_until_it_is_used():
 @pytest.mark.parametrize("old", sipower._OLD_NAMES)
 def test_old_names_of_modules_still_work_and_say_so(old):
     new = sipower._OLD_NAMES[old]
-    with pytest.warns(DeprecationWarning, match=rf"sipower\.{old} is now called sipower\.{new}"):
+    with pytest.warns(
+        DeprecationWarning, match=rf"`sipower\.{old}` is now called `sipower\.{new}`"
+    ):
         module = getattr(sipower, old)
     assert module is importlib.import_module(f"sipower.{new}")
 

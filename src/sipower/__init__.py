@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name in _OLD_NAMES:
         new = _OLD_NAMES[name]
-        message = f"sipower.{name} is now called sipower.{new}."
+        message = f"`sipower.{name}` is now called `sipower.{new}`."
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return importlib.import_module(f"sipower.{new}")
     if name in _MODULES:

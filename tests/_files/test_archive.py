@@ -73,4 +73,4 @@ def test_an_array_of_terabytes_in_a_small_archive_takes_no_memory(tmp_path) -> N
         packed.writestr("W.npy", head(text).getvalue() + bytes(32))
     with Archive(tmp_path / "v.npz") as archive, pytest.raises(DamagedError) as caught:
         archive["W"]
-    assert "promises an array of 32000000000000 bytes and has 32" in str(caught.value)
+    assert "declares 32000000000000 bytes and has 32" in str(caught.value)

@@ -7,6 +7,7 @@ import sys
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
+import messages
 import oracles
 from sipower.cli import app
 from sipower.datasets import poisson_topics
@@ -18,6 +19,7 @@ SPARSE_V = sp.csr_array(oracles.counts(300, 200, density=0.5))  # in counts.npz
 def call(*words, code=0):
     """Run a command here; it must exit with the code."""
     done = CliRunner().invoke(app, [str(word) for word in words])
+    messages.add_output(done.stderr, words)
     assert done.exit_code == code, (done.output, done.stderr, done.exception)
     return done
 

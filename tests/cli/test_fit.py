@@ -82,11 +82,14 @@ def test_a_run_is_replaced_as_a_whole(counts):
 def test_what_must_fail_fails_before_the_fit(counts):
     np.save("zero.npy", np.zeros((4, 5)))
     for words, sentence in (
-        (["fit", "zero.npy", "-k", 1], "All counts are zero"),
-        (["rank", "zero.npy", "-k", "1:2"], "All counts are zero"),
-        (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "does not make 40 features"),
+        (["fit", "zero.npy", "-k", 1], "The data are all zero"),
+        (["rank", "zero.npy", "-k", "1:2"], "The data are all zero"),
+        (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "must have 40 pixels"),
         (["fit", "counts.csv", "-k", 1, "-o", "counts.csv/x"], "counts.csv"),
-        (["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1], "leaves no room"),
+        (
+            ["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1],
+            "`random_state` must be at most",
+        ),
     ):
         assert sentence in call(*words, code=2).stderr
     assert not list(counts.glob("*/factors.npz"))

@@ -18,7 +18,7 @@ def test_bench_of_data_that_are_fitted_exactly_and_of_none(counts):
     np.save("exact.npy", np.outer(np.arange(1.0, 6), np.arange(1.0, 8)))
     call("bench", "exact.npy", "-k", 1, "--max-time", 0.05, "--dtype", "float64")
     np.save("none.npy", np.zeros((3, 4)))
-    assert "All counts are zero" in call("bench", "none.npy", "-k", 1, code=2).stderr
+    assert "The data are all zero" in call("bench", "none.npy", "-k", 1, code=2).stderr
 
 
 def test_table_1_is_a_table(counts):

@@ -88,7 +88,7 @@ def test_data_without_counts_are_refused_before_anything_is_made(counts, command
     np.save("zeros.npy", np.zeros((6, 5)))
     out = () if command == "bench" else ("-o", "made")
     said = call(command, "zeros.npy", "-k", 2, *out, code=2).stderr
-    assert "All counts are zero" in said
+    assert "The data are all zero" in said
     assert not list(counts.glob("made/*"))
 
 

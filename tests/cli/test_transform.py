@@ -37,7 +37,7 @@ def test_transform_finds_features_by_name(counts):
     )
     frame.rename(columns={"word3": "new"}).to_csv("other.csv")
     done = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
-    assert "does not know feature 'new'" in done.stderr
+    assert "The run has no feature 'new'" in done.stderr
     np.save("narrow.npy", np.ones((3, 5)))
     done = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
-    assert "The file has 5 features, the run 40" in done.stderr
+    assert "The data have 5 features, the run 40" in done.stderr

@@ -191,23 +191,23 @@ BAD = {
     "asymmetric": (
         {"kernel": "precomputed"},
         np.triu(np.ones((5, 5))),
-        r"not symmetric: entries \(0, 1\) and \(1, 0\) differ",
+        r"must be symmetric, but entries \(0, 1\) and \(1, 0\) differ",
     ),
-    "not square": ({"kernel": "precomputed"}, X, r"shape \(80, 4\) is not symmetric"),
+    "not square": ({"kernel": "precomputed"}, X, r"must be square, got shape \(80, 4\)"),
     "indefinite": (
         {"kernel": "precomputed", "center": False},
         INDEFINITE,
-        "not positive semi-definite",
+        "must be positive semi-definite",
     ),
     "NaN": ({}, np.where(X.max() == X, np.nan, X), "NaN"),
-    "zero": ({"center": False}, np.zeros((9, 3)), "differ from zero: there is no direction"),
-    "zero centred": ({}, np.zeros((9, 3)), "differ from their mean: there is no direction"),
-    "constant": ({}, np.full((9, 3), 0.1), "differ from their mean: there is no direction"),
+    "zero": ({"center": False}, np.zeros((9, 3)), "differ from zero: X has no principal direction"),
+    "zero centred": ({}, np.zeros((9, 3)), "differ from their mean: X has no principal direction"),
+    "constant": ({}, np.full((9, 3), 0.1), "differ from their mean: X has no principal direction"),
     "kernel": ({"kernel": "laplace"}, X, "'kernel' parameter .* Got 'laplace'"),
     "kernel of NaN": (
         {"kernel": lambda x, y: np.nan},
         X,
-        r"Entry \(0, 0\) of the kernel matrix must be finite",
+        r"Entry \(0, 0\) of the kernel matrix `K` must be finite",
     ),
 }
 

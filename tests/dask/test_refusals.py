@@ -82,7 +82,7 @@ def test_there_must_be_a_client_with_workers(client, monkeypatch):
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as lonely,
     ):
-        refused(da.from_array(V), "The cluster has no workers", RuntimeError, client=lonely)
+        refused(da.from_array(V), "`client` has no workers", RuntimeError, client=lonely)
 
     def nobody():
         raise ValueError("No clients found")

@@ -127,7 +127,7 @@ def test_columns_know_what_the_transpose_knows(layout):
     assert (both.layout, alone.layout) == (
         ("dense", "dense, rows alone") if both.dense else ("sparse", "sparse, rows alone")
     )
-    with pytest.raises(ValueError, match="holds its rows only"):
+    with pytest.raises(ValueError, match="hold their rows only"):
         _ = alone.T
 
 

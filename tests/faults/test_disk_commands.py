@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import messages
 from faults.full_disks import FAULTS, content
 from sipower.cli import app
 from sipower.results import load_run
@@ -30,7 +31,9 @@ def folder():
 def call(*words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CliRunner().invoke(app, [str(word) for word in words])
+        done = CliRunner().invoke(app, [str(word) for word in words])
+    messages.add_output(done.stderr, words)
+    return done
 
 
 COMMANDS = {

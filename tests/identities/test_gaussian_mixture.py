@@ -237,9 +237,9 @@ BAD = {
         "`components` must be an integer from 1 to the 360 observations, got 1.5",
     ),
     "many components": (lambda: GaussianMixture(X[:4], 5), "from 1 to the 4 observations"),
-    "constant": (lambda: GaussianMixture(np.ones((9, 2)), 1), "Column 0 of X is constant"),
-    "column": (lambda: GaussianMixture(np.c_[X, np.ones(360)], 2), "Column 2 of X is constant"),
-    "large": (lambda: GaussianMixture(X * 1e200, 2), "rescale X"),
+    "constant": (lambda: GaussianMixture(np.ones((9, 2)), 1), "Column 0 of `X` is constant"),
+    "column": (lambda: GaussianMixture(np.c_[X, np.ones(360)], 2), "Column 2 of `X` is constant"),
+    "large": (lambda: GaussianMixture(X * 1e200, 2), "variances in the range of float64"),
     "regularise": (
         lambda: GaussianMixture(X, 2, regularise=0),
         "`regularise` must be a number in .*, got 0",

@@ -93,10 +93,10 @@ BAD_MIXTURES = {
         lambda: LpKernelPCA(np.ones((2, 2)), p=np.inf),
         "`p` must be a finite number of at least 1, got inf",
     ),
-    "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "not symmetric"),
+    "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "must be square"),
     "indefinite": (
         lambda: LpKernelPCA([[1.0, 2], [2, 1]], kernel="precomputed"),
-        "not positive semi-definite",
+        "must be positive semi-definite",
     ),
     "found": (
         lambda: LpKernelPCA(np.eye(3), orthogonal_to=np.ones((1, 2))),
@@ -104,7 +104,7 @@ BAD_MIXTURES = {
     ),
     "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "`sign` must be 1 or -1, got 2"),
     "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
-    "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),
+    "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "`C` must be a symmetric matrix"),
     "diagonal": (lambda: BurerMonteiro(np.eye(3)), "`C` must have a nonzero off its diagonal"),
     "graph": (lambda: max_cut(-np.ones((3, 3))), "weights of `graph` must be non-negative"),
 }

@@ -51,7 +51,9 @@ def test_a_solver_of_another_kind_of_problem_names_it():
         solve(GaussianMixture(A, 2), SciPi())
     with pytest.raises(ValueError, match=r"^`problem` must be a GaussianMixture, got a PCA\.$"):
         GaussianEM().init(PCA(A), None, 0)
-    with pytest.raises(ValueError, match=r"^SSciPi does not support BurerMonteiro, .*: use SciPi"):
+    with pytest.raises(
+        ValueError, match=r"^`SSciPi` does not support BurerMonteiro, .*: use SciPi"
+    ):
         SSciPi().init(BurerMonteiro(C), None, 0)
 
 

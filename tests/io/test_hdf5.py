@@ -77,7 +77,7 @@ def test_hdf5(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("indices", np.array([0, 9, 1]), "an index lies outside 2 x 3"),
+        ("indices", np.array([0, 9, 1]), "an index is outside 2 x 3"),
         ("indptr", np.array([0, 9, 3]), "the starts of its rows are out of order"),
         ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
         ("data", np.array([b"a", b"b", b"c"]), "has values of type"),
@@ -106,7 +106,7 @@ def test_an_empty_dataset_of_terabytes_is_refused(tmp_path) -> None:
     with h5py.File(file, "a") as opened:
         del opened["X"]
         opened.create_dataset("X", (10**6, 10**6), "f4", chunks=(1000, 1000))
-    refused(file, r"/X, promises 4000000000000 bytes and stores 0: it is damaged")
+    refused(file, r"/X, declares 4000000000000 bytes and stores 0: it is damaged")
 
 
 def test_names_that_are_a_link_to_the_whole_file(tmp_path) -> None:

@@ -59,11 +59,11 @@ def test_npy_of_a_wrong_length(tmp_path) -> None:
     np.save(file, np.ones((3, 4)))
     whole = file.read_bytes()
     file.write_bytes(whole[:-1])
-    refused(file, "promises an array of 96 bytes and has 95")
+    refused(file, "declares 96 bytes and has 95")
     file.write_bytes(whole + b"\0")
-    refused(file, "promises an array of 96 bytes and has 97")
+    refused(file, "declares 96 bytes and has 97")
     file.write_bytes(whole.replace(b"(3, 4), }        ", b"(3, 4000000000), }"))
-    refused(file, "promises an array of|is damaged or not a NumPy array")
+    refused(file, "declares|is damaged or not a NumPy array")
 
 
 def save_parts(file: Path, **changed: np.ndarray) -> None:
@@ -76,8 +76,8 @@ def save_parts(file: Path, **changed: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"indices": np.array([1, 3, 0])}, "an index lies outside 2 x 3"),
-        ({"indices": np.array([1, -1, 0])}, "an index lies outside 2 x 3"),
+        ({"indices": np.array([1, 3, 0])}, "an index is outside 2 x 3"),
+        ({"indices": np.array([1, -1, 0])}, "an index is outside 2 x 3"),
         ({"indices": np.array([1, 1, 0])}, "holds two counts for row 1, column 2"),
         ({"indices": np.array([1.0, 2, 0])}, "has indices of type float64"),
         ({"indices": np.array([[1, 2, 0]])}, "a part of its matrix is not a list of numbers"),
@@ -125,7 +125,7 @@ def test_a_small_archive_that_unpacks_to_gigabytes_is_refused(tmp_path) -> None:
     size = (zeros.nbytes + 128).to_bytes(4, "little")
     assert raw.count(size) >= 1
     file.write_bytes(raw.replace(size, (0xFFFFFF00).to_bytes(4, "little")))
-    refused(file, "promises 4294967040 bytes for the array data and stores")
+    refused(file, "declares 4294967040 bytes for the array data and stores")
 
 
 @pytest.mark.parametrize(

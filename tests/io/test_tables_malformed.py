@@ -74,7 +74,7 @@ def test_fixed_texts_in_parquet_may_not_unpack_to_more_than_memory(tmp_path) -> 
     with parquet.ParquetWriter(file, table.schema, compression="zstd") as writer:
         for _ in range(20):
             writer.write_table(table)
-    refused(file, r"promises 400006400 bytes and stores")
+    refused(file, r"declares 400006400 bytes and stores")
 
 
 @pytest.mark.parametrize("kind", [np.nan, np.inf, -1.0])

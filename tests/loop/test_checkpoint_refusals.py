@@ -198,7 +198,7 @@ def test_other_layouts_of_the_same_data_are_another_run(tmp_path, rows_only):
 
 
 @pytest.mark.parametrize(("path", "sentence"), [
-    ("missing/run.npz", "folder .*missing does not exist"),
+    ("missing/run.npz", "folder .*missing' does not exist"),
     ("", "`checkpoint` must be a file, got the folder"),
     (".", "`checkpoint` must be a file, got the folder"),
 ])  # fmt: skip

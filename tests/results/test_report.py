@@ -175,7 +175,7 @@ def test_many_samples_are_drawn_in_part_and_the_file_stays_small(tmp_path: Path)
 
 @pytest.mark.usefixtures("light")
 def test_what_cannot_be_written_is_refused_in_a_sentence(hostile_run: Run, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"5 x 5 pixels do not fit 12 features\."):
+    with pytest.raises(ValueError, match=r"5 x 5 must have 12 pixels"):
         write_report(hostile_run, tmp_path / "report.html", image_shape=(5, 5))
     with pytest.raises(ValueError, match="is a folder: name a file in it"):
         write_report(hostile_run, tmp_path)

@@ -63,7 +63,7 @@ def test_a_damaged_run_is_refused_in_one_sentence(run, tmp_path, file, kind):
 def test_factors_that_do_not_fit_are_refused(run, tmp_path):
     save_run(run, tmp_path)
     np.savez(tmp_path / "factors.npz", W=np.ones((5, 2)), H=np.ones((3, 4)))
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="differ in size"):
         load_run(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(ValueError, match="is of format 99"):
@@ -132,7 +132,7 @@ def test_anndata_holds_the_factors(run, tmp_path):
 
 
 def test_weights_in_an_unknown_format_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"use \.npz, \.csv, \.tsv or \.parquet"):
+    with pytest.raises(ValueError, match=r"must end in \.npz, \.csv, \.tsv or \.parquet"):
         write_rows(tmp_path / "W.xlsx", np.ones((2, 2)), None)
     assert not list(tmp_path.iterdir())
 
@@ -150,9 +150,9 @@ def test_fingerprint_is_of_the_counts_alone():
 
 def test_parts_that_do_not_fit_are_no_run():
     W, H = np.ones((5, 2)), np.ones((2, 4))
-    with pytest.raises(ValueError, match=r"expected \(n, K\) and \(K, m\)"):
+    with pytest.raises(ValueError, match=r"must have shapes \(n, K\) and \(K, m\)"):
         Run(W[:, :1], H)
-    with pytest.raises(ValueError, match="3 names for 5 samples"):
+    with pytest.raises(ValueError, match="`samples` must be 5 names, got 3"):
         Run(W, H, samples=("a", "b", "c"))
 
 
@@ -209,11 +209,11 @@ def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
 def test_what_is_no_run_and_no_fitted_model_is_refused(fitted_model, run):
     model, W = fitted_model
     assert as_run(run) is run
-    with pytest.raises(ValueError, match="give `W`, which is what fit_transform returned"):
+    with pytest.raises(ValueError, match="`W` must be given with a fitted model"):
         as_run(model)
-    with pytest.raises(ValueError, match="a Run has its own"):
+    with pytest.raises(ValueError, match="which has its own W"):
         as_run(run, W)
-    with pytest.raises(TypeError, match="Expected a Run or a fitted KLNMF, got ndarray"):
+    with pytest.raises(TypeError, match="`run` must be a Run or a fitted KLNMF, got a ndarray"):
         as_run(W)
     with pytest.raises(NotFittedError):
         as_run(KLNMF(3), W)

@@ -24,9 +24,9 @@ def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
         assert sentence != "was read", name
         assert str(tmp_path) in sentence
         assert "\n" not in sentence
-    assert all("promises" in said[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt"))
+    assert all("declares" in said[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt"))
     assert "is longer than" in said["line.csv.gz"]
-    assert "promises 4000000128 bytes for the array data and stores" in said["directory.npz"]
+    assert "declares 4000000128 bytes for the array data and stores" in said["directory.npz"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")

@@ -42,7 +42,7 @@ def test_exact_products_have_their_rank():
 
 
 def test_too_few_counts_are_refused():
-    with pytest.raises(ValueError, match="All data are zero"):
+    with pytest.raises(ValueError, match="The data are all zero"):
         rank_selection(np.zeros((5, 4)), [1, 2])
     one = np.zeros((5, 4))
     one[2, 2] = 1
@@ -72,7 +72,7 @@ def test_bad_ranks_are_refused():
             rank_selection(V, ranks)
     with pytest.raises(ValueError, match="`replicates` must be a positive integer, got 0"):
         rank_selection(V, [2], replicates=0)
-    with pytest.raises(ValueError, match="needs at least 2 rows and 2 columns, got shape"):
+    with pytest.raises(ValueError, match="at least 2 rows and 2 columns to choose a rank, got"):
         rank_selection(np.full((1, 5), 0.5), [1])
 
 

@@ -35,7 +35,7 @@ TEXTS = {
     "table": ("v.csv", "name,a,b\ns1,1,2\ns2,3,-4\n"),
 }
 PARTS = {
-    "index": ("indices", np.array([0, 9, 1]), "an index lies outside 2 x 3"),
+    "index": ("indices", np.array([0, 9, 1]), "an index is outside 2 x 3"),
     "starts": ("indptr", np.array([0, 9, 3]), "the starts of its rows are out of order"),
     "value": ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
     "later": ("data", np.array([1, 1, np.nan]), "row 2, column 1, holds nan"),

@@ -73,7 +73,7 @@ def test_what_is_no_store_is_said(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"store\.json cannot be read"):
         read_layout(tmp_path)
     (tmp_path / "store.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"store\.json holds no facts"):
+    with pytest.raises(ValueError, match=r"store\.json is not a JSON object"):
         read_layout(tmp_path)
     write_store(np.eye(3), tmp_path / "v")
     (tmp_path / "v" / "names.json").write_text('{"samples": ["a"]}')

@@ -221,7 +221,7 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("blocks", "options", "said"),
     [
-        ([], {}, "There are no blocks: a store has at least one row."),
+        ([], {}, "`blocks` must have at least one row, got none."),
         ([np.eye(2), -np.eye(2)], {}, r"Negative .* entry \(2, 0\) is -1"),
         ([np.eye(2), np.full((1, 2), np.nan)], {}, r"NaN in data: entry \(2"),
         ([np.eye(2), np.eye(3)], {}, "Block 2 has 3 columns for float64, the first 2 for float64"),
@@ -229,8 +229,8 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
         ([np.ones(3)], {}, "Block 1, rows from 0 on: The data must be 2-dimensional, got 1"),
         ([[["a"]]], {}, "Block 1, rows from 0 on: The data must be numbers, got dtype"),
         (np.full((2, 2), np.float32(3e38)), {}, "The sum of the data is too large for float32"),
-        (np.eye(2), {"samples": ["a"]}, "There are 1 names of samples, but 2 samples"),
-        (np.eye(2), {"features": "abc"}, "There are 3 names of features, but 2 features"),
+        (np.eye(2), {"samples": ["a"]}, "`samples` must be 2 names, got 1"),
+        (np.eye(2), {"features": "abc"}, "`features` must be 2 names, got 3"),
         (np.eye(2), {"memory_limit": "1kB"}, "`memory_limit` must be at least 1MB, got '1kB'"),
         (
             np.eye(2),

@@ -60,7 +60,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         entry = self._entries[name]
         if not is_plausible_size(entry.file_size, self._size):
             raise DamagedError(
-                f"promises {entry.file_size} bytes for the array {shorten(name)} and stores "
+                f"declares {entry.file_size} bytes for the array {shorten(name)} and stores "
                 f"{self._size}: it is damaged, write it again"
             )
         with _report_damage("an .npz file"), self._file.open(entry) as stream:
@@ -97,7 +97,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
     # Reading one byte beyond the end makes zipfile compare the checksum.
     if promised != available or stream.readinto(content) != promised or stream.read(1):  # type: ignore[attr-defined]
         raise DamagedError(
-            f"promises an array of {promised} bytes and has {available}: it is torn, or its head "
+            f"declares {promised} bytes and has {available}: it is incomplete, or its header "
             "is wrong"
         )
     with _report_damage("a NumPy array"):  # types without a size

@@ -150,5 +150,5 @@ def parse_image_shape(text: str | None, features: int) -> tuple[int, int] | None
         raise ValueError(f"--image-shape {text}: expected height x width, such as 19x19.")
     height, width = int(found[1]), int(found[2])
     if height * width != features:
-        raise ValueError(f"--image-shape {height}x{width} does not make {features} features.")
+        raise ValueError(f"--image-shape {height}x{width} must have {features} pixels.")
     return height, width

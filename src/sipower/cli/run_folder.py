@@ -90,7 +90,7 @@ def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
     """Return the counts as the model takes them; data without any are refused."""
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
     if not V.total > 0:
-        raise ValueError("All counts are zero: there is nothing to fit.")
+        raise ValueError("The data are all zero: a fit needs positive counts.")
     return V
 
 

@@ -141,7 +141,7 @@ class WorkerRows(RowBlocks):
 
     def _refuse(self) -> NoReturn:
         raise ValueError(
-            "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
+            "The data are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
         )
 
     def take(self, items: Array) -> Any:
@@ -276,5 +276,5 @@ def _check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
                 f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
             )
     if not any(info.shape[0] for info in infos):
-        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+        raise ValueError("`X` is empty: 0 sample(s) while a minimum of 1 is required.")
     return infos[named].feature_names

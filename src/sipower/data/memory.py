@@ -119,7 +119,7 @@ class Matrix(RowBlocks):
         other = cached if isinstance(cached, Matrix) or cached is None else cached()
         if other is None:
             if not self.has_columns:
-                raise ValueError("This matrix holds its rows only: use .columns instead of .T.")
+                raise ValueError("The data hold their rows only: use .columns instead of .T.")
             transposed = self.array.T
             transposed = (
                 np.ascontiguousarray(transposed) if self.dense else sp.csr_array(transposed)

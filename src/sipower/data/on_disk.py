@@ -129,7 +129,7 @@ class StoredMatrix(RowBlocks):
     def T(self) -> StoredMatrix:  # noqa: N802
         """The transpose: the columns of the file as rows."""
         if not self.has_columns:
-            raise ValueError("This file holds its rows only: use .columns instead of .T.")
+            raise ValueError("The data hold their rows only: use .columns instead of .T.")
         transpose = StoredMatrix(self.sides[::-1], self.dtype, self.threads, self.buffers)
         names = {"row_names": self.column_names, "column_names": self.row_names}
         return transpose._copy(T=self, **names)

@@ -242,8 +242,8 @@ def _from_folder(name: str) -> Counts:
     V = read_docword(files[0]) if name in ("kos", "nips") else read_images(files)
     if V.shape != CATALOGUE[name].shape:
         raise ValueError(
-            f"{files[0]} and what lies beside it make {V.shape[0]} x {V.shape[1]}, expected "
-            f"{name} of {CATALOGUE[name].shape}: put the files of this set alone below the folder."
+            f"{folder} holds a matrix of {V.shape[0]} x {V.shape[1]}, expected {name} of "
+            f"{CATALOGUE[name].shape}: keep only the files of this data set in the folder."
         )
     return V
 

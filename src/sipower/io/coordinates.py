@@ -115,9 +115,9 @@ class Coordinates:
                 found += len(part)
                 if found > self.entries:
                     raise ReadError(
-                        f"{self.path}, line {self.line}, promises {self.entries} counts and has "
-                        f"more, from line {self._line_number(self.entries)} on: the head is wrong, "
-                        "or two files were joined."
+                        f"{self.path}, line {self.line}, declares {self.entries} counts and has "
+                        f"more, from line {self._line_number(self.entries)} on: the header is "
+                        "wrong, or two files were joined."
                     )
                 yield part
             if lines.unfinished:
@@ -127,9 +127,9 @@ class Coordinates:
                 )
             if found != self.entries:
                 raise ReadError(
-                    f"{self.path}, line {self.line}, promises {self.entries} counts and has "
-                    f"{found} up to its end at line {lines.number}: the file is torn, or the head "
-                    "is wrong."
+                    f"{self.path}, line {self.line}, declares {self.entries} counts and has "
+                    f"{found} up to its end at line {lines.number}: the file is "
+                    "incomplete, or the header is wrong."
                 )
         if "row" in self.fields:
             check_shape(f"{self.path}, line {self.line},", self.shape, found)
@@ -170,7 +170,7 @@ class Coordinates:
             if not _INTEGER.fullmatch(text):
                 return f"the {name} {shorten(text)!r} is not a whole number"
             if not 1 <= int(text) <= size:
-                return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
+                return f"the {name} {text} is outside {self.shape[0]} x {self.shape[1]}"
         value = cells.get("value", "1")
         if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
             return f"{shorten(value)!r} is not a whole number of at most 18 digits"

@@ -125,7 +125,7 @@ def _open_stream(
 ) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
-            f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
+            f"{file} is a store already: fit it directly, or open it with sipower.io.open_store."
         )
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
     kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")

@@ -78,7 +78,7 @@ def _open_matrix(path: Path, element: Any) -> Source:
     kind = str(element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", "")))[:3]
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape"))
     if kind not in ("csr", "csc") or shape is None:
-        raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
+        raise ReadError(f"{path}, {element.name}, is not a matrix that sipower can read.")
     return _open_compressed(path, element, shape, by_columns=kind == "csc")
 
 

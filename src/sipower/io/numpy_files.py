@@ -83,10 +83,10 @@ def _from_coordinates(path: Path, entries: Entries, size: tuple[int, int]) -> So
     rows, columns, values = entries
     check_shape(path, size, len(values))
     if not len(values) == len(rows) == len(columns):
-        raise ReadError(f"{path} is damaged: it has not as many rows and columns as values.")
+        raise ReadError(f"{path} is damaged: the numbers of its rows, columns and values differ.")
     for part, limit in ((rows, size[0]), (columns, size[1])):
         if part.dtype.kind not in "iu" or (len(part) and not 0 <= part.min() <= part.max() < limit):
-            raise ReadError(f"{path} is damaged: an index lies outside {size[0]} x {size[1]}.")
+            raise ReadError(f"{path} is damaged: an index is outside {size[0]} x {size[1]}.")
     source = sparse_source(path, entries, size)
     if source is None:
         at = first_duplicate(rows, columns)[1]

@@ -164,7 +164,7 @@ class Compressed:
         indices = np.asarray(self.indices[starts[0] : starts[-1]])
         if len(indices) and not 0 <= indices.min() <= indices.max() < self._sizes[1]:
             raise ReadError(
-                f"{self.path} is damaged: an index lies outside {self.shape[0]} x {self.shape[1]}."
+                f"{self.path} is damaged: an index is outside {self.shape[0]} x {self.shape[1]}."
             )
         data = _numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
         starts -= starts[0]

@@ -25,8 +25,8 @@ def open_folder(folder: Path) -> OpenCounts:
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
         raise ReadError(
-            f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
-            "genes.tsv (each may end in .gz) do not all lie in it."
+            f"{folder} is not a 10x folder: it must contain matrix.mtx, barcodes.tsv and "
+            "features.tsv or genes.tsv, each of which may end in .gz."
         )
     return open_matrix_market(matrix)
 

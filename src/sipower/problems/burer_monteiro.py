@@ -95,7 +95,9 @@ class BurerMonteiro(Problem):
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
         """Raise: the rows interact, so there are no batches."""
-        raise ValueError("The rows of a Burer-Monteiro problem interact: use SciPi, not SSciPi.")
+        raise ValueError(
+            "The rows of a Burer-Monteiro problem interact: use `SciPi`, not `SSciPi`."
+        )
 
     def upper_bound(self, X: Point) -> float:
         """Return an upper bound on ⟨C, Z⟩ of all feasible Z: Σy − n min(λ_min(Diag(y) − C), 0)."""

@@ -59,8 +59,8 @@ class PCA(Problem):
             raise ValueError("`A` must have a nonzero entry; without one there is no direction.")
         if not 1 / limit < largest < limit:
             raise ValueError(
-                f"The largest entry of `A` is {largest}: its squares exceed the range of "
-                f"{self.A.dtype}; rescale A."
+                f"`A` must have its largest entry between {1 / limit:.0e} and {limit:.0e} in "
+                f"{self.A.dtype}, got {largest}: rescale it."
             )
 
         self.deflate = Deflation(orthogonal_to, self.A.shape[1])

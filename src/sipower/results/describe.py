@@ -128,7 +128,7 @@ def describe(W: Array, H: Array) -> Description:
     mass = H.sum(axis=1, dtype=np.float64)
     counts = W.sum(axis=0, dtype=np.float64) * mass
     if not counts.any():
-        raise ValueError("W H is zero everywhere: there is nothing to describe.")
+        raise ValueError("`W` and `H` must have a positive product, got zero everywhere.")
     order = np.argsort(-counts, kind="stable")
     sizes = counts[order] / counts.sum()
     profiles = _divide(H[order], np.where(sizes > 0, mass[order], 0)[:, np.newaxis])

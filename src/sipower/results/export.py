@@ -47,7 +47,7 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
     """Write weights, a line an item: .npz, .csv, .tsv or .parquet."""
     ending = file.suffix.lower()
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
-        raise ValueError(f"{file} ends in {ending or 'nothing'}: use .npz, .csv, .tsv or .parquet.")
+        raise ValueError(f"{file} must end in .npz, .csv, .tsv or .parquet.")
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as to:
         if ending == ".npz":

@@ -123,18 +123,18 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     try:
         return Run(W, H, trace, facts, samples, features)
     except ValueError:
-        raise ValueError("W, H and the names do not fit") from None
+        raise ValueError("W, H and the names differ in size") from None
 
 
 def _checked_names(names: Any) -> Names | None:
     if not isinstance(names, list | None):
-        raise TypeError("names.json holds no lists of names")
+        raise TypeError("names.json holds something other than lists of names")
     return None if names is None else tuple(map(str, names))
 
 
 def _check_types(facts: Any, types: dict[str, Any]) -> None:
     if not isinstance(facts, dict):
-        raise TypeError("run.json holds no facts")
+        raise TypeError("run.json is not a JSON object")
     for key, kind in types.items():
         value = facts.get(key)
         too_large = isinstance(value, int) and abs(value) > _MAX_INTEGER

@@ -54,7 +54,7 @@ def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Ax
     """
     run, ax = as_run(run, W), _axes(ax)
     if not run.trace:
-        raise ValueError("The run has no trace: there is no convergence to draw.")
+        raise ValueError("`run` must have a trace: without one there is no curve to draw.")
     curves = describe.convergence(run)
     for values, label, style in (
         (curves.excess, "KL divergence above its lowest value", "o-"),
@@ -100,7 +100,7 @@ def structure(
         raise ValueError(f"`most` must be a positive integer, got {most}.")
     if groups is not None and len(groups) != len(run.W):
         raise ValueError(
-            f"{len(groups)} groups for {len(run.W)} samples: give one group per sample."
+            f"`groups` must have one label per sample, got {len(groups)} for {len(run.W)}."
         )
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)

@@ -88,7 +88,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     seed = first_seed(model, replicates)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
-        raise ValueError("All data are zero: there are no components to choose.")
+        raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     counts = are_counts(data)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}

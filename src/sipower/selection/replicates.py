@@ -31,7 +31,7 @@ def first_seed(model: KLNMF, replicates: int) -> int:
         raise ValueError(f"`replicates` must be a positive integer, got {replicates}.")
     seed = as_seed(model.random_state)
     if seed + replicates > 2**32:
-        raise ValueError(f"The seed {seed} leaves no room for {replicates} replicates below 2^32.")
+        raise ValueError(f"`random_state` must be at most {2**32 - replicates}, got {seed}.")
     return seed
 
 

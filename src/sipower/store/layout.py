@@ -182,7 +182,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         raise _damage(folder, f"{name} cannot be read") from None
     if not isinstance(found, dict):
-        raise _damage(folder, f"{name} holds no facts")
+        raise _damage(folder, f"{name} is not a JSON object")
     return found
 
 
