@@ -33,7 +33,9 @@ def pytest_runtest_call(item):
     """Fail a test that provokes a message which nobody understands."""
     with messages.collect():
         result = yield
-    unclear = {text: found for text in messages.provoked if (found := messages.complaints(text))}
+    unclear = {
+        text: problems for text in messages.provoked if (problems := messages.complaints(text))
+    }
     item.user_properties.append(("messages", sorted(set(messages.provoked))))
     assert unclear == {}
     return result

@@ -65,12 +65,12 @@ def test_pages_use_plain_words(page: Path) -> None:
 
 
 def test_sources_use_plain_words() -> None:
-    found = {
-        str(path.relative_to(ROOT)): said
+    unclear = {
+        str(path.relative_to(ROOT)): problems
         for path in SOURCES
-        if (said := complaints(path.read_text(encoding="utf-8"), NOWHERE))
+        if (problems := complaints(path.read_text(encoding="utf-8"), NOWHERE))
     }
-    assert found == {}
+    assert unclear == {}
 
 
 def test_messages_name_an_argument_or_a_place() -> None:

@@ -24,7 +24,7 @@ def test_bags_of_words_are_read(tmp_path, name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         (
             "2 1 7",
@@ -39,10 +39,10 @@ def test_bags_of_words_are_read(tmp_path, name) -> None:
         (BAG, "3\n", r"line 1, is the end of the file"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, good, bad, said) -> None:
+def test_a_bad_line_is_named(tmp_path, good, bad, message) -> None:
     file = tmp_path / "docword.v.txt"
     file.write_text(BAG.replace(good, bad, 1))
-    refused(file, said)
+    refused(file, message)
 
 
 def test_the_line_is_right_behind_many_blocks(tmp_path, monkeypatch) -> None:

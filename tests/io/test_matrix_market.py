@@ -57,10 +57,10 @@ def test_folders_of_10x_become_cells_by_genes(tmp_path, features, packed) -> Non
     assert_read(read(folder))
     assert read(folder).remarks == ()
     assert_read(read(next(folder.glob("matrix.mtx*"))))
-    turned = read(folder, transpose=True)
-    np.testing.assert_array_equal(held(turned), V.T)
-    assert (turned.samples, turned.features) == (GENES, CELLS)
-    assert "features look like barcodes" in turned.remarks[0]
+    transposed = read(folder, transpose=True)
+    np.testing.assert_array_equal(held(transposed), V.T)
+    assert (transposed.samples, transposed.features) == (GENES, CELLS)
+    assert "features look like barcodes" in transposed.remarks[0]
 
 
 def test_files_with_a_prefix_find_their_own_names(tmp_path) -> None:
@@ -76,7 +76,7 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         ("2 1 7", "2 1 x7", r"line 5: 'x7' is not a finite number"),
         ("2 1 7", "2 1 nan", r"line 5: 'nan' is not a finite number"),
@@ -110,13 +110,13 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         (MARKET.removeprefix(BANNER), "", r"line 1, is the end of the file, expected 3 whole"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, good, bad, said) -> None:
+def test_a_bad_line_is_named(tmp_path, good, bad, message) -> None:
     file = tmp_path / "v.mtx"
     file.write_text(MARKET.replace(good, bad, 1))
-    refused(file, said)
+    refused(file, message)
     packed = tmp_path / "v.mtx.gz"
     packed.write_bytes(gzip.compress(file.read_bytes().replace(b"\n", b"\r\n")))
-    refused(packed, said)
+    refused(packed, message)
 
 
 def test_duplicates_of_a_symmetric_matrix_are_found_across_the_diagonal(tmp_path) -> None:

@@ -115,9 +115,9 @@ def test_groups_go_by_position_and_what_is_missing_is_one_group(ax: Any) -> None
     groups = np.array(["b", "a"])[np.arange(40) % 2]
     plot.structure(RUN, ax, groups=groups)
     bars = ax.patches[0].get_data().values
-    turned = pd.Series(groups, index=np.arange(40)[::-1])
-    for given in (turned, pd.Series(groups, dtype="category")):
-        again = plot.structure(RUN, ax.figure.add_subplot(), groups=given)
+    reversed_groups = pd.Series(groups, index=np.arange(40)[::-1])
+    for series in (reversed_groups, pd.Series(groups, dtype="category")):
+        again = plot.structure(RUN, ax.figure.add_subplot(), groups=series)
         assert_allclose(again.patches[0].get_data().values, bars)
         assert [label.get_text() for label in again.get_xticklabels()] == ["b", "a"]
     holes = [None, np.nan, pd.NA, pd.NaT, *groups[4:]]
@@ -162,9 +162,11 @@ def test_neighbouring_colours_differ_in_every_kind_of_vision() -> None:
     assert len(set(colours)) == 64
     assert plot.palette(65)[-1] == colours[0]
     for vision in VISIONS.values():
-        seen = [_lab(colour, np.array(vision)) for colour in colours]
-        assert min(np.linalg.norm(a - b) for a, b in pairwise(seen)) > 8  # 2.3: just noticeable
-        assert min(np.linalg.norm(a - b) for a, b in pairwise(seen[:8])) > 29
+        perceived = [_lab(colour, np.array(vision)) for colour in colours]
+        assert (
+            min(np.linalg.norm(a - b) for a, b in pairwise(perceived)) > 8
+        )  # 2.3: just noticeable
+        assert min(np.linalg.norm(a - b) for a, b in pairwise(perceived[:8])) > 29
 
 
 def _lab(colour: str, vision: Any) -> Any:

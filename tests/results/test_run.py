@@ -33,15 +33,15 @@ def run():
 
 
 def test_a_run_survives_its_folder(run, tmp_path):
-    found = load_run(save_run(run, tmp_path / "new" / "run"))
-    np.testing.assert_array_equal(found.W, run.W)
-    np.testing.assert_array_equal(found.H, run.H)
-    assert found.samples == NAMES
-    assert found.features is None
-    assert found.feature_names() == ("1", "2", "3", "4")
-    assert found.facts["status"] == "converged"
-    assert found.trace[0] == run.trace[0]
-    assert math.isnan(found.trace[1].gap)
+    loaded = load_run(save_run(run, tmp_path / "new" / "run"))
+    np.testing.assert_array_equal(loaded.W, run.W)
+    np.testing.assert_array_equal(loaded.H, run.H)
+    assert loaded.samples == NAMES
+    assert loaded.features is None
+    assert loaded.feature_names() == ("1", "2", "3", "4")
+    assert loaded.facts["status"] == "converged"
+    assert loaded.trace[0] == run.trace[0]
+    assert math.isnan(loaded.trace[1].gap)
 
 
 @pytest.mark.parametrize("file", ["factors.npz", "names.json", "trace.csv", "run.json"])
@@ -123,12 +123,12 @@ def test_tables_hold_the_factors(run, tmp_path):
 def test_anndata_holds_the_factors(run, tmp_path):
     anndata = pytest.importorskip("anndata")
     (file,) = export(run, tmp_path, "h5ad")
-    found = anndata.read_h5ad(file)
+    adata = anndata.read_h5ad(file)
     W, H = by_size(run)
-    np.testing.assert_array_equal(found.obsm["X_nmf"], W)
-    np.testing.assert_array_equal(found.varm["nmf"], H.T)
-    assert tuple(found.obs_names) == NAMES
-    assert found.uns["nmf"]["status"] == "converged"
+    np.testing.assert_array_equal(adata.obsm["X_nmf"], W)
+    np.testing.assert_array_equal(adata.varm["nmf"], H.T)
+    assert tuple(adata.obs_names) == NAMES
+    assert adata.uns["nmf"]["status"] == "converged"
 
 
 def test_weights_in_an_unknown_format_are_refused(tmp_path):
@@ -144,8 +144,8 @@ def test_fingerprint_is_of_the_counts_alone():
     assert len({one.sha256 for one in same}) == 1
     changed = V.copy()
     changed[-1, 0] += 1
-    others = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
-    assert len({one.sha256 for one in (same[0], *others)}) == 4
+    other_data = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
+    assert len({one.sha256 for one in (same[0], *other_data)}) == 4
 
 
 def test_parts_that_do_not_fit_are_no_run():
@@ -160,10 +160,10 @@ def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
     W, H = np.ones((2, 1)), np.ones((1, 3))
     facts = {"status": "converged", "rounds": np.int64(3), "divergence": np.float32(0.5)}
     run = Run(pd.DataFrame(W), pd.DataFrame(H), (), facts, features=np.array(["a", "b", "c"]))
-    found = load_run(save_run(run, tmp_path))
-    np.testing.assert_array_equal(found.W, W)
-    assert found.features == ("a", "b", "c")
-    assert (found.facts["rounds"], found.facts["divergence"]) == (3, 0.5)
+    loaded = load_run(save_run(run, tmp_path))
+    np.testing.assert_array_equal(loaded.W, W)
+    assert loaded.features == ("a", "b", "c")
+    assert (loaded.facts["rounds"], loaded.facts["divergence"]) == (3, 0.5)
     with pytest.raises(TypeError, match=r"run\.json cannot hold"):
         save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")
 
