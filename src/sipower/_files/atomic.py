@@ -96,7 +96,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def _acquire(lock: IO[str]) -> None:
-    """Lock an open file; file systems without locks, as some clusters have, are worked on."""
+    """Lock an open file, unless the file system has no locks, as on some clusters."""
     if fcntl is None:
         return
     try:

@@ -91,7 +91,7 @@ class WorkerRows(RowBlocks):
         """Return the nonempty chunks, grouped by worker and in their order."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
-        any_worker = min(threads)  # for a chunk that was just lost
+        any_worker = min(threads)  # for a chunk whose own worker was just lost
         places = [min(holders[future.key], default=any_worker) for future in self.futures]
         work = [info.nnz + info.shape[0] for info in infos]
         for number, place in enumerate(assign_workers(work, places, threads)):
@@ -132,11 +132,11 @@ class WorkerRows(RowBlocks):
         return _add(gather_results(self.client, futures))
 
     def windows(self) -> Iterator[Window]:
-        """Raise: the client holds no rows."""
+        """Raise ValueError: the client holds no rows."""
         self._refuse()
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Raise, as `windows` does; `columns.sample` draws whole rows."""
+        """Raise ValueError, as `windows` does; `columns.sample` draws whole rows."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -38,7 +38,7 @@ class ColumnSums(RowBlocks):
 
     @property
     def columns(self) -> RowBlocks:
-        """The rows."""
+        """The rows, since the items here are columns."""
         return self._rows
 
     @property
@@ -47,11 +47,11 @@ class ColumnSums(RowBlocks):
         return self._rows.mass
 
     def windows(self) -> Iterator[Window]:
-        """Raise: no kernel can work on single columns."""
+        """Raise ValueError: no kernel can work on single columns."""
         self._refuse()
 
     def take(self, items: Array) -> Any:
-        """Raise, as `windows` does."""
+        """Raise ValueError, as `windows` does."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -65,7 +65,7 @@ class Entry:
         return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
 
     def facts(self) -> tuple[str, str, str, str]:
-        """Shape, nonzeros, share of zeros and the paper's line, to read."""
+        """Shape, nonzeros, share of zeros and the paper's line, as text."""
         shape, nonzeros, zeros, printed = "by versions", "–", "–", "–"
         if self.shape is not None and self.nonzeros is not None:
             shape, nonzeros = f"{self.shape[0]:,} x {self.shape[1]:,}", f"{self.nonzeros:,}"
@@ -202,7 +202,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Leave out rows and columns whose sums are below `least`, again and again until none is.
+    """Leave out rows and columns whose sums are below `least`, repeatedly until none is.
 
     Returns
     -------

@@ -70,7 +70,7 @@ def _compare_runs(
     b: dict[int, Row],
     rule: Callable[[Comparison], str],
 ) -> list[Finding]:
-    """Return one finding, or none where the table lacks the runs."""
+    """Return one finding in a list, or an empty list if runs are missing."""
     results = [compare(curves, a, b, axis) for axis in AXES]
     judgements = [Judgement(rule(result), str(result)) for result in results if result]
     return [Finding(case, *judgements)] if judgements else []

@@ -2,7 +2,7 @@
 """Texts with one entry to a line below a head, as Matrix Market files and bags of words have them.
 
 They are read in blocks of lines, and memory grows with the entries that are there, never with those
-that the head promises.
+that the header declares.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 @dataclass(eq=False)
 class Coordinates:
-    """Entries of a text, one to a line, and what the head of the text promises of them.
+    """Entries of a text, one to a line, and what the header declares about them.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) -> list[int]:
-    """Read the line of so many whole numbers that says how large the matrix is."""
+    """Read the line of whole numbers that gives the size of the matrix."""
     line = lines.one()
     while comments and line is not None and (line.startswith(b"%") or not line.strip()):
         line = lines.one()

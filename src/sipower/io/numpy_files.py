@@ -74,7 +74,7 @@ def _open_sparse(path: Path, archive: Archive) -> Source:
 
 
 def _text(array: NDArray[Any]) -> str:
-    """Return the text of an array that holds nothing else."""
+    """Return the text in an array that holds a single text."""
     found = array.item() if array.ndim == 0 else ""
     return found.decode("latin-1") if isinstance(found, bytes) else str(found)
 

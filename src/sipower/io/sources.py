@@ -151,7 +151,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked: unsorted where the order fits."""
+        """Read blocks of rows, of the transpose if asked; sort where orders differ."""
         cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
         if transpose == self.by_columns:
             return (self.part(begin, end) for begin, end in cuts)
@@ -240,7 +240,7 @@ def _numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None:
-    """Refuse sizes that would cost memory for which there is no content."""
+    """Refuse sizes that need far more memory than the content of the file."""
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
             f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "

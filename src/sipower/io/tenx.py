@@ -32,7 +32,7 @@ def open_folder(folder: Path) -> OpenCounts:
 
 
 def open_matrix_market(path: Path) -> OpenCounts:
-    """Open a Matrix Market file as written; with 10x's names beside it, cells become samples.
+    """Open a Matrix Market file; if it has 10x's files of names, cells become samples.
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
@@ -76,7 +76,7 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
 
 
 def _name_files(matrix: Path) -> tuple[Path, Path] | None:
-    """Return the files of the barcodes and of the features that lie beside a matrix."""
+    """Return the files of barcodes and features in the folder of a matrix."""
     prefix, known, _ = matrix.name.rpartition(_MATRIX)
     prefix = prefix if known else ""
     barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))

@@ -94,7 +94,7 @@ class BurerMonteiro(Problem):
         return np.asarray(self.C.data[row] @ X[self.C.indices[row]])
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """Raise: the rows interact, so there are no batches."""
+        """Raise ValueError: the rows interact, so there are no batches."""
         raise ValueError(
             "The rows of a Burer-Monteiro problem interact: use `SciPi`, not `SSciPi`."
         )

@@ -3,7 +3,7 @@
 
 V ≈ W H reads as probabilities: a count comes from component k with probability size_k, then from
 feature f with probability profile_kf. Components are named by number from 1 in order of size:
-"1" is the largest, wherever it stands in W and H.
+"1" is the largest, wherever it is in W and H.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Description:
         return self.profiles * np.log2(lift, where=lift > 0, out=np.zeros_like(lift))
 
     def leading_samples(self) -> Indices:
-        """In how many samples a component is the largest, (K,)."""
+        """The number of samples in which each component is the largest, (K,)."""
         leaders = self.memberships.argmax(axis=1)[self.memberships.any(axis=1)]
         return np.bincount(leaders, minlength=len(self.sizes))
 
@@ -107,7 +107,7 @@ class Convergence:
 def describe(W: Array, H: Array) -> Description:
     """Read the factors (samples, K) and (K, features) as probabilities.
 
-    The numbers of the components are by size in this W: other samples order them otherwise.
+    Components are numbered by size in this W; other samples may order them differently.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _divide(above: Array, below: Array) -> Numbers:
 
 
 def convergence(run: Run) -> Convergence:
-    """Gap and objective above its lowest value, as shares of the sum of the counts."""
+    """Return gap and objective above its lowest value, as shares of the sum of counts."""
     seconds, passes, objective, gap = (
         np.array([getattr(record, name) for record in run.trace], dtype=np.float64)
         for name in ("seconds", "passes", "objective", "gap")
@@ -155,7 +155,7 @@ def convergence(run: Run) -> Convergence:
 
 
 def total(run: Run) -> float:
-    """Sum of the counts; that of W H, which equals it at the minimum, where it is not recorded."""
+    """The sum of the counts or, if it is not recorded, of W H; at the minimum both are equal."""
     known = (run.facts.get("input") or {}).get("total")
     return float(known or run.W.sum(axis=0, dtype=np.float64) @ run.H.sum(axis=1, dtype=np.float64))
 
@@ -174,13 +174,13 @@ def correlations(columns: Array) -> Numbers:
 
 
 def largest(values: Array, n: int) -> Indices:
-    """Where the n largest positive values are, the largest first."""
+    """Return the positions of the n largest positive values, the largest first."""
     order = np.argsort(-values, kind="stable")[:n]
     return order[values[order] > 0]
 
 
 def choose_evenly(count: int, most: int) -> Indices:
-    """At most so many of ``range(count)``, evenly spaced, both ends among them."""
+    """Return at most `most` numbers of ``range(count)``, evenly spaced, including both ends."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(np.intp)
 
 

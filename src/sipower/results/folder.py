@@ -35,7 +35,7 @@ _TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "p
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
-# Types that readers of run.json rely on, where the fact is there.
+# Types that readers of run.json rely on; each entry may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
@@ -57,7 +57,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
         "names.json": json.dumps(names),
         "trace.csv": _trace_table(run.trace),
     }
-    with ExitStack() as replacements:  # it is left in reverse order: run.json is the last
+    with ExitStack() as replacements:  # closed in reverse order: run.json is the last
         for name, text in texts.items():
             file = replacements.enter_context(atomic_write(to / name))
             file.write(text.encode())

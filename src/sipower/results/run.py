@@ -29,7 +29,7 @@ _NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not ch
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished fit: V ≈ W H, and everything known of it.
+    """A finished fit: V ≈ W H, with its parameters, trace and names.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ RunOrModel: TypeAlias = Run | KLNMF
 
 
 def as_run(run: RunOrModel, W: Any = None) -> Run:
-    """Return a run as it is, and a fitted model with its W as a run.
+    """Return a run unchanged, and a fitted model with its W as a run.
 
     Every plot and the report call it, so that they take either.
     """

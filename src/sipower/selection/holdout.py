@@ -46,17 +46,17 @@ class Holdout(Protocol):
 
     @property
     def features(self) -> NDArray[np.int64]:
-        """The columns of V that they have."""
+        """The columns of V that `train` has."""
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """KL divergence of what was held out per unit of it, for train ≈ W H.
+        """Return the KL divergence of the held-out part per held-out unit, for train ≈ W H.
 
         It is the sum of the parts that groups of rows have in it, (`GROUPS`,).
         """
 
 
 def are_counts(V: RowBlocks) -> bool:
-    """Whether every entry is a whole number, and none so large that it may have been rounded."""
+    """Return whether all entries are whole numbers, and small enough to be exact."""
     values = V.array if V.dense else V.array.data
     if values.dtype.kind in "ui":
         return True
@@ -72,7 +72,7 @@ class Thinned:
     features: NDArray[np.int64]
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """See `Holdout`."""
+        """Return the held-out errors; see `Holdout`."""
         rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
         odds = SHARE / (1 - SHARE)
         background = odds * rows[:, None], columns[None, :] / rows.sum()
@@ -103,7 +103,7 @@ class Halved:
     features: NDArray[np.int64]
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """See `Holdout`."""
+        """Return the held-out errors; see `Holdout`."""
         dtype = W.dtype
         rows, columns = (
             exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)

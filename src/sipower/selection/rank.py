@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rank_selection`: how many components the data can bear.
+"""`rank_selection`: how many components the data support.
 
 Each replicate holds out counts, fits the largest rank from a random start and comes down from rank
 to rank by merging components and fitting again. Coming down gives every rank a good local minimum:
@@ -64,7 +64,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicates
         Independent splits of the data; stability needs two of them.
     folder
-        Where finished fits are kept. The same call goes on from there after an interruption.
+        Where finished fits are kept. The same call continues from there after an interruption.
     on_fit
         Called with the number of finished fits and of all fits.
     client
@@ -155,7 +155,7 @@ class _RankPath:
         self.ranks, self.seed, self.saved, self.replicas = ranks, seed, saved, replicas
 
     def fit_all(self, split: Any, replicate: int) -> dict[str, Any]:
-        """Return errors and components of all ranks; the split may lie on a worker."""
+        """Return errors and components of all ranks; the split may be on a worker."""
         name = f"replicate-{replicate:03d}"
         shape = len(self.ranks), GROUPS
         piece = self.saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {

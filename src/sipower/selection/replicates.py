@@ -3,7 +3,7 @@
 
 The kernels release Python's lock. On a client every fit is one task, while its thread here waits
 for it: what is finished is counted and stored in this process, so that both ways give the same bits
-and can go on from each other's folder.
+and can continue from each other's folder.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Replicates:
         """Return [work(0), work(1), ...], computed as many at a time as there are threads.
 
         An interruption ends the fits that are running after their present round; workers of a
-        client finish theirs for nobody.
+        client finish theirs, but the results are dropped.
         """
         threads = count_threads(self.model.n_jobs)
         if self.client is not None:

@@ -34,7 +34,7 @@ class AppendOnlyArray:
         return self.dtypes[0]
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Write numbers behind the last one."""
+        """Write numbers after the last one."""
         while len(self.dtypes) > 1 and not _is_exact(numbers, self.dtype):
             self._widen()
         self.write(self.length, numbers)
@@ -68,7 +68,7 @@ class AppendOnlyArray:
         self._file.close()
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing a header."""
         self._file.close()
 
     def _widen(self) -> None:

@@ -143,7 +143,7 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
         starts = block.indptr
     elif isinstance(block, np.ndarray | RowBlocks) and len(block.shape) == 2:
         starts = np.arange(block.shape[0] + 1) * block.shape[1]
-    else:  # for `as_matrix` to judge
+    else:  # `as_matrix` checks it
         yield block
         return
     for begin, end in ranges(starts, max_entries):
@@ -176,7 +176,7 @@ class _SideWriter:
         return self.arrays["indices"].length
 
     def append(self, block: Any, mass: NDArray[np.float64]) -> None:
-        """Write rows behind the last one."""
+        """Write rows after the last one."""
         self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
         self.arrays["indices"].append(block.indices)
         self.arrays["values"].append(block.data)

@@ -60,7 +60,7 @@ def plot_data(
 
 
 def _features(run: Run, about: Description) -> list[dict[str, Any]]:
-    """For each component its most probable and most distinctive features."""
+    """Return the most probable and most distinctive features of each component."""
     names, lift = run.feature_names(), about.lift()
 
     def feature_list(k: int, values: Array) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _samples(run: Run, about: Description, drawn: Indices) -> dict[str, Any]:
 
 
 def _numbers(values: Array, digits: int = 4) -> Any:
-    """Lists of numbers to so many significant digits, None where there is none."""
+    """Return lists of numbers with few significant digits, and None for NaN."""
     if values.ndim > 1:
         return [_numbers(part, digits) for part in values]
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

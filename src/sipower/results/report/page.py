@@ -104,7 +104,7 @@ def _template() -> Any:
 
 
 def _printable(value: Any) -> Any:
-    """Return a text with signs for what cannot be printed, and anything else as it is."""
+    """Return a text with signs for unprintable characters; other values are unchanged."""
     if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of the template itself
         return value
     return "\n".join(readable(line, len(line)) for line in value.split("\n"))
