@@ -37,7 +37,7 @@ def test_transform_finds_features_by_name(counts):
     )
     frame.rename(columns={"word3": "new"}).to_csv("other.csv")
     result = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
-    assert "The run has no feature 'new'" in result.stderr
+    assert "The run lacks 1 feature(s) of the data, such as 'new'" in result.stderr
     np.save("narrow.npy", np.ones((3, 5)))
     result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
     assert "The data have 5 features, the run 40" in result.stderr

@@ -59,7 +59,7 @@ def _open_sparse(path: Path, archive: Archive) -> Source:
     layout, shape = _text(archive["format"]), archive["shape"]
     if layout not in _PARTS or not set(archive).issuperset(_PARTS[layout]):
         raise ReadError(
-            f"{path} holds a sparse matrix of the format {shorten(layout)!r} or a part of one: "
+            f"{path} holds a sparse matrix of the format {shorten(layout)!r}, or parts of one: "
             "save it as CSR."
         )
     if shape.shape != (2,) or shape.dtype.kind not in "iu":

@@ -54,8 +54,8 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     unknown = [name for name in new if name not in column]
     if unknown:
         raise ValueError(
-            f"The run has no feature {unknown[0]!r}, nor {len(unknown) - 1} other features of the "
-            "data: remove them."
+            f"The run lacks {len(unknown)} feature(s) of the data, such as {unknown[0]!r}: remove "
+            "them."
         )
     if isinstance(table.counts, RowBlocks):
         raise ValueError(

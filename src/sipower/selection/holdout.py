@@ -38,7 +38,7 @@ ROW_TOL = 1e-6
 
 
 class Holdout(Protocol):
-    """A part to fit, the features it has, and a judge of the fit."""
+    """A split of the data: the part to fit, its features, and the error on the other part."""
 
     @property
     def train(self) -> Any:

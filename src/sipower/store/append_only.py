@@ -54,7 +54,7 @@ class AppendOnlyArray:
         return numbers
 
     def pieces(self, size: int) -> Iterator[NDArray[Any]]:
-        """Read all numbers, so many at a time."""
+        """Yield all numbers, `size` at a time."""
         for start in range(0, self.length, size):
             yield self.read(start, min(start + size, self.length))
 
