@@ -151,7 +151,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked; sort where orders differ."""
+        """Read blocks of rows, of the transpose if asked; entries in another order are sorted."""
         cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
         if transpose == self.by_columns:
             return (self.part(begin, end) for begin, end in cuts)

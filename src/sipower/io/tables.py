@@ -88,7 +88,7 @@ def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
     for at, column in enumerate(columns):
-        if column.dtype == "category":  # objects, which rows share; pandas 3 would copy the texts
+        if column.dtype == "category":  # texts as objects, which pandas 3 does not copy
             shared = column.cat.categories.astype(object)
             columns[at] = column.cat.rename_categories(shared)
 

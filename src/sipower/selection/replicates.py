@@ -89,12 +89,12 @@ class Replicates:
 
         copy: KLNMF = clone(self.model).set_output(transform="default")
         copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
-        copy.set_params(checkpoint=None, **parameters)  # finished fits are what is kept
+        copy.set_params(checkpoint=None, **parameters)  # only finished fits are saved
         return copy
 
     def scatter(self, data: Any) -> Any:
         """Return data that many fits share, sent once to each worker that needs them."""
-        # By content, equal data could be released while they are in use.
+        # With a key made from the content, equal data of another task could release these.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:

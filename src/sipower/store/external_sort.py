@@ -227,10 +227,7 @@ def csr_from_entries(entries: Entries, shape: tuple[int, int]) -> Csr | None:
 
 
 def first_duplicate(rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, int]:
-    """Return the positions of the first repeated entry and of the entry it repeats.
-
-    The earlier position comes first.
-    """
+    """Return the positions of the first two entries with the same row and column, in order."""
     order = np.lexsort((columns, rows))
     same = np.flatnonzero((np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0))
     at = same[np.argmin(order[same + 1])]
