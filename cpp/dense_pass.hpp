@@ -27,7 +27,7 @@ public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
-    // quotients_out, unless null: q = v / z of each member over all others, (GROUP, others).
+    // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, n_columns).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out) {
         const int64_t upto = end_of_stretch(from);
         clear();
@@ -38,7 +38,7 @@ public:
             rows_add(B_.rows + i * B_.width, B_.width, n, q, part_.get());
             if (quotients_out)
                 for (int j = 0; j < count; ++j)
-                    std::memcpy(quotients_out + j * V_.others + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
+                    std::memcpy(quotients_out + j * V_.n_columns + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
         }
         flush(g);
     }
@@ -67,7 +67,7 @@ public:
             T z[GROUP * TILE], buffer[TILE];
             tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
             for (int j = 0; j < count; ++j) {
-                const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+                const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
                 double mass = 0;
                 for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
                 entropy[j] += relative_entropy<T>(v, z + j * TILE, n) - mass;
@@ -78,13 +78,13 @@ public:
 private:
     int64_t end_of_stretch(int64_t from) const {
         const int64_t end = from + stretch(B_);
-        return end < V_.others ? end : V_.others;
+        return end < V_.n_columns ? end : V_.n_columns;
     }
     void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
         T z[GROUP * TILE], buffer[TILE];
         tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
         for (int j = 0; j < count; ++j) {
-            const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+            const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
             quotients(v, z + j * TILE, n, q + j * TILE);
         }
     }

@@ -16,7 +16,7 @@ inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
         longest = longest < V.nonzeros(j) ? V.nonzeros(j) : longest;
     return longest;
 }
-inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }
+inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.n_columns; }
 
 // Visit every item that has mass, gathered and with h scaled to that mass; `visit` must refresh z and w.
 template <class T, class Data, class Visit>

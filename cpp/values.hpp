@@ -33,11 +33,11 @@ template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, 
 
 // sum_t v_t log(v_t / z_t), in the arithmetic of A
 template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
-    const A least = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
+    const A smallest = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
     A sum = 0;
     for (int t = 0; t < n; ++t) {
         const A a = static_cast<A>(v[t]), b = static_cast<A>(z[t]);
-        const A ratio = a > 0 ? a / (b > least ? b : least) : A(1);
+        const A ratio = a > 0 ? a / (b > smallest ? b : smallest) : A(1);
         sum += a * log_positive(ratio);
     }
     return static_cast<double>(sum);

@@ -2,7 +2,7 @@
 """Arrays in .npy files and .npz archives, whose sizes are checked before memory is allocated.
 
 NumPy reads the headers, never with pickle. A file that is damaged or lies about its sizes raises
-one error, whose message goes behind the name of the file.
+one error, whose message follows the name of the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 __all__ = ["Archive", "DamagedError", "Header", "is_plausible_size", "read_array", "read_header",
            "shorten"]  # fmt: skip
 
-ALWAYS_ALLOWED = 1 << 28  # bytes that a file of any size may ask for
+ALWAYS_ALLOWED = 1 << 28  # bytes that a file of any size may declare
 MAX_DEFLATE_RATIO = 1032
 MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
 
@@ -60,7 +60,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         entry = self._entries[name]
         if not is_plausible_size(entry.file_size, self._size):
             raise DamagedError(
-                f"promises {entry.file_size} bytes for the array {shorten(name)} and stores "
+                f"declares {entry.file_size} bytes for the array {shorten(name)} and stores "
                 f"{self._size}: it is damaged, write it again"
             )
         with _report_damage("an .npz file"), self._file.open(entry) as stream:
@@ -97,7 +97,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
     # Reading one byte beyond the end makes zipfile compare the checksum.
     if promised != available or stream.readinto(content) != promised or stream.read(1):  # type: ignore[attr-defined]
         raise DamagedError(
-            f"promises an array of {promised} bytes and has {available}: it is torn, or its head "
+            f"declares {promised} bytes and has {available}: it is incomplete, or its header "
             "is wrong"
         )
     with _report_damage("a NumPy array"):  # types without a size
@@ -105,7 +105,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
 
 
 def is_plausible_size(promised: int, stored: int) -> bool:
-    """Whether `stored` bytes can decompress to as many as they promise."""
+    """Return whether `stored` bytes can decompress to the declared number of bytes."""
     return promised <= max(ALWAYS_ALLOWED, MAX_DEFLATE_RATIO * stored)
 
 

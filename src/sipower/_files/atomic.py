@@ -76,7 +76,7 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 def file_lock(file: Path) -> Iterator[None]:
     """Keep other processes away from a file until the block ends, where the system has locks."""
     if not file.parent.is_dir():
-        raise ValueError(f"The folder {file.parent} does not exist: make it first.")
+        raise ValueError(f"The folder {str(file.parent)!r} does not exist: make it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
     # No link is followed that somebody else has put there.
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
@@ -96,7 +96,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def _acquire(lock: IO[str]) -> None:
-    """Lock an open file; file systems without locks, as some clusters have, are worked on."""
+    """Lock an open file, unless the file system has no locks, as on some clusters."""
     if fcntl is None:
         return
     try:

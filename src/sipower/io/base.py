@@ -77,7 +77,7 @@ def check_size(place: Path | str, promised: int, stored: int) -> None:
     """Refuse content whose declared size is implausible for the number of bytes stored."""
     if not is_plausible_size(promised, stored):
         raise ReadError(
-            f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."
+            f"{place} declares {promised} bytes and stores {stored}: it is damaged, write it again."
         )
 
 

@@ -2,7 +2,7 @@
 """Texts with one entry to a line below a head, as Matrix Market files and bags of words have them.
 
 They are read in blocks of lines, and memory grows with the entries that are there, never with those
-that the head promises.
+that the header declares.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 @dataclass(eq=False)
 class Coordinates:
-    """Entries of a text, one to a line, and what the head of the text promises of them.
+    """Entries of a text, one to a line, and what the header declares about them.
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ class Coordinates:
                 found += len(part)
                 if found > self.entries:
                     raise ReadError(
-                        f"{self.path}, line {self.line}, promises {self.entries} counts and has "
-                        f"more, from line {self._line_number(self.entries)} on: the head is wrong, "
-                        "or two files were joined."
+                        f"{self.path}, line {self.line}, declares {self.entries} counts and has "
+                        f"more, from line {self._line_number(self.entries)} on: the header is "
+                        "wrong, or two files were joined."
                     )
                 yield part
             if lines.unfinished:
@@ -127,9 +127,9 @@ class Coordinates:
                 )
             if found != self.entries:
                 raise ReadError(
-                    f"{self.path}, line {self.line}, promises {self.entries} counts and has "
-                    f"{found} up to its end at line {lines.number}: the file is torn, or the head "
-                    "is wrong."
+                    f"{self.path}, line {self.line}, declares {self.entries} counts and has "
+                    f"{found} up to its end at line {lines.number}: the file is "
+                    "incomplete, or the header is wrong."
                 )
         if "row" in self.fields:
             check_shape(f"{self.path}, line {self.line},", self.shape, found)
@@ -170,7 +170,7 @@ class Coordinates:
             if not _INTEGER.fullmatch(text):
                 return f"the {name} {shorten(text)!r} is not a whole number"
             if not 1 <= int(text) <= size:
-                return f"the {name} {text} lies outside {self.shape[0]} x {self.shape[1]}"
+                return f"the {name} {text} is outside {self.shape[0]} x {self.shape[1]}"
         value = cells.get("value", "1")
         if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
             return f"{shorten(value)!r} is not a whole number of at most 18 digits"
@@ -230,7 +230,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) -> list[int]:
-    """Read the line of so many whole numbers that says how large the matrix is."""
+    """Read the line of whole numbers that gives the size of the matrix."""
     line = lines.one()
     while comments and line is not None and (line.startswith(b"%") or not line.strip()):
         line = lines.one()

@@ -111,7 +111,7 @@ def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[O
 
 @contextmanager
 def _report_system_errors(file: Path) -> Iterator[None]:
-    """Say in one sentence what the system says."""
+    """Report errors of the system in one sentence."""
     try:
         yield
     except OSError as problem:
@@ -125,7 +125,7 @@ def _open_stream(
 ) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
-            f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
+            f"{file} is a store already: fit it directly, or open it with sipower.io.open_store."
         )
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
     kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")
@@ -134,7 +134,7 @@ def _open_stream(
             f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
         )
     if layer is not None and kind not in (".h5", ".h5ad"):
-        raise ReadError(f"{file} has no layers: only AnnData files have.")
+        raise ReadError(f"{file} has no layers: only AnnData files have layers.")
     if kind in (".csv", ".tsv", ".parquet") or (kind == ".txt" and not is_docword(file)):
         open_table = open_parquet if kind == ".parquet" else open_csv
         return nullcontext(open_table(file, layout))

@@ -34,7 +34,7 @@ def open_docword(path: Path) -> OpenCounts:
 
 
 def is_docword(path: Path) -> bool:
-    """Return whether a text is named as a bag of words or begins with three lines of a number."""
+    """Return whether a file is named as a bag of words or begins with three lines of one number."""
     if path.name.startswith("docword"):
         return True
     with Lines(path) as lines:

@@ -44,7 +44,7 @@ def _report_damage(path: Path) -> Iterator[None]:
     """Say in one sentence that a file is damaged."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about old layouts, which the reader cannot mend
+            warnings.simplefilter("ignore")  # about old layouts, which users cannot change
             yield
     except (ReadError, MemoryError):
         raise
@@ -78,7 +78,7 @@ def _open_matrix(path: Path, element: Any) -> Source:
     kind = str(element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", "")))[:3]
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape"))
     if kind not in ("csr", "csc") or shape is None:
-        raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
+        raise ReadError(f"{path}, {element.name}, is not a matrix that sipower can read.")
     return _open_compressed(path, element, shape, by_columns=kind == "csc")
 
 
@@ -130,7 +130,7 @@ class _Dataset:
         promised = int(dataset.size or 0) * dataset.dtype.itemsize
         check_size(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
         self.path, self.dataset, self.dtype = path, dataset, dataset.dtype
-        self.shape: tuple[int, ...] = dataset.shape or ()  # nothing at all has the shape None
+        self.shape: tuple[int, ...] = dataset.shape or ()  # an empty dataset has the shape None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -141,7 +141,7 @@ class _Dataset:
 
 
 def _check_same_file(path: Path, *elements: Any) -> None:
-    """Refuse what lies in other files: who made this one may not choose which of them are read."""
+    """Refuse links to other files: whoever made this one must not choose which are read."""
     for element in elements:
         elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
         if elsewhere or element.file.filename != str(path):
@@ -149,7 +149,7 @@ def _check_same_file(path: Path, *elements: Any) -> None:
 
 
 def _read_texts(path: Path, element: Any) -> list[str]:
-    """Read texts part by part: anndata would follow links that lead out of any of them."""
+    """Read texts part by part, because anndata would follow links to other files."""
     _check_same_file(path, element)
     if hasattr(element, "shape"):
         check_size(f"{path}, {element.name},", 8 * int(element.size or 0), path.stat().st_size)

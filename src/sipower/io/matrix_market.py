@@ -57,10 +57,10 @@ class MatrixMarket(Coordinates):
         return csr_from_entries(Entries(found.row, found.col, values), self.shape)
 
     def _is_regular(self) -> bool:
-        """Return whether there are as many lines as promised, of numbers between single spaces.
+        """Return whether there are as many lines as declared, of numbers between single spaces.
 
         SciPy ignores what follows the numbers of a line, reads 1.5 as 1 where integers are
-        promised, and reads beyond its memory at a NUL or where the last line does not end.
+        declared, and reads beyond its memory at a NUL or where the last line does not end.
         """
         digits = b"0123456789" if self.whole else b"0123456789.eE+-"
         spaces = lines = 0

@@ -59,7 +59,7 @@ def _open_sparse(path: Path, archive: Archive) -> Source:
     layout, shape = _text(archive["format"]), archive["shape"]
     if layout not in _PARTS or not set(archive).issuperset(_PARTS[layout]):
         raise ReadError(
-            f"{path} holds a sparse matrix of the format {shorten(layout)!r} or a part of one: "
+            f"{path} holds a sparse matrix of the format {shorten(layout)!r}, or parts of one: "
             "save it as CSR."
         )
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
@@ -74,7 +74,7 @@ def _open_sparse(path: Path, archive: Archive) -> Source:
 
 
 def _text(array: NDArray[Any]) -> str:
-    """Return the text of an array that holds nothing else."""
+    """Return the text in an array that holds a single text."""
     found = array.item() if array.ndim == 0 else ""
     return found.decode("latin-1") if isinstance(found, bytes) else str(found)
 
@@ -83,10 +83,10 @@ def _from_coordinates(path: Path, entries: Entries, size: tuple[int, int]) -> So
     rows, columns, values = entries
     check_shape(path, size, len(values))
     if not len(values) == len(rows) == len(columns):
-        raise ReadError(f"{path} is damaged: it has not as many rows and columns as values.")
+        raise ReadError(f"{path} is damaged: the numbers of its rows, columns and values differ.")
     for part, limit in ((rows, size[0]), (columns, size[1])):
         if part.dtype.kind not in "iu" or (len(part) and not 0 <= part.min() <= part.max() < limit):
-            raise ReadError(f"{path} is damaged: an index lies outside {size[0]} x {size[1]}.")
+            raise ReadError(f"{path} is damaged: an index is outside {size[0]} x {size[1]}.")
     source = sparse_source(path, entries, size)
     if source is None:
         at = first_duplicate(rows, columns)[1]

@@ -151,7 +151,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked: unsorted where the order fits."""
+        """Read blocks of rows, of the transpose if asked; entries in another order are sorted."""
         cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
         if transpose == self.by_columns:
             return (self.part(begin, end) for begin, end in cuts)
@@ -164,7 +164,7 @@ class Compressed:
         indices = np.asarray(self.indices[starts[0] : starts[-1]])
         if len(indices) and not 0 <= indices.min() <= indices.max() < self._sizes[1]:
             raise ReadError(
-                f"{self.path} is damaged: an index lies outside {self.shape[0]} x {self.shape[1]}."
+                f"{self.path} is damaged: an index is outside {self.shape[0]} x {self.shape[1]}."
             )
         data = _numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
         starts -= starts[0]
@@ -240,7 +240,7 @@ def _numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None:
-    """Refuse sizes that would cost memory for which there is no content."""
+    """Refuse sizes that need far more memory than the content of the file."""
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
             f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "

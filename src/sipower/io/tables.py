@@ -25,7 +25,7 @@ from sipower.store.external_sort import Entries, first_duplicate
 __all__ = ["open_csv", "open_parquet"]
 
 Records = Iterator[tuple[str, Sequence[Any]]]
-# Headings of columns that name samples by numbers more often than they count anything.
+# Columns with these headings usually hold numbers of samples, not counts.
 _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
 _CHUNK = 1 << 20
 _TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
@@ -88,7 +88,7 @@ def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
     for at, column in enumerate(columns):
-        if column.dtype == "category":  # objects, which rows share; pandas 3 would copy the texts
+        if column.dtype == "category":  # texts as objects, which pandas 3 does not copy
             shared = column.cat.categories.astype(object)
             columns[at] = column.cat.rename_categories(shared)
 
@@ -150,7 +150,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
     usual = "," if ".csv" in path.name.lower() else "\t"
     separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
     _check_no_nul(path)
-    with _open_cells(path) as stream:  # a quoted heading may go on in the next line
+    with _open_cells(path) as stream:  # a quoted heading may continue in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
         raise ReadError(f"{path}, line 1, is empty, expected headings.")
@@ -166,7 +166,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
                 sep=separator,
                 header=None,
                 skiprows=0 if bare else 1,
-                # Names stay as they are written: 007 is no 7.
+                # Names stay as they are written: 007 is not read as 7.
                 dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
                 keep_default_na=False,
                 low_memory=False,
@@ -269,12 +269,12 @@ def _open_long(grid: Grid) -> OpenCounts:
 
 
 def _is_text(column: Any) -> bool:
-    """Return whether most cells of a column are no numbers, negative ones included."""
+    """Return whether most cells of a column are not numbers; negative numbers are numbers."""
     return column.dtype.kind in _TIMES or bool(np.isnan(_numbers(column)).mean() > 0.5)
 
 
 def _counts(column: Any) -> NDArray[Any] | None:
-    """Return the numbers of a column, or None if one is no count."""
+    """Return the numbers of a column, or None if one is not a count."""
     values = _numbers(column)
     good = column.dtype.kind not in _TIMES and ((values >= 0) & (values < np.inf)).all()
     return values if good else None

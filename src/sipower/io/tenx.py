@@ -25,14 +25,14 @@ def open_folder(folder: Path) -> OpenCounts:
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
         raise ReadError(
-            f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
-            "genes.tsv (each may end in .gz) do not all lie in it."
+            f"{folder} is not a 10x folder: it must contain matrix.mtx, barcodes.tsv and "
+            "features.tsv or genes.tsv, each of which may end in .gz."
         )
     return open_matrix_market(matrix)
 
 
 def open_matrix_market(path: Path) -> OpenCounts:
-    """Open a Matrix Market file as written; with 10x's names beside it, cells become samples.
+    """Open a Matrix Market file; if it has 10x's files of names, cells become samples.
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
@@ -76,7 +76,7 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
 
 
 def _name_files(matrix: Path) -> tuple[Path, Path] | None:
-    """Return the files of the barcodes and of the features that lie beside a matrix."""
+    """Return the files of barcodes and features in the folder of a matrix."""
     prefix, known, _ = matrix.name.rpartition(_MATRIX)
     prefix = prefix if known else ""
     barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))

@@ -21,7 +21,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a file for its bytes; whether they are compressed is seen from its first two."""
+    """Open a file of bytes; the first two of them show whether it is compressed."""
     with path.open("rb") as file:
         zipped = file.read(2) == _GZIP
     return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
@@ -123,7 +123,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text is, or NaN."""
+    """Return the number in a text, or NaN."""
     try:
         # Python reads more as a number than pandas and NumPy do.
         return float(text) if text.isascii() and "_" not in text else math.nan
@@ -132,7 +132,7 @@ def parse_number(text: str) -> float:
 
 
 def count_problem(text: str) -> str | None:
-    """Return what keeps a text from being a count, if anything does."""
+    """Return why a text is not a count, if it is not."""
     value = parse_number(text)
     if math.isfinite(value):
         return f"the count {shorten(text)} is negative" if value < 0 else None

@@ -35,7 +35,7 @@ _TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "p
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
-# Types that readers of run.json rely on, where the fact is there.
+# Types that readers of run.json rely on; each entry may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
@@ -57,7 +57,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
         "names.json": json.dumps(names),
         "trace.csv": _trace_table(run.trace),
     }
-    with ExitStack() as replacements:  # it is left in reverse order: run.json is the last
+    with ExitStack() as replacements:  # closed in reverse order: run.json is the last
         for name, text in texts.items():
             file = replacements.enter_context(atomic_write(to / name))
             file.write(text.encode())
@@ -123,18 +123,18 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     try:
         return Run(W, H, trace, facts, samples, features)
     except ValueError:
-        raise ValueError("W, H and the names do not fit") from None
+        raise ValueError("W, H and the names differ in size") from None
 
 
 def _checked_names(names: Any) -> Names | None:
     if not isinstance(names, list | None):
-        raise TypeError("names.json holds no lists of names")
+        raise TypeError("names.json holds something other than lists of names")
     return None if names is None else tuple(map(str, names))
 
 
 def _check_types(facts: Any, types: dict[str, Any]) -> None:
     if not isinstance(facts, dict):
-        raise TypeError("run.json holds no facts")
+        raise TypeError("run.json is not a JSON object")
     for key, kind in types.items():
         value = facts.get(key)
         too_large = isinstance(value, int) and abs(value) > _MAX_INTEGER

@@ -34,7 +34,7 @@ class AppendOnlyArray:
         return self.dtypes[0]
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Write numbers behind the last one."""
+        """Write numbers after the last one."""
         while len(self.dtypes) > 1 and not _is_exact(numbers, self.dtype):
             self._widen()
         self.write(self.length, numbers)
@@ -54,7 +54,7 @@ class AppendOnlyArray:
         return numbers
 
     def pieces(self, size: int) -> Iterator[NDArray[Any]]:
-        """Read all numbers, so many at a time."""
+        """Yield all numbers, `size` at a time."""
         for start in range(0, self.length, size):
             yield self.read(start, min(start + size, self.length))
 
@@ -68,7 +68,7 @@ class AppendOnlyArray:
         self._file.close()
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing a header."""
         self._file.close()
 
     def _widen(self) -> None:

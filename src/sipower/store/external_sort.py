@@ -40,7 +40,7 @@ Csr: TypeAlias = "sparse.csr_array[Any, tuple[int, int]]"
 Progress = Callable[[str, int, int], None]
 # Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
 _BYTES_PER_ENTRY = 80
-_CACHED_ENTRIES = 1 << 19  # are fast to sort, since the processor's cache holds them
+_CACHED_ENTRIES = 1 << 19  # so many sort fast: the processor's cache holds them
 RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64)])
 
 
@@ -193,7 +193,7 @@ def spill_file(path: Path) -> closing[AppendOnlyArray]:
 def _row_starts(file: AppendOnlyArray, size: int, step: int) -> tuple[NDArray[np.int64], bool]:
     """Return where each row begins in the order of rows, and if the entries are in that order."""
     starts, in_order, last = np.zeros(size + 1, np.int64), True, 0
-    for records in file.pieces(max(step, size)):  # the counts take that much at each step
+    for records in file.pieces(max(step, size)):  # `bincount` visits all rows at each step
         rows = records["row"]
         in_order = in_order and last <= rows[0] and bool((rows[1:] >= rows[:-1]).all())
         last = rows[-1]
@@ -227,10 +227,7 @@ def csr_from_entries(entries: Entries, shape: tuple[int, int]) -> Csr | None:
 
 
 def first_duplicate(rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, int]:
-    """Return the positions of the first entry that has the place of an earlier one, and of that.
-
-    The earlier position comes first.
-    """
+    """Return the positions of the first two entries with the same row and column, in order."""
     order = np.lexsort((columns, rows))
     same = np.flatnonzero((np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0))
     at = same[np.argmin(order[same + 1])]

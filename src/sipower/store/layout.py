@@ -119,7 +119,7 @@ def is_store(path: str | PathLike[str]) -> bool:
 
 
 def read_layout(path: str | PathLike[str]) -> Layout:
-    """Read store.json and check that every file it speaks of is there in its full size."""
+    """Read store.json and check that every file it lists exists in full size."""
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(
@@ -182,7 +182,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         raise _damage(folder, f"{name} cannot be read") from None
     if not isinstance(found, dict):
-        raise _damage(folder, f"{name} holds no facts")
+        raise _damage(folder, f"{name} is not a JSON object")
     return found
 
 
@@ -195,7 +195,7 @@ def _is_shape(x: Any) -> bool:
 
 
 def _is_number(x: Any) -> bool:
-    # A whole number of 400 digits is no float.
+    # A whole number of 400 digits cannot become a float.
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= float_info.max
 
 

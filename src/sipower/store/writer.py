@@ -98,7 +98,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
         names = {"samples": samples, "features": features}
         for size, (side, given) in zip(layout.shape, names.items(), strict=True):
             if given is not None and len(given) != size:
-                raise ValueError(f"There are {len(given)} names of {side}, but {size} {side}.")
+                raise ValueError(f"`{side}` must be {size} names, got {len(given)}.")
         if rows_only:
             rows.write_column_mass()
         else:
@@ -127,12 +127,12 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             if kind != first:
                 raise ValueError(
                     f"Block {number} has {kind[0]} columns for {kind[1]}, the first {first[0]} "
-                    f"for {first[1]}: give all blocks alike."
+                    f"for {first[1]}: all blocks must have the same."
                 )
             row += matrix.shape[0]
             yield matrix
     if row == 0:
-        raise ValueError("There are no blocks: a store has at least one row.")
+        raise ValueError("`blocks` must have at least one row, got none.")
 
 
 def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
@@ -143,7 +143,7 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
         starts = block.indptr
     elif isinstance(block, np.ndarray | RowBlocks) and len(block.shape) == 2:
         starts = np.arange(block.shape[0] + 1) * block.shape[1]
-    else:  # for `as_matrix` to judge
+    else:  # `as_matrix` checks it
         yield block
         return
     for begin, end in ranges(starts, max_entries):
@@ -176,7 +176,7 @@ class _SideWriter:
         return self.arrays["indices"].length
 
     def append(self, block: Any, mass: NDArray[np.float64]) -> None:
-        """Write rows behind the last one."""
+        """Write rows after the last one."""
         self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
         self.arrays["indices"].append(block.indices)
         self.arrays["values"].append(block.data)
