@@ -11,7 +11,7 @@ from scipy import sparse
 
 from oracles import counts
 from sipower import KLNMF
-from sipower._files import Archive, DamagedError, atomic_write, file_lock
+from sipower._files import DamagedError, atomic_write, file_lock, read_archive
 from sipower.io import ReadError, open_h5ad, open_store, read
 from sipower.report import write_report
 from sipower.results import Run, save_run
@@ -210,8 +210,8 @@ def test_members_of_an_archive_are_never_written(tmp_path, name):
     with zipfile.ZipFile(tmp_path / "inner/a.npz", "w") as archive:
         archive.writestr(name, b"no array")
     before = sorted(tmp_path.rglob("*"))
-    with Archive(tmp_path / "inner/a.npz") as arrays, pytest.raises((DamagedError, KeyError)):
-        arrays[next(iter(arrays))]
+    with pytest.raises(DamagedError):
+        read_archive(tmp_path / "inner/a.npz")
     with pytest.raises(ReadError):
         read(tmp_path / "inner/a.npz")
     assert sorted(tmp_path.rglob("*")) == before

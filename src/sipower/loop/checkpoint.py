@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, atomic_write, file_lock, remove_unfinished, shorten
+from sipower._files import atomic_write, file_lock, read_archive, remove_unfinished, shorten
 from sipower.kernels import Array
 from sipower.loop.protocols import S, State
 from sipower.loop.trace import Trace
@@ -116,8 +116,7 @@ class Checkpoint:
         if not Path(self.path).exists():
             return None
         try:
-            with Archive(self.path) as archive:
-                arrays = dict(archive)
+            arrays = read_archive(self.path)
             header = json.loads(arrays.pop("header").tobytes())
             version, run = header["format"], dict(header["run"])
             is_complete = version != FORMAT or isinstance(header["scalars"], dict)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, DamagedError, atomic_write, shorten
+from sipower._files import DamagedError, atomic_write, read_archive, shorten
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
 
@@ -115,8 +115,8 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
-    with Archive(place / "factors.npz") as factors:
-        W, H = factors["W"], factors["H"]
+    factors = read_archive(place / "factors.npz")
+    W, H = factors["W"], factors["H"]
     for factor in (W, H):
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")

@@ -24,20 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import read_header, shorten
-
-__all__ = [
-    "CONTENT",
-    "PARTS",
-    "SIDES",
-    "VALUE_TYPES",
-    "Layout",
-    "Part",
-    "is_store",
-    "read_layout",
-    "read_names",
-    "write_layout",
-]
+from sipower._files import shorten
+from sipower.store.reader import OpenArray
 
 FORMAT = 1
 SIDES = ("rows", "columns")
@@ -51,16 +39,6 @@ PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "mass": (np.dtype("<f8"),),
 }
 Names = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A one-dimensional array in a .npy file, whose numbers begin at the byte `offset`."""
-
-    file: Path
-    dtype: np.dtype[Any]
-    length: int
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -95,22 +73,14 @@ class Layout:
     largest: float
     orientations: tuple[str, ...]
 
-    def part(self, side: str, name: str) -> Part:
-        """Return one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
-        file = self.path / side / f"{name}.npy"
+    def open(self, side: str, name: str) -> OpenArray:
+        """Open one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
         items = self.shape[SIDES.index(side)]
         length = {"indptr": items + 1, "mass": items}.get(name, self.nonzeros)
         try:
-            with file.open("rb") as stream:
-                head = read_header(stream)
-                part = Part(file, head.dtype, length, stream.tell())
+            return OpenArray(self.path / side / f"{name}.npy", length, PARTS[name])
         except (OSError, ValueError):
-            raise _damage(self.path, f"{side}/{name}.npy cannot be read") from None
-        size = part.offset + length * part.dtype.itemsize
-        fits = head.shape == (length,) and part.dtype in PARTS[name]
-        if not fits or file.stat().st_size != size:
-            raise _damage(self.path, f"{side}/{name}.npy does not hold {length} numbers")
-        return part
+            raise _damage(self.path, f"{side}/{name}.npy does not hold {length} numbers") from None
 
 
 def is_store(path: str | PathLike[str]) -> bool:
@@ -141,7 +111,7 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     layout = Layout(folder, **known)
     for side in SIDES:
         for name in PARTS if side in layout.orientations else ("mass",):
-            layout.part(side, name)
+            layout.open(side, name)
     return layout
 
 
@@ -187,7 +157,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _is_count(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and x >= 0
+    return type(x) is int and x >= 0
 
 
 def _is_shape(x: Any) -> bool:
@@ -195,8 +165,7 @@ def _is_shape(x: Any) -> bool:
 
 
 def _is_number(x: Any) -> bool:
-    # A whole number of 400 digits is no float.
-    return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= float_info.max
+    return type(x) in (int, float) and 0 <= x <= float_info.max  # 400 digits are no float
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {

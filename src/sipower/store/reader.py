@@ -5,23 +5,29 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from sipower._files import read_header
 from sipower.kernels import Array
-from sipower.store.layout import Part
-
-__all__ = ["OpenPart", "check_terms"]
 
 _CHECKED_AT_ONCE = 1 << 20  # terms: the comparisons take memory too
 
 
-class OpenPart:
-    """An array of a store whose file stays open; several threads and processes may read it."""
+class OpenArray:
+    """An array in a .npy file that stays open; several threads and processes may read it."""
 
-    def __init__(self, part: Part) -> None:
-        self.part, self.lock = part, threading.Lock()
-        self.file = part.file.open("rb", buffering=0)
+    def __init__(self, path: Path, length: int, dtypes: Sequence[np.dtype[Any]]) -> None:
+        self.path, self.length, self.lock = path, length, threading.Lock()
+        self.file = path.open("rb", buffering=0)
+        shape, _, self.dtype = read_header(self.file)
+        self.offset = self.file.tell()
+        size = self.offset + length * self.dtype.itemsize
+        if shape != (length,) or self.dtype not in dtypes or path.stat().st_size != size:
+            raise ValueError(f"{path} does not hold {length} numbers.")
 
     def __del__(self) -> None:
         if hasattr(self, "file"):
@@ -29,11 +35,11 @@ class OpenPart:
 
     def read(self, first: int, array: Array) -> None:
         """Fill an array with the numbers from position `first` on."""
-        view, at = array.view(np.uint8).data, self.part.offset + first * self.part.dtype.itemsize
+        view, at = array.view(np.uint8).data, self.offset + first * self.dtype.itemsize
         while len(view):
             count = self._read(view, at)
             if not count:
-                raise ValueError(f"{self.part.file} has become shorter: convert the data again.")
+                raise ValueError(f"{self.path} has become shorter: convert the data again.")
             view, at = view[count:], at + count
 
     def _read(self, view: memoryview, at: int) -> int:
