@@ -10,14 +10,14 @@ from __future__ import annotations
 import glob
 import math
 import os
-import tempfile
+import secrets
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -54,30 +54,19 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
     if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
         raise ValueError(f"{path} exists and is not a file: choose another name.")
-    with name_in_errors(path), _replacement(target) as file:
-        yield file
-
-
-@contextmanager
-def _replacement(target: Path) -> Iterator[BinaryIO]:
-    handle, temporary = tempfile.mkstemp(TEMPORARY, f".{target.name}.", target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with suppress(AttributeError):  # Windows has no fchmod
-                os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are private
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # it can be read only by setting it; this one exposes no file
-    os.umask(mask)
-    return mask
+    # As a new file it follows no link, and has the permissions that the user wants.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    with name_in_errors(path):
+        file = temporary.open("xb")
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def remove_unfinished(path: str | PathLike[str]) -> None:
@@ -128,14 +117,6 @@ class DamagedError(ValueError):
     """What is wrong with a file of arrays; the message goes behind the name of the file."""
 
 
-class Header(NamedTuple):
-    """Shape, order and type of the array in a .npy file."""
-
-    shape: tuple[int, ...]
-    fortran_order: bool
-    dtype: np.dtype[Any]
-
-
 def read_archive(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     """Read the arrays of an .npz file by name."""
     stored, arrays = Path(path).stat().st_size, {}
@@ -154,17 +135,17 @@ def read_archive(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def read_header(stream: IO[bytes]) -> Header:
-    """Read the header of a .npy file."""
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of a .npy file: the shape, whether by columns, and the type of the array."""
     # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         old = npy.read_magic(stream) == (1, 0)
         read = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
-        header = Header(*read(stream, max_header_size=MAX_HEADER_SIZE))
-        if min(header.shape, default=0) < 0 or header.dtype.fields is not None:
-            raise ValueError(f"its shape is {header.shape}, its type {header.dtype}")
-        return header
+        shape, fortran_order, dtype = read(stream, max_header_size=MAX_HEADER_SIZE)
+        if min(shape, default=0) < 0 or dtype.fields is not None:
+            raise ValueError(f"its shape is {shape}, its type {dtype}")
+        return shape, fortran_order, dtype
 
 
 def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:

@@ -144,14 +144,20 @@ def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
 def csr_from_entries(entries: Entries, shape: tuple[int, int], first_row: int = 0) -> Csr:
     """Return entries of the rows from `first_row` on as CSR without zeros."""
     rows, columns, values = entries
-    places = rows - np.int32(first_row) if first_row else rows, columns
-    matrix = sparse.csr_array(sparse.coo_array((values, places), shape=shape))
+    if first_row:
+        rows = rows - np.int32(first_row)
+    later = (rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1])
+    if (later | (rows[1:] > rows[:-1])).all() and values.all():  # nothing has to move
+        starts = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=rows.dtype))
+        starts = starts.astype(np.int32 if len(values) < 2**31 else np.int64)
+        return sparse.csr_array((values, columns, starts), shape=shape)
+    matrix = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
     if matrix.nnz < len(values):
         order = np.lexsort((columns, rows))
         same = np.flatnonzero((np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0))
         at = same[np.argmin(order[same + 1])]
         earlier, later = int(order[at]), int(order[at + 1])
-        raise DuplicateError(int(rows[later]), int(columns[later]), (earlier, later))
+        raise DuplicateError(first_row + int(rows[later]), int(columns[later]), (earlier, later))
     matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix
