@@ -262,7 +262,7 @@ def test_files_are_as_private_as_the_user_wants(tmp_path, mask):
 
 
 def test_the_mask_of_other_threads_is_left_alone(tmp_path, monkeypatch):
-    """It can only be read by setting it, and for that moment files of other threads would have it."""
+    """It can only be read by setting it, and other threads make files at that moment."""
     masks = []
     monkeypatch.setattr(os, "umask", masks.append)
     with atomic_write(tmp_path / "file"):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,12 +146,8 @@ class Compressed:
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
         """Read blocks of rows, of the transpose if asked: unsorted where the order fits."""
-        cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
-        parts = ((self.part(begin, end), begin) for begin, end in cuts)
-        if transpose == self.by_columns:
-            return (part for part, _ in parts)
-        pieces = (_transposed_entries(part, begin) for part, begin in parts)
-        return sort_by_rows(pieces, self._sizes[::-1], workspace)
+        starts, in_order = self.indptr.astype(np.int64), transpose == self.by_columns
+        return _read_blocks(self.part, starts, self._sizes, workspace, in_order)
 
     def part(self, begin: int, end: int) -> Csr:
         """Read and sort the entries of a range of rows, or of columns if `by_columns`."""
@@ -172,46 +168,48 @@ class Compressed:
         return matrix
 
 
-@dataclass(frozen=True, eq=False)
 class Dense:
     """A two-dimensional array, or one that is still in its file and read in parts."""
 
-    path: Path
-    array: Any
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a table."""
-        if len(self.array.shape) != 2:
-            raise ReadError(
-                f"{self.path} has {len(self.array.shape)} dimensions, expected rows and columns."
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = self.array.shape
-        return rows, columns
+    def __init__(self, path: Path, array: Any) -> None:
+        if len(array.shape) != 2:
+            raise ReadError(f"{path} has {len(array.shape)} dimensions, expected rows and columns.")
+        self.path, self.array, self.shape = path, array, array.shape
 
     def counts(self) -> Counts:
         """Read all counts."""
-        return numbers(self.path, np.asarray(self.array[()]))
+        return self.part(0, self.shape[0])
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
         """Read blocks of rows, of the transpose if asked."""
-        rows, columns = self.shape
-        cuts = ranges(np.arange(rows + 1) * columns, workspace.max_entries)
-        parts = ((numbers(self.path, self.array[begin:end]), begin) for begin, end in cuts)
-        if not transpose:
-            return (part for part, _ in parts)
-        pieces = (_transposed_entries(part, begin) for part, begin in parts)
-        return sort_by_rows(pieces, (columns, rows), workspace)
+        starts = np.arange(self.shape[0] + 1) * self.shape[1]
+        return _read_blocks(self.part, starts, self.shape, workspace, not transpose)
+
+    def part(self, begin: int, end: int) -> Counts:
+        """Read a range of rows."""
+        return numbers(self.path, self.array[begin:end])
 
 
-def _transposed_entries(block: Counts, first: int) -> Entries:
-    """Return the entries of a block of rows, whose first has the given number, as columns."""
+def _read_blocks(
+    part: Callable[[int, int], Counts],
+    starts: NDArray[np.int64],
+    shape: tuple[int, int],
+    workspace: Workspace,
+    in_order: bool,
+) -> Blocks:
+    """Read parts of rows, whose entries begin at `starts`, sorted by column unless in order."""
+    cuts = ranges(starts, workspace.max_entries)
+    if in_order:
+        return (part(begin, end) for begin, end in cuts)
+    pieces = (_entries(part(begin, end), begin).transpose() for begin, end in cuts)
+    return sort_by_rows(pieces, shape[::-1], workspace)
+
+
+def _entries(block: Counts, first_row: int) -> Entries:
+    """Return the entries of a block of the rows from `first_row` on."""
     found = sparse.coo_array(block)
     rows, columns = (part.astype(np.int32, copy=False) for part in found.coords)
-    return Entries(columns, rows + np.int32(first), found.data)
+    return Entries(rows + np.int32(first_row), columns, found.data)
 
 
 def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:

@@ -97,10 +97,9 @@ def load_run(folder: str | PathLike[str]) -> Run:
         run = _read_run(place, facts) if version == FORMAT else None
     except MemoryError:
         raise
-    except DamagedError as error:
-        raise ValueError(f"{place} is damaged: factors.npz {error}; run the fit again.") from None
     except Exception as error:  # whatever damaged files make their readers raise
-        raise ValueError(f"{place} is damaged: {shorten(error)}; run the fit again.") from None
+        said = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
+        raise ValueError(f"{place} is damaged: {said}; run the fit again.") from None
     if run is None:
         raise ValueError(
             f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."
