@@ -28,7 +28,7 @@ from sipower.data.row_blocks import ITEM_WORK, Batch, RowBlocks, Window, cut_by_
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
-from sipower.store.reader import check_terms
+from sipower.store.layout import check_terms
 
 __all__ = ["DEFAULT_LIMIT", "SUM_TOL", "RowSource", "StoredMatrix"]
 

@@ -155,17 +155,11 @@ class Compressed:
         indices = np.asarray(self.indices[starts[0] : starts[-1]])
         if len(indices) and not 0 <= indices.min() <= indices.max() < self._sizes[1]:
             raise index_error(self.path, self.shape)
+        lists = np.repeat(np.arange(begin, end, dtype=np.int32), np.diff(starts))
         data = numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
-        starts -= starts[0]
-        parts = data, indices.astype(np.int32), starts
-        matrix = sparse.csr_array(parts, shape=(end - begin, self._sizes[1]))
-        matrix.sort_indices()
-        if not matrix.has_canonical_format:
-            lists = np.repeat(np.arange(begin, end, dtype=np.int32), np.diff(starts))
-            with report_duplicates(self.path, self.by_columns):
-                csr_from_entries(Entries(lists, matrix.indices, data), (end, self._sizes[1]))
-        matrix.eliminate_zeros()
-        return matrix
+        entries = Entries(lists, indices.astype(np.int32), data)
+        with report_duplicates(self.path, self.by_columns):
+            return csr_from_entries(entries, (end - begin, self._sizes[1]), begin)
 
 
 class Dense:
