@@ -13,7 +13,7 @@ import os
 import secrets
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -117,22 +117,29 @@ class DamagedError(ValueError):
     """What is wrong with a file of arrays; the message goes behind the name of the file."""
 
 
-def read_archive(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an .npz file by name."""
-    stored, arrays = Path(path).stat().st_size, {}
+def read_archive(
+    path: str | PathLike[str], wanted: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Read the arrays of an .npz file by name; those that are not among `wanted` are None."""
+    stored, arrays = Path(path).stat().st_size, dict[str, Any]()
     with _report_damage("an .npz file"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             name = entry.filename.removesuffix(".npy")
-            if name == entry.filename:
-                continue
-            if not is_plausible_size(entry.file_size, stored):
-                raise DamagedError(
-                    f"promises {entry.file_size} bytes for the array {shorten(name)} and stores "
-                    f"{stored}: it is damaged, write it again"
-                )
-            with archive.open(entry) as stream:
-                arrays[name] = read_array(stream, entry.file_size)
+            if name != entry.filename:
+                is_wanted = wanted is None or name in wanted
+                arrays[name] = _read_member(archive, entry, stored) if is_wanted else None
     return arrays
+
+
+def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) -> NDArray[Any]:
+    if not is_plausible_size(entry.file_size, stored):
+        name = shorten(entry.filename.removesuffix(".npy"))
+        raise DamagedError(
+            f"promises {entry.file_size} bytes for the array {name} and stores {stored}: it is "
+            "damaged, write it again"
+        )
+    with archive.open(entry) as stream:
+        return read_array(stream, entry.file_size)
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -252,7 +252,7 @@ def _load_prepared(name: str, file: Path) -> Counts:
         if name in ("kos", "nips"):
             found: Any = read(file).counts
         else:
-            found = OpenCounts(Dense(file, read_archive(file)["V"])).read(file).counts
+            found = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
         raise ValueError(f"{file} is not an array as `load` describes it: {said}.") from None

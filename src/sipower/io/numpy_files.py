@@ -23,6 +23,7 @@ from sipower.store.external_sort import Entries, csr_from_entries
 
 _COMPRESSED = ("data", "indices", "indptr")
 _PARTS = {"csr": _COMPRESSED, "csc": _COMPRESSED, "coo": ("data", "row", "col")}
+_NAMES = {"format", "shape"}.union(*_PARTS.values())
 
 
 def open_npy(path: Path) -> OpenCounts:
@@ -34,7 +35,7 @@ def open_npy(path: Path) -> OpenCounts:
 def open_npz(path: Path) -> OpenCounts:
     """Open a sparse matrix as `scipy.sparse.save_npz` writes it."""
     with report_damage(path, "an .npz file"):
-        arrays = read_archive(path)
+        arrays = read_archive(path, _NAMES)
     if not {"format", "shape", "data"} <= set(arrays):
         raise ReadError(
             f"{path} holds the arrays {shorten(', '.join(sorted(arrays)))}, expected a sparse "
