@@ -68,7 +68,7 @@ def sort_by_rows(
             dtypes.add(entries.values.dtype)
             length += len(entries.rows)
             workspace.report("entries", length, length)
-        starts = np.zeros(shape[0] + 1, np.int64)  # only now is it sure that there is such a row
+        starts = np.zeros(shape[0] + 1, np.int64)  # not before the pieces are checked
         for records in _read_records(file, length, workspace.cached_entries):
             np.add.at(starts, records["row"] + 1, 1)
         starts = np.cumsum(starts)
@@ -146,8 +146,8 @@ def csr_from_entries(entries: Entries, shape: tuple[int, int], first_row: int = 
     rows, columns, values = entries
     if first_row:
         rows = rows - np.int32(first_row)
-    later = (rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1])
-    if (later | (rows[1:] > rows[:-1])).all() and values.all():  # nothing has to move
+    rises_in_row = (rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1])
+    if (rises_in_row | (rows[1:] > rows[:-1])).all() and values.all():  # nothing has to move
         starts = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=rows.dtype))
         starts = starts.astype(np.int32 if len(values) < 2**31 else np.int64)
         return sparse.csr_array((values, columns, starts), shape=shape)
