@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from sipower._files import Archive, DamagedError, read_array, read_header
+from sipower._files import DamagedError, read_archive, read_array, read_header
 
 ARRAYS = [
     np.arange(12.0).reshape(3, 4),
@@ -71,6 +71,6 @@ def test_an_array_of_terabytes_in_a_small_archive_takes_no_memory(tmp_path) -> N
     text = "{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000000,), }"
     with zipfile.ZipFile(tmp_path / "v.npz", "w") as packed:
         packed.writestr("W.npy", head(text).getvalue() + bytes(32))
-    with Archive(tmp_path / "v.npz") as archive, pytest.raises(DamagedError) as caught:
-        archive["W"]
+    with pytest.raises(DamagedError) as caught:
+        read_archive(tmp_path / "v.npz")
     assert "declares 32000000000000 bytes and has 32" in str(caught.value)

@@ -119,6 +119,21 @@ def test_a_bad_line_is_named(tmp_path, good, bad, message) -> None:
     refused(packed, message)
 
 
+@pytest.mark.parametrize("value", ["1,5", "1.5D+03", "0x18", "1/2", "1.5 7", "1.5x", "1e400"])
+def test_what_scipy_would_cut_off_a_fraction_is_refused(tmp_path, value) -> None:
+    file = tmp_path / "v.mtx"
+    file.write_text(MARKET.replace("integer", "real").replace("2 1 7", f"2 1 {value}"))
+    refused(file, r"line 5: ('.*' is not a finite number|4 numbers in a line, expected 3)")
+
+
+@pytest.mark.parametrize("text", ["1 2 5\n2 1 1.5\n", "1 2 5\n2 1 1e3\n", "1 2 5 9\n2 1 7\n"])
+def test_what_scipy_would_cut_off_an_integer_is_refused_beside_regular_lines(tmp_path, text):
+    file = tmp_path / "v.mtx"
+    regular = "".join(f"{i} 3 4\n" for i in range(1, 999))
+    file.write_text(f"{BANNER}999 4 1000\n{regular}{text}")
+    refused(file, r"line 100[12]: ('1\.5'|'1e3' is not a whole|4 numbers in a line)")
+
+
 def test_duplicates_of_a_symmetric_matrix_are_found_across_the_diagonal(tmp_path) -> None:
     file = tmp_path / "v.mtx"
     text = BANNER.replace("general", "symmetric") + "3 3 3\n1 1 5\n3 2 7\n2 3 1\n"

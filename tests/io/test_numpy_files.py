@@ -110,6 +110,12 @@ def test_coordinates_in_npz(tmp_path) -> None:
         refused(file, message)
 
 
+def test_other_arrays_beside_a_sparse_matrix_are_not_read(tmp_path) -> None:
+    names = np.array(["a", {}], object)  # a pickle
+    save_parts(tmp_path / "v.npz", names=names)
+    assert read(tmp_path / "v.npz").counts.sum() == 6
+
+
 def test_other_archives(tmp_path) -> None:
     file = tmp_path / "v.npz"
     np.savez(file, V=np.ones((2, 2)))

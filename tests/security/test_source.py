@@ -23,7 +23,7 @@ OPTIONS = {"allow_pickle", "shell"}
 # Where such a thing may stand, and why it is harmless there.
 ALLOWED = {
     ("__init__.py", "import_module"): "modules of this package, whose names stand in the source",
-    ("_files/archive.py", "zipfile"): "members are read one by one into memory, none is written",
+    ("_files.py", "zipfile"): "members are read one by one into memory, none is written",
     ("experiments/run.py", "multiprocessing"): "sends its own runs to processes of its own",
     ("datasets/originals.py", "import_module"): "Pillow, which is optional",
     ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",

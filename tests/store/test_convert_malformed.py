@@ -97,9 +97,7 @@ def test_bad_anndata_gives_the_sentence_of_read(tmp_path, make, monkeypatch) -> 
     bad = V.astype(float)
     bad[500, 100] = -3
     file = cells(tmp_path / "v.h5ad", make, raw=bad)
-    monkeypatch.setattr(
-        "sipower.store.external_sort._BYTES_PER_ENTRY", 10**6
-    )  # blocks of 512 entries
+    monkeypatch.setattr("sipower.store.workspace._BYTES_PER_ENTRY", 10**6)  # 512 entries a block
     message = same_sentence(file, tmp_path, layer="raw")
     assert re.search(r"row 501, column 101, holds -3\.0", message)
     assert "no layers/other" in same_sentence(file, tmp_path, layer="other")

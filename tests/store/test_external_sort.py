@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sipower.store.external_sort import DuplicateError, Entries, Workspace, ranges, sort_by_rows
+from sipower.store.external_sort import DuplicateError, Entries, ranges, sort_by_rows
+from sipower.store.workspace import Workspace
 
 TINY = 1_000_000
 

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from sipower import as_matrix
 from sipower.store import read_layout, write_store
-from sipower.store.external_sort import Workspace
 from sipower.store.layout import read_names
+from sipower.store.workspace import Workspace
 
 TINY = 1_000_000
 

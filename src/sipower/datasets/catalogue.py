@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower._files import Archive, DamagedError
+from sipower._files import DamagedError, read_archive, shorten
 from sipower.datasets.docstrings import docstrings
 from sipower.datasets.originals import read_docword, read_images
 from sipower.datasets.synthetic import poisson
 from sipower.io import read
-from sipower.io.base import shorten
 from sipower.io.sources import Dense, OpenCounts
 
 FOLDER = "SIPOWER_DATA"
@@ -251,8 +250,7 @@ def _load_prepared(name: str, file: Path) -> Counts:
         if name in ("kos", "nips"):
             found: Any = read(file).counts
         else:
-            with Archive(file) as archive:
-                found = OpenCounts(Dense(file, archive["V"])).read(file).counts
+            found = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
         raise ValueError(f"{file} is not an array as `load` describes it: {said}.") from None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.io.base import shorten
+from sipower._files import shorten
 from sipower.io.docword import open_docword
 
 

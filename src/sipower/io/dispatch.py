@@ -22,7 +22,7 @@ __all__ = ["FORMATS", "open_counts", "read"]
 
 _TABLE = "a table: samples by features, or lines of sample, feature and count"
 FORMATS: dict[str, str] = {
-    ".mtx": "Matrix Market; genes x cells if barcodes.tsv and features.tsv lie beside it",
+    ".mtx": "Matrix Market; genes x cells if barcodes.tsv and features.tsv are in its folder",
     ".mtx.gz": "the same, compressed",
     ".h5": "10x Genomics, features x barcodes",
     ".h5ad": "AnnData, obs x var",
@@ -72,7 +72,7 @@ def read(
     ------
     ReadError
         One sentence with the file, and for a text the line, of what cannot be read: whatever is
-        damaged or torn, negative, not finite, out of range or there twice.
+        damaged or incomplete, negative, not finite, out of range or there twice.
 
     Examples
     --------

@@ -10,8 +10,6 @@ from sipower.io.coordinates import FIELDS, Coordinates, read_size
 from sipower.io.sources import OpenCounts
 from sipower.io.text import Lines, read_lines
 
-__all__ = ["is_docword", "open_docword"]
-
 _KIND = "bag of words of UCI's format"
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shorten
+from sipower._files import shorten
+from sipower.io.base import ReadError, check_size, import_library, report_damage
 from sipower.io.sources import Compressed, Dense, OpenCounts, Source
 from sipower.io.tenx import feature_type_remark, unique_names
 
-__all__ = ["open_hdf5"]
+_KIND = "an HDF5 file"
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
     """
     h5py = import_library("h5py", path)
     with ExitStack() as stack:
-        with _report_damage(path):
+        with report_damage(path, _KIND):
             file = stack.enter_context(h5py.File(path, "r"))
             if "obs" in file and "var" in file:
                 stream = _open_anndata(path, file, layer)
@@ -37,20 +37,6 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
             else:
                 stream = _open_tenx(path, file)
         yield stream
-
-
-@contextmanager
-def _report_damage(path: Path) -> Iterator[None]:
-    """Say in one sentence that a file is damaged."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about old layouts, which users cannot change
-            yield
-    except (ReadError, MemoryError):
-        raise
-    # Damage makes the library raise nearly anything, from KeyError to RuntimeError.
-    except Exception as problem:
-        raise ReadError(f"{path} is damaged or not an HDF5 file: {shorten(problem)}.") from None
 
 
 # ---- AnnData -------------------------------------------------------------------------------------
@@ -123,12 +109,12 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
 
 
 class _Dataset:
-    """Numbers in a file, read when they are asked for; damage becomes one sentence."""
+    """Numbers in a file, read when they are indexed; damage becomes one sentence."""
 
     def __init__(self, path: Path, dataset: Any) -> None:
         _check_same_file(path, dataset)
-        promised = int(dataset.size or 0) * dataset.dtype.itemsize
-        check_size(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
+        declared = int(dataset.size or 0) * dataset.dtype.itemsize
+        check_size(f"{path}, {dataset.name},", declared, dataset.id.get_storage_size())
         self.path, self.dataset, self.dtype = path, dataset, dataset.dtype
         self.shape: tuple[int, ...] = dataset.shape or ()  # an empty dataset has the shape None
 
@@ -136,7 +122,7 @@ class _Dataset:
         return self.shape[0]
 
     def __getitem__(self, part: Any) -> NDArray[Any]:
-        with _report_damage(self.path):
+        with report_damage(self.path, _KIND):
             return np.asarray(self.dataset[part])
 
 
@@ -169,10 +155,7 @@ def _read_texts(path: Path, element: Any) -> list[str]:
 
 
 def _open_compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
-    parts = [_Dataset(path, group[name]) for name in ("data", "indices", "indptr")]
-    if any(len(part.shape) != 1 for part in parts):
-        raise ReadError(f"{path} is damaged: a part of its matrix is not a list of numbers.")
-    data, indices, starts = parts
+    data, indices, starts = (_Dataset(path, group[n]) for n in ("data", "indices", "indptr"))
     return Compressed(path, data, indices, starts[()], _read_shape(path, shape), by_columns)
 
 

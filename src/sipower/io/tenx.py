@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.io.base import ReadError, shorten
+from sipower._files import shorten
+from sipower.io.base import ReadError
 from sipower.io.matrix_market import open_matrix
 from sipower.io.sources import OpenCounts
 from sipower.io.text import read_lines
-
-__all__ = ["feature_type_remark", "open_folder", "open_matrix_market", "unique_names"]
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, DamagedError, atomic_write, shorten
+from sipower._files import DamagedError, atomic_write, read_archive, shorten
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
 
@@ -97,10 +97,9 @@ def load_run(folder: str | PathLike[str]) -> Run:
         run = _read_run(place, facts) if version == FORMAT else None
     except MemoryError:
         raise
-    except DamagedError as error:
-        raise ValueError(f"{place} is damaged: factors.npz {error}; run the fit again.") from None
     except Exception as error:  # whatever damaged files make their readers raise
-        raise ValueError(f"{place} is damaged: {shorten(error)}; run the fit again.") from None
+        said = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
+        raise ValueError(f"{place} is damaged: {said}; run the fit again.") from None
     if run is None:
         raise ValueError(
             f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."
@@ -115,8 +114,8 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
-    with Archive(place / "factors.npz") as factors:
-        W, H = factors["W"], factors["H"]
+    factors = read_archive(place / "factors.npz")
+    W, H = factors["W"], factors["H"]
     for factor in (W, H):
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
