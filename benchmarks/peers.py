@@ -87,8 +87,8 @@ def race(name: str, V: Any, seed: int, options: argparse.Namespace) -> list[dict
             entry = {"set": name, "seed": seed, "threads": threads, "solver": contestant, "u": u}
             entry |= {"seconds": seconds, "value": value, "first": first, "lowest": lowest}
             records.append(entry)
-            done = (value - lowest) / (first - lowest) <= min(LEVELS)
-            if done or seconds > limit:
+            is_solved = (value - lowest) / (first - lowest) <= min(LEVELS)
+            if is_solved or seconds > limit:
                 del running[contestant]
     return records
 

@@ -20,7 +20,7 @@ public:
     DenseEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
         : V_(V), B_(B), items_(items), e_(e), count_(items.end - items.begin), size_(batch_size(e.batch, B.n)),
           drawn_(static_cast<size_t>((e.length - 1) * size_)), u_(count_ * B.width), sums_((count_ + GROUP) * B.width),
-          q0_((count_ + GROUP) * V.others), lanes_(6 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
+          q0_((count_ + GROUP) * V.n_columns), lanes_(6 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
 
     void run() {
         full_gradient();
@@ -42,7 +42,7 @@ private:
         }
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = a * GROUP * B_.width;
-            pass.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q0_.get() + a * GROUP * V_.others, V_.others);
+            pass.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q0_.get() + a * GROUP * V_.n_columns, V_.n_columns);
         });
     }
 
@@ -108,7 +108,7 @@ private:
     // The batch's values and quotients at the anchor, row by row, (s, L).
     void gather(int64_t first, const int32_t* rows) {
         const int64_t begin = items_.begin;
-        const auto from = [&](const auto* values) { gather_lanes(values + begin * V_.others, first, rows, v_batch_.get()); };
+        const auto from = [&](const auto* values) { gather_lanes(values + begin * V_.n_columns, first, rows, v_batch_.get()); };
         switch (V_.values.type) {
             case Type::uint8: from(static_cast<const uint8_t*>(V_.values.data)); break;
             case Type::uint16: from(static_cast<const uint16_t*>(V_.values.data)); break;
@@ -119,7 +119,7 @@ private:
     }
     template <class From> void gather_lanes(const From* items, int64_t first, const int32_t* rows, T* out) const {
         const From* lane_items[L];
-        for (int l = 0; l < L; ++l) lane_items[l] = items + lane_item(first, l) * V_.others;
+        for (int l = 0; l < L; ++l) lane_items[l] = items + lane_item(first, l) * V_.n_columns;
         for (int64_t i = 0; i < size_; ++i)
             for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(lane_items[l][rows[i]]);
     }

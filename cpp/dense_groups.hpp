@@ -17,7 +17,7 @@ template <class T> struct DenseGroups {
 // Visit (stretch of the basis) x (group of items); the stretch is the outer loop, so that it stays in cache.
 template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const DenseGroups<T>& groups, Visit visit) {
     const int64_t step = stretch(B);
-    for (int64_t from = 0; from < V.others; from += step)
+    for (int64_t from = 0; from < V.n_columns; from += step)
         for (int64_t a = 0; a < groups.count; ++a) {
             const int64_t first = groups.begin + a * GROUP;
             const int64_t left = groups.end - first;

@@ -77,11 +77,11 @@ template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Ite
 // A searched power step on a few items at a time, whose quotients stay in cache.
 template <class T> void power_search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
     constexpr int64_t room = 256 * 1024;  // entries of the buffers
-    const int64_t fitting = room / (V.others > 0 ? V.others : 1) / GROUP * GROUP, step = fitting < GROUP ? GROUP : fitting;
+    const int64_t fitting = room / (V.n_columns > 0 ? V.n_columns : 1) / GROUP * GROUP, step = fitting < GROUP ? GROUP : fitting;
     DensePass<T> pass(V, B);
     SearchDirection direction(exponent, B.width);
     const int64_t most = items.end - items.begin < step ? items.end - items.begin : step;
-    const int64_t stride = whole_lanes<T>(V.others);  // the rest of each row stays zero
+    const int64_t stride = whole_lanes<T>(V.n_columns);  // the rest of each row stays zero
     Buffer<T> v(most * stride), e(most * stride);
     Buffer<double> points(most * B.width), slopes(most), limits(most);
     for (int64_t begin = items.begin; begin < items.end; begin += step) {

@@ -27,7 +27,7 @@ public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
-    // quotients_out, unless null: q = v / z of each member over all others, (GROUP, stride).
+    // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, stride).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out, int64_t stride) {
         const int64_t upto = end_of_stretch(from);
         clear();
@@ -68,7 +68,7 @@ public:
             T bp[GROUP * TILE], buffer[TILE];
             tile_dot(B_.tiles + i * B_.k, B_.k, p, B_.width, bp);
             for (int j = 0; j < count; ++j) {
-                const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+                const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
                 ratios(v, bp + j * TILE, n, v_out + j * stride + i, quotients_to_ratios + j * stride + i);
             }
         }
@@ -82,7 +82,7 @@ public:
             T z[GROUP * TILE], buffer[TILE];
             tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
             for (int j = 0; j < count; ++j) {
-                const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+                const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
                 double mass = 0;
                 for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
                 entropy[j] += relative_entropy<T>(v, z + j * TILE, n) - mass;
@@ -93,13 +93,13 @@ public:
 private:
     int64_t end_of_stretch(int64_t from) const {
         const int64_t end = from + stretch(B_);
-        return end < V_.others ? end : V_.others;
+        return end < V_.n_columns ? end : V_.n_columns;
     }
     void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
         T z[GROUP * TILE], buffer[TILE];
         tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
         for (int j = 0; j < count; ++j) {
-            const T* v = read_values(V_.values, (first + j) * V_.others + i, n, buffer);
+            const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
             quotients(v, z + j * TILE, n, q + j * TILE);
         }
     }

@@ -33,9 +33,9 @@ struct Epoch {
 };
 
 static inline int64_t batch_size(double share, int64_t n) {
-    const double wanted = share * static_cast<double>(n);
-    int64_t s = static_cast<int64_t>(wanted);
-    if (static_cast<double>(s) < wanted) ++s;
+    const double exact = share * static_cast<double>(n);
+    int64_t s = static_cast<int64_t>(exact);
+    if (static_cast<double>(s) < exact) ++s;
     return s > n ? n : s < 1 && n > 0 ? 1 : s;
 }
 

@@ -39,19 +39,19 @@ public:
     // tiles are those of the basis.
     void enter(const Dense& V, int64_t item) {
         bool positive = true;
-        for (int64_t i = 0; i < V.others; i += TILE) {
-            const int n = static_cast<int>(V.others - i < TILE ? V.others - i : TILE);
+        for (int64_t i = 0; i < V.n_columns; i += TILE) {
+            const int n = static_cast<int>(V.n_columns - i < TILE ? V.n_columns - i : TILE);
             T buffer[TILE];
-            const T* v = read_values(V.values, item * V.others + i, n, buffer);
+            const T* v = read_values(V.values, item * V.n_columns + i, n, buffer);
             for (int t = 0; t < TILE; ++t) v_[i + t] = t < n ? v[t] : T(0);
             for (int t = 0; t < n; ++t) positive = positive && v[t] > 0;
         }
-        n_ = V.others;
+        n_ = V.n_columns;
         rows_ = nullptr;
         from_ = positive ? B_.tiles : tiles_.get();
         if (positive) return;
-        positive_rows_.resize(static_cast<size_t>(V.others));
-        gather_positive(V.others);
+        positive_rows_.resize(static_cast<size_t>(V.n_columns));
+        gather_positive(V.n_columns);
     }
 
     int64_t nonzeros() const { return n_; }
@@ -115,8 +115,8 @@ public:
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {
-            const double least = FLOOR * c * B_.inverse[k];
-            if (h[k] < least) h[k] = least;
+            const double floor = FLOOR * c * B_.inverse[k];
+            if (h[k] < floor) h[k] = floor;
         }
     }
 
@@ -237,9 +237,9 @@ private:
         return largest(vanishing) > 0;
     }
 
-    void gather_positive(int64_t others) {
+    void gather_positive(int64_t n_columns) {
         n_ = 0;
-        for (int64_t i = 0; i < others; ++i) {
+        for (int64_t i = 0; i < n_columns; ++i) {
             if (!(v_[i] > 0)) continue;
             v_[n_] = v_[i];
             positive_rows_[static_cast<size_t>(n_++)] = static_cast<int32_t>(i);
@@ -268,8 +268,8 @@ private:
     }
     // Keep a falling z above a tiny share of its old value: rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
-        const Vec<T> least = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
-        return z > least ? z : least;
+        const Vec<T> smallest = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
+        return z > smallest ? z : smallest;
     }
     void set_z(int64_t t, Vec<T> z) {
         store(z_.get() + t, z);

@@ -19,7 +19,7 @@ struct Csr {
     const int64_t* indptr;  // of the whole matrix
     const int32_t* indices;
     Values values;
-    int64_t items, others, first, last;
+    int64_t items, n_columns, first, last;
 
     // Where the nonzeros of an item begin among those held.
     int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
@@ -28,7 +28,7 @@ struct Csr {
     const int32_t* columns(int64_t at, int64_t n) const {
         for (int64_t t = at; t < at + n; ++t) {
             Extent(start(last)).expect(t);
-            Extent(others).expect(indices[t]);
+            Extent(n_columns).expect(indices[t]);
         }
         return indices + at;
     }
@@ -36,7 +36,7 @@ struct Csr {
 
 struct Dense {
     Values values;
-    int64_t items, others;
+    int64_t items, n_columns;
 };
 
 }  // namespace sipower

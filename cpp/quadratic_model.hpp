@@ -113,8 +113,8 @@ private:
     }
     // Move to the minimum along one coordinate and update all slopes; returns whether it moved by more than tol.
     bool coordinate(int a, int size, double tol) {
-        const double wanted = p[a] - slope_[a] * inverse_[a];
-        const double next = wanted > -h[a] ? wanted : -h[a], change = next - p[a];
+        const double target = p[a] - slope_[a] * inverse_[a];
+        const double next = target > -h[a] ? target : -h[a], change = next - p[a];
         if (change == 0) return false;
         p[a] = next;
         const double* row = H.get() + static_cast<int64_t>(a) * size;

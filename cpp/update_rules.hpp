@@ -30,7 +30,7 @@ template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, d
 // out = u, with at least FLOOR of the mass in every component with d > 0; the others keep their h.
 template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
     for (int i = 0; i < B.k; ++i) {
-        const double least = FLOOR * c * B.inverse[i], floored = u[i] > least ? u[i] : least;
+        const double floor = FLOOR * c * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
         out[i] = B.inverse[i] > 0 ? static_cast<T>(floored) : h[i];
     }
 }

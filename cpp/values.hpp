@@ -14,7 +14,7 @@ inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
         longest = longest < V.nonzeros(j) ? V.nonzeros(j) : longest;
     return longest;
 }
-inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.others; }
+inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.n_columns; }
 
 // Return the values [at, at + n) in the working type; they are copied to `buffer` only if their type differs.
 template <class T, class From> const T* convert(const From* from, int n, T* buffer) {
@@ -50,11 +50,11 @@ template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, int n, T*
 
 // sum_t v_t log(v_t / z_t), in the arithmetic of A
 template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
-    const A least = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
+    const A smallest = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
     A sum = 0;
     for (int t = 0; t < n; ++t) {
         const A a = static_cast<A>(v[t]), b = static_cast<A>(z[t]);
-        const A ratio = a > 0 ? a / (b > least ? b : least) : A(1);
+        const A ratio = a > 0 ? a / (b > smallest ? b : smallest) : A(1);
         sum += a * log_positive(ratio);
     }
     return static_cast<double>(sum);

@@ -110,7 +110,7 @@ class Case:
             indptr=self.indptr,
             indices=self.arrays.put(columns[stored].astype(np.int32)),
             values=self.arrays.put(V[rows, columns][stored]),
-            others=self.columns,
+            n_columns=self.columns,
             window=window if window != (0, self.items) else None,
         )
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings that must be there before anything is imported, a clock, and the count of fits."""
+"""Settings needed before any import, a clock, and counts of fits and messages."""
 
 import os
 import signal
 from types import SimpleNamespace
 
 import pytest
+
+import messages
 
 # scikit-learn's check of array API input runs only with it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -26,9 +28,25 @@ def set_clock(monkeypatch):
     return use
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test that provokes a message which nobody understands."""
+    with messages.collect():
+        result = yield
+    unclear = {
+        text: problems for text in messages.provoked if (problems := messages.complaints(text))
+    }
+    item.user_properties.append(("messages", sorted(set(messages.provoked))))
+    assert unclear == {}
+    return result
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Say how many fits were generated, in all processes together."""
+    """Say how many fits were generated and messages checked, in all processes together."""
     reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])]
-    fits = sum(n for report in reports for name, n in report.user_properties if name == "fits")
-    if fits:
-        terminalreporter.write_line(f"{fits:,} generated fits")
+    properties = [each for report in reports for each in report.user_properties]
+    fits = sum(value for name, value in properties if name == "fits")
+    texts = {text for name, value in properties if name == "messages" for text in value}
+    for number, kind in ((fits, "generated fits"), (len(texts), "messages checked")):
+        if number:
+            terminalreporter.write_line(f"{number:,} {kind}")

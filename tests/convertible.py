@@ -39,8 +39,8 @@ def tenx_folder(folder):
 
 def tenx_hdf5(file):
     by_columns = sparse.csc_array(V.T)
-    with h5py.File(file, "w") as opened:
-        group = opened.create_group("matrix")
+    with h5py.File(file, "w") as handle:
+        group = handle.create_group("matrix")
         for name in ("data", "indices", "indptr"):
             content = getattr(by_columns, name).astype("i8")
             group.create_dataset(name, data=content, compression="gzip", chunks=(500,))

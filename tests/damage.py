@@ -24,7 +24,7 @@ SECONDS, MEMORY = 10, 2 << 30
 DIGITS = np.frombuffer(b"0123456789-+.eE \t\n,nan", np.uint8)
 
 
-def damaged(good: bytes, number: int) -> bytes:
+def damage_file(good: bytes, number: int) -> bytes:
     """Variant of a file, the same for the same number."""
     rng = np.random.default_rng(number)
     lines = good.splitlines(keepends=True)
@@ -98,24 +98,24 @@ def try_variants(file: Path, count: int) -> dict[str, float]:
     read(file)  # imports the libraries, whose memory does not count
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    said, slowest = [], 0.0
+    messages, slowest = [], 0.0
     for number in range(count):
-        file.write_bytes(damaged(good, number))
+        file.write_bytes(damage_file(good, number))
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         started = time.perf_counter()
         try:
             assert_valid(file, read(file))
         except ReadError as problem:
-            said.append(str(problem))
+            messages.append(str(problem))
         except BaseException:
             sys.stderr.write(f"variant {number}\n")
             raise
         slowest = max(slowest, time.perf_counter() - started)
     faulthandler.cancel_dump_traceback_later()
-    assert all(text.startswith(str(file)) and text.endswith(".") for text in said)
-    assert not any("\n" in text or "more memory" in text for text in said)
+    assert all(text.startswith(str(file)) and text.endswith(".") for text in messages)
+    assert not any("\n" in text or "more memory" in text for text in messages)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return {"refused": len(said), "slowest": slowest, "peak": peak}
+    return {"refused": len(messages), "slowest": slowest, "peak": peak}
 
 
 if __name__ == "__main__":

@@ -33,11 +33,11 @@ def page_id(path: Path) -> str:
 
 def code_blocks(path: Path, kind: str | None = None) -> list[Block]:
     """Return the blocks of a page, or those of one kind such as "python"."""
-    found = [
+    blocks = [
         Block(match[2].strip(), textwrap.dedent(match[3]))
         for match in FENCE.finditer(path.read_text(encoding="utf-8"))
     ]
-    return [block for block in found if kind in (None, block.kind)]
+    return [block for block in blocks if kind in (None, block.kind)]
 
 
 def quoted_code(path: Path) -> list[str]:

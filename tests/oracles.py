@@ -60,8 +60,8 @@ def log_likelihood(V, B, X):
 def best_item(v, B):
     """min over h ≥ 0 of Σ b·h − v log(b·h), by L-BFGS-B from several starts."""
 
-    d, found = B.sum(axis=0), v > 0
-    B, v = B[found], v[found]
+    d, positive = B.sum(axis=0), v > 0
+    B, v = B[positive], v[positive]
 
     def objective(h):
         z = B @ h
@@ -69,7 +69,7 @@ def best_item(v, B):
 
     start = np.full(len(d), v.sum() / d.sum())
     options = {"ftol": 1e-15, "gtol": 1e-11, "maxiter": 5000, "maxfun": 50000}
-    found = minimize(
+    result = minimize(
         objective,
         start,
         jac=True,
@@ -77,7 +77,7 @@ def best_item(v, B):
         bounds=[(1e-12, None)] * len(d),
         options=options,
     )
-    return found.fun, found.x
+    return result.fun, result.x
 
 
 # ---- Algorithm 1 of the paper, transcribed -----------------------------------------------------

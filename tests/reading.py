@@ -48,12 +48,12 @@ def compress(file: Path) -> Path:
     return packed
 
 
-def refused(file: Path, said: str, **options: object) -> None:
+def refused(file: Path, message: str, **options: object) -> None:
     with pytest.raises(ReadError) as caught:
         read(file, **options)
     text = str(caught.value)
     assert text.startswith(str(file))
-    assert re.search(said, text), text
+    assert re.search(message, text), text
     assert text.endswith(".")
     assert "\n" not in text
     assert caught.value.__cause__ is None
@@ -63,8 +63,8 @@ def refused(file: Path, said: str, **options: object) -> None:
 def write_10x_hdf5(file: Path, version: int, genes: Sequence[str] = GENES) -> Path:
     # As the documentation of Cell Ranger describes its feature-barcode matrices in HDF5.
     by_columns = sparse.csc_array(V.T)
-    with h5py.File(file, "w") as opened:
-        group = opened.create_group("matrix" if version == 3 else "mm10")
+    with h5py.File(file, "w") as handle:
+        group = handle.create_group("matrix" if version == 3 else "mm10")
         for name, part in (("data", "i4"), ("indices", "i8"), ("indptr", "i8")):
             values = getattr(by_columns, name).astype(part)
             group.create_dataset(name, data=values, compression="gzip")

@@ -37,8 +37,8 @@ def test_importing_leaves_floating_point_alone():
         "tiny = np.float64(5e-324); assert tiny > 0 and tiny / 2 == 0 and tiny * 3 > tiny;"
         "small = np.full(64, 1e-310); assert (small * 0.5 > 0).all(), 'flush to zero is on'"
     )
-    done = python(code)
-    assert done.returncode == 0, done.stderr
+    result = python(code)
+    assert result.returncode == 0, result.stderr
 
 
 def test_optional_and_heavy_packages_are_not_imported():
@@ -98,8 +98,8 @@ def test_the_public_surface():
 def test_type_checkers_see_what_is_imported_on_first_use():
     tree = ast.parse(Path(sipower.__file__).with_suffix(".pyi").read_text())
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    seen = {alias.asname for node in imports for alias in node.names}
-    assert seen == set(sipower.__all__)
+    aliases = {alias.asname for node in imports for alias in node.names}
+    assert aliases == set(sipower.__all__)
 
 
 def test_importing_loads_nothing_until_it_is_used():
@@ -132,5 +132,5 @@ def test_version_takes_no_time():
         "from sipower.__main__ import main; main()\n"
         "assert not {'numpy', 'typer', 'rich'} & sys.modules.keys()"
     )
-    done = python(code)
-    assert (done.stdout, done.stderr) == (f"sipower {sipower.__version__}\n", "")
+    result = python(code)
+    assert (result.stdout, result.stderr) == (f"sipower {sipower.__version__}\n", "")

@@ -101,11 +101,11 @@ def check_advisories() -> list[str]:
     ]
 
 
-def runtime_packages(requirement: Requirement, seen: set[str]) -> set[str]:
+def runtime_packages(requirement: Requirement, visited: set[str]) -> set[str]:
     """Return the installed packages that a requirement needs to run, including itself."""
-    if str(requirement) in seen:
+    if str(requirement) in visited:
         return set()
-    seen.add(str(requirement))
+    visited.add(str(requirement))
     try:
         lines = distribution(requirement.name).requires or []
     except PackageNotFoundError:
@@ -114,7 +114,7 @@ def runtime_packages(requirement: Requirement, seen: set[str]) -> set[str]:
     for dependency in map(Requirement, lines):
         marks = [{"extra": extra} for extra in requirement.extras | {""}]
         if dependency.marker is None or any(dependency.marker.evaluate(mark) for mark in marks):
-            packages |= runtime_packages(dependency, seen)
+            packages |= runtime_packages(dependency, visited)
     return packages
 
 

@@ -31,8 +31,8 @@ template <class T> struct BasisData {
     Basis<T> view;
 
     static std::unique_ptr<T, FreeMemory> allocate(int64_t rows, int64_t columns) {
-        const size_t wanted = std::max<size_t>(static_cast<size_t>(rows * columns), 1) * sizeof(T);
-        const size_t page = wanted >= LARGE ? HUGE_PAGE : 64, bytes = (wanted + page - 1) / page * page;
+        const size_t size = std::max<size_t>(static_cast<size_t>(rows * columns), 1) * sizeof(T);
+        const size_t page = size >= LARGE ? HUGE_PAGE : 64, bytes = (size + page - 1) / page * page;
         T* p = static_cast<T*>(std::aligned_alloc(page, bytes));
         if (!p) throw std::bad_alloc();
 #if defined(MADV_HUGEPAGE)

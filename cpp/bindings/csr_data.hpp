@@ -23,15 +23,15 @@ struct CsrData {
     Csr view;
 
     CsrData(Vector<const int64_t> p, Vector<const int32_t> i,
-            ValueVector v, int64_t others,
+            ValueVector v, int64_t n_columns,
             std::optional<std::tuple<int64_t, int64_t>> window)
         : indptr(p), indices(i), values(v) {
         require(p.shape(0) >= 1, "indptr is empty");
-        const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, held = static_cast<int64_t>(i.shape(0));
+        const int64_t items = static_cast<int64_t>(p.shape(0)) - 1, nonzeros = static_cast<int64_t>(i.shape(0));
         const int64_t first = window ? std::get<0>(*window) : 0, last = window ? std::get<1>(*window) : items;
         require(0 <= first && first <= last && last <= items, "window must lie within the rows of indptr");
-        require(static_cast<int64_t>(v.shape(0)) == held, "indices and values differ in length");
-        view = {aligned_data(p), aligned_data(i), {aligned_data(v), value_type(v.dtype())}, items, others, first, last};
+        require(static_cast<int64_t>(v.shape(0)) == nonzeros, "indices and values differ in length");
+        view = {aligned_data(p), aligned_data(i), {aligned_data(v), value_type(v.dtype())}, items, n_columns, first, last};
         nb::gil_scoped_release release;
         require(view.indptr[0] == 0, "indptr does not begin with 0");
         require(view.indptr[first] >= 0, "indptr decreases");
@@ -39,12 +39,12 @@ struct CsrData {
             require(view.indptr[j] <= view.indptr[j + 1], "indptr decreases");
             require(view.nonzeros(j) < INT32_MAX, "a row has more than 2^31 nonzeros");
         }
-        require(view.start(last) == held, "indptr does not span the values");
-        // The highest bit of j or of others − 1 − j is set unless 0 ≤ j < others: no branch, no compare.
-        require(0 <= others && others <= INT32_MAX, "others must lie between 0 and 2^31 - 1 columns");
-        const uint32_t largest = static_cast<uint32_t>(others) - 1;
-        uint32_t outside = others == 0 && held > 0 ? 1u << 31 : 0;
-        for (int64_t t = 0; t < held; ++t) {
+        require(view.start(last) == nonzeros, "indptr does not span the values");
+        // The highest bit of j or of n_columns − 1 − j is set unless 0 ≤ j < n_columns: no branch, no compare.
+        require(0 <= n_columns && n_columns <= INT32_MAX, "n_columns must be between 0 and 2^31 - 1");
+        const uint32_t largest = static_cast<uint32_t>(n_columns) - 1;
+        uint32_t outside = n_columns == 0 && nonzeros > 0 ? 1u << 31 : 0;
+        for (int64_t t = 0; t < nonzeros; ++t) {
             const uint32_t j = static_cast<uint32_t>(view.indices[t]);
             outside |= j | (largest - j);
         }
@@ -62,7 +62,7 @@ struct CsrData {
 inline void bind_csr(nb::module_& m) {
     nb::class_<CsrData>(m, "Csr")
         .def(nb::init<Vector<const int64_t>, Vector<const int32_t>, ValueVector, int64_t, std::optional<std::tuple<int64_t, int64_t>>>(),
-             nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("others"),
+             nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("n_columns"),
              nb::arg("window") = nb::none())
         .def("row_sums", &CsrData::row_sums);
 }

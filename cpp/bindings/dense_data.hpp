@@ -24,7 +24,7 @@ struct DenseData {
     nb::object row_sums() const {
         std::vector<double> out(static_cast<size_t>(view.items));
         for (int64_t j = 0; j < view.items; ++j)
-            out[static_cast<size_t>(j)] = sum_values(view.values, j * view.others, view.others);
+            out[static_cast<size_t>(j)] = sum_values(view.values, j * view.n_columns, view.n_columns);
         return to_numpy(std::move(out));
     }
     bool holds(int64_t begin, int64_t end) const { return 0 <= begin && begin <= end && end <= view.items; }

@@ -16,7 +16,7 @@ namespace {
 
 template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
-    require(V.view.others == B.view.n, "basis must have one row per column of V");
+    require(V.view.n_columns == B.view.n, "basis must have one row per column of V");
     require(rows == V.view.items && k == B.view.k, "h must have the shape (items, rank)");
     require(V.holds(begin, end), "the items from begin to end must be held by V");
     if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "basis must be made with dense=True for dense data");
@@ -33,7 +33,7 @@ void gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t be
 template <class T, class Data>
 void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> g) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
-    require(static_cast<int64_t>(g.shape(0)) == V.view.others && g.shape(1) == h.shape(1),
+    require(static_cast<int64_t>(g.shape(0)) == V.view.n_columns && g.shape(1) == h.shape(1),
             "out must have the shape (columns of V, rank)");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().sums(V.view, B.view, aligned_data(h), begin, end, aligned_data(g));

@@ -22,11 +22,11 @@ inline bool runs_v3() {
 // Return the best level that the processor supports, or the level that SIPOWER_ISA names.
 inline std::string level() {
     static const std::string chosen = [] {
-        const char* wanted = std::getenv("SIPOWER_ISA");
-        if (!wanted || !*wanted) return std::string(runs_v3() ? "x86-64-v3" : "baseline");
-        if (std::string(wanted) == "baseline") return std::string("baseline");
-        if (std::string(wanted) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
-        throw std::runtime_error(std::string("SIPOWER_ISA=") + wanted +
+        const char* requested = std::getenv("SIPOWER_ISA");
+        if (!requested || !*requested) return std::string(runs_v3() ? "x86-64-v3" : "baseline");
+        if (std::string(requested) == "baseline") return std::string("baseline");
+        if (std::string(requested) == "x86-64-v3" && runs_v3()) return std::string("x86-64-v3");
+        throw std::runtime_error(std::string("SIPOWER_ISA=") + requested +
                                  " is not supported by this processor: use " + (runs_v3() ? "x86-64-v3 or baseline." : "baseline."));
     }();
     return chosen;

@@ -9,7 +9,7 @@ class Csr:
         indptr: NDArray[np.int64],
         indices: NDArray[np.int32],
         values: NDArray[Any],
-        others: int,
+        n_columns: int,
         window: tuple[int, int] | None = None,
     ) -> None: ...
     def row_sums(self) -> NDArray[np.float64]: ...

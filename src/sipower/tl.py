@@ -86,7 +86,7 @@ def nmf(
 
 
 def _in_memory(X: Any) -> Any:
-    """Counts of a backed object are read by row slices, which need no second copy of the file."""
+    """Read the counts of a backed object in slices of rows, without a second copy of the file."""
     if X is None:
         raise ValueError("`adata` has no X: name a layer.")
     if type(X).__module__.partition(".")[0] == "dask":
@@ -101,7 +101,7 @@ def _in_memory(X: Any) -> Any:
 
 
 def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """What an .h5ad file can hold: None and functions are left out, other objects are named."""
+    """Return what an .h5ad file can hold: without None and functions, other objects as texts."""
     plain = {k: v for k, v in parameters.items() if v is not None and not callable(v)}
     if parameters.get("dtype") is not None:
         plain["dtype"] = str(np.dtype(parameters["dtype"]))

@@ -36,7 +36,7 @@ def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch, number)
     def flock(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("sipower._files.atomic.fcntl.flock", flock)
+    monkeypatch.setattr("sipower._files.fcntl.flock", flock)
     with file_lock(tmp_path / "run"):
         pass
     assert not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ import sys
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
+import messages
 import oracles
 from sipower.cli import app
 from sipower.datasets import poisson_topics
@@ -17,14 +18,15 @@ SPARSE_V = sp.csr_array(oracles.counts(300, 200, density=0.5))  # in counts.npz
 
 def call(*words, code=0):
     """Run a command here; it must exit with the code."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == code, (done.output, done.stderr, done.exception)
-    return done
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    messages.add_output(result.stderr, words)
+    assert result.exit_code == code, (result.output, result.stderr, result.exception)
+    return result
 
 
-def events(done):
+def events(result):
     """The events that a command with --json has printed."""
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def command(*words):

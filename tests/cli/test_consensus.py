@@ -22,14 +22,14 @@ def test_consensus_is_a_run(counts):
 
 def test_consensus_does_not_overwrite_a_fit(counts):
     call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
-    done = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", code=2)
-    assert "holds a run already" in done.stderr
+    result = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", code=2)
+    assert "holds a run already" in result.stderr
     assert load_run("run").W.shape == (60, 3)
 
 
 def test_json_is_json_even_where_something_is_unknown(counts):
-    done = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", "--json")
-    assert events(done)[-1]["stability"] == [None, None]
+    result = call("consensus", "counts.csv", "-k", 2, "--replicates", 1, "-o", "run", "--json")
+    assert events(result)[-1]["stability"] == [None, None]
     strict = json.loads((counts / "run/consensus.json").read_text(), parse_constant=lambda c: 1 / 0)
     assert strict["stability"] == [None, None]
 
@@ -37,6 +37,6 @@ def test_json_is_json_even_where_something_is_unknown(counts):
 def test_consensus_that_did_not_converge_has_its_code(counts, monkeypatch):
     monkeypatch.setattr("sipower.cli.options.DEFAULT_MAX_ITER", 2)
     words = ("consensus", "counts.csv", "-k", 3, "--replicates", 2, "--tol", 1e-12)
-    done = call(*words, "-o", "run", code=4)
-    assert "Warning" not in done.stderr
+    result = call(*words, "-o", "run", code=4)
+    assert "Warning" not in result.stderr
     call(*words, "-o", "other", "--max-iter", 2)

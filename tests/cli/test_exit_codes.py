@@ -31,31 +31,31 @@ def test_mistakes_get_one_sentence(counts):
         (["report", "nowhere"], "nowhere is not a run"),
         (["rank", "counts.csv", "-k", "x", "-o", "r"], "expected numbers of components"),
     ):
-        done = call(*words, code=2)
-        assert sentence in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-        assert "Traceback" not in done.stderr + done.stdout
+        result = call(*words, code=2)
+        assert sentence in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+        assert "Traceback" not in result.stderr + result.stdout
 
 
 def test_debug_shows_where(counts):
-    done = CliRunner().invoke(app, ["--debug", "report", "nowhere"])
-    assert isinstance(done.exception, ValueError)
+    result = CliRunner().invoke(app, ["--debug", "report", "nowhere"])
+    assert isinstance(result.exception, ValueError)
 
 
 def test_a_fault_of_ours_is_called_so(counts, monkeypatch):
     monkeypatch.setattr("sipower.cli.report.load_run", lambda folder: 1 / 0)
-    done = call("report", "run", code=1)
-    assert "ZeroDivisionError" in done.stderr
-    assert "--debug" in done.stderr
+    result = call("report", "run", code=1)
+    assert "ZeroDivisionError" in result.stderr
+    assert "--debug" in result.stderr
 
 
 def test_names_cannot_command_the_terminal(counts):
     (counts / "evil.csv").write_text("x,\x1b[2Jred,b\n\x1b]0;title\x07a,1,2\nb,2,1\n")
-    done = call("fit", "evil.csv", "-k", 1, "--no-report")
-    assert "\x1b" not in done.stdout + done.stderr
+    result = call("fit", "evil.csv", "-k", 1, "--no-report")
+    assert "\x1b" not in result.stdout + result.stderr
     assert printable("a\x1b[2J\u202eb\nc") == "a\\x1b[2J\\u202eb\\nc"
-    done = call("transform", "evil-k1", "counts.csv", "-o", "W.csv", code=2)
-    assert "\x1b" not in done.stderr
+    result = call("transform", "evil-k1", "counts.csv", "-o", "W.csv", code=2)
+    assert "\x1b" not in result.stderr
 
 
 def test_version():

@@ -16,8 +16,8 @@ from sipower.results.describe import describe
 
 
 def test_fit_is_klnmf_with_names_and_provenance(counts):
-    done = call("fit", "counts.csv", "-k", 3, "-o", "run", "--seed", 5)
-    assert "converged after" in done.stdout
+    result = call("fit", "counts.csv", "-k", 3, "-o", "run", "--seed", 5)
+    assert "converged after" in result.stdout
     run = load_run("run")
     model = KLNMF(3, random_state=5)
     np.testing.assert_array_equal(run.W, model.fit_transform(V))
@@ -35,9 +35,9 @@ def test_fit_is_klnmf_with_names_and_provenance(counts):
 
 def test_all_outputs_can_be_asked_for(counts):
     call("fit", "counts.csv", "-k", 2, "-o", "run", "--also", "csv,parquet,h5ad", "--no-report")
-    found = {path.name for path in (counts / "run").iterdir()}
+    files = {path.name for path in (counts / "run").iterdir()}
     tables = {f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet")}
-    assert tables | {"run.h5ad", "factors.npz", "names.json", "run.json", "trace.csv"} == found
+    assert tables | {"run.h5ad", "factors.npz", "names.json", "run.json", "trace.csv"} == files
     W = pd.read_csv("run/W.csv", index_col="name")
     run = load_run("run")
     order = describe(run.W, run.H).order  # as the report counts them
@@ -47,17 +47,17 @@ def test_all_outputs_can_be_asked_for(counts):
 
 
 def test_json_speaks_to_machines_alone(counts):
-    heard = events(call("fit", "counts.csv", "-k", 2, "--json"))
-    assert [heard[0]["event"], heard[-1]["event"]] == ["read", "done"]
-    gaps = [event["gap"] for event in heard if event["event"] == "round"]
-    assert gaps[-1] <= heard[-1]["certified_gap"] * 1.01 or heard[-1]["status"] == "converged"
+    lines = events(call("fit", "counts.csv", "-k", 2, "--json"))
+    assert [lines[0]["event"], lines[-1]["event"]] == ["read", "done"]
+    gaps = [event["gap"] for event in lines if event["event"] == "round"]
+    assert gaps[-1] <= lines[-1]["certified_gap"] * 1.01 or lines[-1]["status"] == "converged"
     assert (counts / "counts-k2" / "run.json").exists()
 
 
 def test_a_run_is_not_overwritten_unasked(counts):
     call("fit", "counts.csv", "-k", 2, "-o", "run", "--no-report")
-    done = call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report", code=2)
-    assert "holds a run already" in done.stderr
+    result = call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report", code=2)
+    assert "holds a run already" in result.stderr
     call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report", "--force")
     assert load_run("run").W.shape == (60, 3)
 
@@ -82,11 +82,14 @@ def test_a_run_is_replaced_as_a_whole(counts):
 def test_what_must_fail_fails_before_the_fit(counts):
     np.save("zero.npy", np.zeros((4, 5)))
     for words, sentence in (
-        (["fit", "zero.npy", "-k", 1], "All counts are zero"),
-        (["rank", "zero.npy", "-k", "1:2"], "All counts are zero"),
-        (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "does not make 40 features"),
+        (["fit", "zero.npy", "-k", 1], "The data are all zero"),
+        (["rank", "zero.npy", "-k", "1:2"], "The data are all zero"),
+        (["fit", "counts.csv", "-k", 1, "--image-shape", "3x3"], "must have 40 pixels"),
         (["fit", "counts.csv", "-k", 1, "-o", "counts.csv/x"], "counts.csv"),
-        (["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1], "leaves no room"),
+        (
+            ["consensus", "counts.csv", "-k", 1, "--seed", 2**32 - 1],
+            "`random_state` must be at most",
+        ),
     ):
         assert sentence in call(*words, code=2).stderr
     assert not list(counts.glob("*/factors.npz"))
@@ -95,7 +98,9 @@ def test_what_must_fail_fails_before_the_fit(counts):
 @pytest.mark.parametrize("way", ["| head -1", "--json | head -1", ">&-"])
 def test_a_reader_that_leaves_does_not_cost_the_fit(counts, way):
     line = f"{sys.executable} -m sipower fit counts.csv -k 3 -o run --no-report {way}"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == b""
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], capture_output=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == b""
     assert load_run("run").facts["status"] == "converged"

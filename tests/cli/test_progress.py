@@ -22,7 +22,7 @@ def test_a_terminal_shows_live_progress(large):
     process = subprocess.Popen(command(*words), cwd=large, stdout=worker, stderr=worker,
                                stdin=worker, env=environment)  # fmt: skip
     os.close(worker)
-    shown = b""
+    output = b""
     while select.select([main], [], [], 60)[0]:
         try:
             part = os.read(main, 65536)
@@ -30,9 +30,9 @@ def test_a_terminal_shows_live_progress(large):
             break
         if not part:
             break
-        shown += part
+        output += part
     os.close(main)
-    assert process.wait(60) == 0, shown
-    assert len(set(re.findall(rb"round (\d+)", shown))) > 2  # the line is drawn again and again
-    assert b"gap" in shown
-    assert b"left" in shown
+    assert process.wait(60) == 0, output
+    assert len(set(re.findall(rb"round (\d+)", output))) > 2  # the line is drawn again and again
+    assert b"gap" in output
+    assert b"left" in output

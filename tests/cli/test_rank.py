@@ -11,9 +11,9 @@ from sipower.cli.rank import parse_ranks
 
 
 def test_rank_writes_what_it_found_and_goes_on(counts):
-    done = call("rank", "counts.csv", "-k", "1:5", "-o", "ranks", "--replicates", 2)
-    assert "10 fits: about" in done.stdout
-    assert re.search(r"K = \d+ predicts unseen counts", done.stdout)
+    result = call("rank", "counts.csv", "-k", "1:5", "-o", "ranks", "--replicates", 2)
+    assert "10 fits: about" in result.stdout
+    assert re.search(r"K = \d+ predicts unseen counts", result.stdout)
     table = pd.read_csv("ranks/rank.csv")
     assert table["rank"].tolist() == [1, 2, 3, 4, 5]
     assert (counts / "ranks" / "rank.png").stat().st_size > 10_000
@@ -22,8 +22,8 @@ def test_rank_writes_what_it_found_and_goes_on(counts):
     )
     fits = [event for event in again if event["event"] == "fit"]
     assert len(fits) == 2  # each replicate is found finished at once
-    done = call("rank", "counts.csv", "-k", "1:6", "-o", "ranks", code=2)
-    assert "fits of another task" in done.stderr
+    result = call("rank", "counts.csv", "-k", "1:6", "-o", "ranks", code=2)
+    assert "fits of another task" in result.stderr
 
 
 @pytest.mark.parametrize(

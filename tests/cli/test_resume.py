@@ -94,8 +94,8 @@ def test_a_run_that_is_half_written_goes_on(counts):
 def test_samples_that_were_fitted_get_their_weights_again(counts):
     call(*FIT, "--tol", 1e-8)
     call("transform", "run", "counts.npz", "-o", "W.npz")
-    with np.load("W.npz") as found:
-        assert found["W"].tobytes() == load_run("run").W.tobytes()
+    with np.load("W.npz") as arrays:
+        assert arrays["W"].tobytes() == load_run("run").W.tobytes()
 
 
 def test_what_an_interruption_left_out_is_written_by_resume(counts, monkeypatch):
@@ -105,8 +105,8 @@ def test_what_an_interruption_left_out_is_written_by_resume(counts, monkeypatch)
     words = (*(w for w in FIT if w != "--no-report"), "--also", "csv")
     with monkeypatch.context() as patch:
         patch.setattr("sipower.cli.run_folder.write_report", interrupted)
-        said = call(*words, code=3).stderr
-    assert "the run is in run, and --resume writes what is missing" in said
+        message = call(*words, code=3).stderr
+    assert "the run is in run, and --resume writes what is missing" in message
     factors, table = (counts / "run" / name for name in ("factors.npz", "W.csv"))
     before = factors.stat().st_mtime_ns, table.stat().st_mtime_ns
     call(*words, "--resume")
@@ -123,10 +123,10 @@ def test_a_killed_command_goes_on_to_the_same_bits(counts):
              "0.01", "--json", "--tol", "1e-10"]  # fmt: skip
     for at, sign in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGKILL)):
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-            seen = 0
+            rounds = 0
             for line in process.stdout:
-                seen += json.loads(line)["event"] == "round"
-                if seen > at:
+                rounds += json.loads(line)["event"] == "round"
+                if rounds > at:
                     break
             time.sleep(0.05)
             os.kill(process.pid, sign)

@@ -68,8 +68,8 @@ def test_a_folder_belongs_to_one_session_at_a_time(counts, command):
     more = ("--force",) if command != "rank" else ()
     (counts / "run").mkdir()
     with file_lock(counts / "run" / "run"):
-        said = call(command, *words, "-o", "run", *more, code=2).stderr
-    assert "run is in use by another process" in said
+        message = call(command, *words, "-o", "run", *more, code=2).stderr
+    assert "run is in use by another process" in message
     assert not list((counts / "run").iterdir())
 
 
@@ -87,8 +87,8 @@ def test_force_begins_a_consensus_anew(counts):
 def test_data_without_counts_are_refused_before_anything_is_made(counts, command):
     np.save("zeros.npy", np.zeros((6, 5)))
     out = () if command == "bench" else ("-o", "made")
-    said = call(command, "zeros.npy", "-k", 2, *out, code=2).stderr
-    assert "All counts are zero" in said
+    message = call(command, "zeros.npy", "-k", 2, *out, code=2).stderr
+    assert "The data are all zero" in message
     assert not list(counts.glob("made/*"))
 
 

@@ -19,8 +19,8 @@ def _counts(sparse_counts):
 
 def test_a_store_is_fitted_as_the_file_is(counts):
     call("convert", "counts.npz", "-o", "counts.sipower")
-    done = call("fit", "counts.sipower", "-k", 4, "-o", "stored", "--memory-limit", "400kB")
-    assert "300 samples x 200 features" in done.stdout
+    result = call("fit", "counts.sipower", "-k", 4, "-o", "stored", "--memory-limit", "400kB")
+    assert "300 samples x 200 features" in result.stdout
     call("fit", "counts.npz", "-k", 4, "-o", "whole")
     stored, whole = load_run("stored"), load_run("whole")
     assert stored.H.tobytes() == whole.H.tobytes()
@@ -28,8 +28,8 @@ def test_a_store_is_fitted_as_the_file_is(counts):
     assert stored.facts["input"]["sha256"] == whole.facts["input"]["sha256"]
     assert (counts / "stored" / "report.html").exists()
     call("transform", "whole", "counts.sipower", "-o", "W.npz")
-    with np.load("W.npz") as found:
-        np.testing.assert_allclose(found["W"], whole.W, rtol=1e-4, atol=1e-8)
+    with np.load("W.npz") as arrays:
+        np.testing.assert_allclose(arrays["W"], whole.W, rtol=1e-4, atol=1e-8)
 
 
 def test_rows_of_an_h5ad_file_stay_on_disk(counts):

@@ -14,12 +14,12 @@ def test_transform_is_that_of_the_model(counts):
     call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
     pd.DataFrame(V[:7], columns=[f"word{j}" for j in range(40)]).to_csv("new.csv", index=False)
     call("transform", "run", "new.csv", "-o", "W.csv")
-    found = pd.read_csv("W.csv", index_col="name")
+    weights = pd.read_csv("W.csv", index_col="name")
     model = KLNMF(3, random_state=0).fit(V)
     order = describe(load_run("run").W, model.components_).order
-    np.testing.assert_allclose(found, model.transform(V[:7])[:, order], rtol=1e-6)
+    np.testing.assert_allclose(weights, model.transform(V[:7])[:, order], rtol=1e-6)
     call("transform", "run", "new.csv", "-o", "W.npz")
-    np.testing.assert_allclose(np.load("W.npz")["W"][:, order], found, rtol=1e-12)
+    np.testing.assert_allclose(np.load("W.npz")["W"][:, order], weights, rtol=1e-12)
 
 
 def test_transform_finds_features_by_name(counts):
@@ -36,8 +36,8 @@ def test_transform_finds_features_by_name(counts):
         in call("transform", "run", "fewer.csv", "-o", "fewer.npz").stdout
     )
     frame.rename(columns={"word3": "new"}).to_csv("other.csv")
-    done = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
-    assert "does not know feature 'new'" in done.stderr
+    result = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
+    assert "The run lacks 1 feature(s) of the data, such as 'new'" in result.stderr
     np.save("narrow.npy", np.ones((3, 5)))
-    done = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
-    assert "The file has 5 features, the run 40" in done.stderr
+    result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
+    assert "The data have 5 features, the run 40" in result.stderr

@@ -40,29 +40,29 @@ class Listener:
 
 
 def test_on_round_is_told_of_every_round_and_can_stop():
-    heard = []
-    model = KLNMF(3, tol=0, random_state=0, on_round=lambda r: heard.append(r) or r.round == 5)
+    records = []
+    model = KLNMF(3, tol=0, random_state=0, on_round=lambda r: records.append(r) or r.round == 5)
     model.fit(V)
-    assert [r.round for r in heard] == [1, 2, 3, 4, 5]
+    assert [r.round for r in records] == [1, 2, 3, 4, 5]
     assert model.status_ == "stopped"
     assert model.n_iter_ == 5
 
 
 def test_passes_and_seconds_add_up_over_the_loops_of_a_fit():
     """Where the exact rows open the gap again a second loop follows the first."""
-    data, heard = np.random.default_rng(712).poisson(0.5, (30, 20)), []
-    model = KLNMF(3, tol=1e-2, random_state=0, on_round=heard.append).fit(data)
+    data, records = np.random.default_rng(712).poisson(0.5, (30, 20)), []
+    model = KLNMF(3, tol=1e-2, random_state=0, on_round=records.append).fit(data)
     rounds = [record.round for record in model.trace_]
     assert any(a == b < model.n_iter_ for a, b in pairwise(rounds))  # two loops
     for name in ("round", "passes", "seconds"):
-        told = [getattr(record, name) for record in heard]
-        assert told == sorted(told)
-    assert (heard[-1].round, heard[-1].passes) == (model.n_iter_, model.trace_[-1].passes)
+        values = [getattr(record, name) for record in records]
+        assert values == sorted(values)
+    assert (records[-1].round, records[-1].passes) == (model.n_iter_, model.trace_[-1].passes)
 
 
 def test_listening_changes_no_bit():
-    plain, heard = KLNMF(3, random_state=0), KLNMF(3, random_state=0, on_round=lambda r: None)
-    np.testing.assert_array_equal(plain.fit_transform(V), heard.fit_transform(V))
+    plain, observed = KLNMF(3, random_state=0), KLNMF(3, random_state=0, on_round=lambda r: None)
+    np.testing.assert_array_equal(plain.fit_transform(V), observed.fit_transform(V))
 
 
 def test_callbacks_hear_the_fit_from_setup_to_teardown():

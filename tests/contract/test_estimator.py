@@ -52,10 +52,10 @@ def test_custom_init_starts_where_it_is_told():
     H = np.divide(V, Z, out=np.zeros_like(Z), where=V > 0).T @ W0 / W0.sum(0) * H0
     scaled = H * (V.sum(0) / (H @ W0.sum(0)).clip(1e-300))[:, None]
     np.testing.assert_allclose(model.components_.T, scaled, rtol=1e-10, atol=1e-12)
-    given = W0.copy(), H0.copy()
+    before = W0.copy(), H0.copy()
     model.fit(V, W=W0, H=H0.T)
-    np.testing.assert_array_equal(W0, given[0])
-    np.testing.assert_array_equal(H0, given[1])
+    np.testing.assert_array_equal(W0, before[0])
+    np.testing.assert_array_equal(H0, before[1])
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -90,8 +90,8 @@ def test_converged_means_certified_for_the_returned_factors():
     both = 0.0
     for data, basis, h in ((V, H, W), (V.T, W, H)):
         d, c = basis.sum(0), data.sum(1)
-        fitted = h * (c / (h @ d).clip(1e-300))[:, None]
-        z = fitted @ basis.T
+        scaled = h * (c / (h @ d).clip(1e-300))[:, None]
+        z = scaled @ basis.T
         G = (np.divide(data, z, out=np.zeros_like(z), where=data > 0) @ basis) / d
         both += (c * np.maximum(G.max(1) - 1, 0) + kl_div(c, h @ d)).sum()
     assert model.kkt_residual_ == pytest.approx(both / V.sum(), rel=1e-6, abs=1e-12)
@@ -255,17 +255,17 @@ def test_max_time_holds_over_restarts(monkeypatch, set_clock):
     """On a clock that moves by one second a look, every loop gets what the ones before left."""
     clock = itertools.count()
     set_clock(lambda: float(next(clock)))
-    given = []
+    starts = []
 
     def watched(*args, stop, **options):
-        given.append(stop.seconds)
+        starts.append(stop.seconds)
         return solve(*args, stop=replace(stop, tol=1e-2), **options)
 
     monkeypatch.setattr("sipower.estimators.fit.solve", watched)
     model = quick(tol=1e-12, max_iter=10**6, max_time=400, n_jobs=1).fit(V)
     assert model.status_ == "max_seconds"
-    assert len(given) > 2
-    assert given == sorted(given, reverse=True)
+    assert len(starts) > 2
+    assert starts == sorted(starts, reverse=True)
     assert next(clock) < 450
 
 

@@ -52,11 +52,11 @@ def test_p_2_is_kernel_pca(kernel):
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_transform_of_the_training_samples_is_fit_transform(kernel, p, center):
-    fitted = model(p=p, kernel=kernel, center=center)
-    scores = fitted.fit_transform(X)
-    np.testing.assert_allclose(fitted.transform(X), scores, atol=1e-8 * np.abs(scores).max())
+    estimator = model(p=p, kernel=kernel, center=center)
+    scores = estimator.fit_transform(X)
+    np.testing.assert_allclose(estimator.transform(X), scores, atol=1e-8 * np.abs(scores).max())
     np.testing.assert_allclose(
-        (np.abs(scores) ** p).mean(axis=0) / p, fitted.dispersion_, rtol=1e-10
+        (np.abs(scores) ** p).mean(axis=0) / p, estimator.dispersion_, rtol=1e-10
     )
 
 
@@ -66,10 +66,10 @@ def test_precomputed_and_callable_kernels_are_the_computed_one(kernel):
     K = pairwise_kernels(X, metric=kernel, **options)
     expected = model(kernel=kernel)
     scores = expected.fit_transform(X)
-    given = model(kernel="precomputed")
-    np.testing.assert_allclose(given.fit_transform(K), scores, atol=1e-8)
+    precomputed = model(kernel="precomputed")
+    np.testing.assert_allclose(precomputed.fit_transform(K), scores, atol=1e-8)
     rows = pairwise_kernels(NEW, X, metric=kernel, **options)
-    np.testing.assert_allclose(given.transform(rows), expected.transform(NEW), atol=1e-8)
+    np.testing.assert_allclose(precomputed.transform(rows), expected.transform(NEW), atol=1e-8)
 
 
 def test_callable_kernel_takes_its_parameters():
@@ -83,8 +83,8 @@ def test_callable_kernel_takes_its_parameters():
 @pytest.mark.parametrize("p", [1.0, 2.0, 4.0])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_components_are_orthonormal(kernel, p):
-    found = model(4, p=p, kernel=kernel).fit(X).components_
-    np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-12)
+    components = model(4, p=p, kernel=kernel).fit(X).components_
+    np.testing.assert_allclose(components @ components.T, np.eye(4), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -98,23 +98,23 @@ def test_l1_direction_disperses_at_least_as_much_as_the_l2_one(seed):
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_every_direction_is_stationary_among_those_left(p):
     """∇f − λx lies in the span of the directions before."""
-    fitted = model(3, p=p).fit(X)
-    A = fitted.fit_transform(X) @ fitted.components_  # features within the span found
-    for k, x in enumerate(fitted.components_):
+    estimator = model(3, p=p).fit(X)
+    A = estimator.fit_transform(X) @ estimator.components_  # features within the span found
+    for k, x in enumerate(estimator.components_):
         u = A @ x
         g = np.sign(u) * np.abs(u) ** (p - 1) @ A / len(A)
-        left = fitted.components_[k:]
+        left = estimator.components_[k:]
         g = left.T @ (left @ g)
         np.testing.assert_allclose(g, (x @ g) * x, atol=1e-8 * np.linalg.norm(g))
 
 
 def test_an_outlier_turns_l1_far_less_than_l2():
     data = np.random.default_rng(2).normal(size=(200, 2)) * [3, 0.5]
-    spoilt = np.vstack([data, [[0, 60.0]]])
+    with_outlier = np.vstack([data, [[0, 60.0]]])
     angles = {}
     for p in (1.0, 2.0):
-        fitted = LpPCA(1, p=p, center=False, random_state=0).fit(spoilt)
-        direction = fitted.transform(np.eye(2))[:, 0]
+        estimator = LpPCA(1, p=p, center=False, random_state=0).fit(with_outlier)
+        direction = estimator.transform(np.eye(2))[:, 0]
         angles[p] = np.degrees(np.arctan2(abs(direction[1]), abs(direction[0])))
     assert angles[1.0] < 12
     assert angles[2.0] > 60
@@ -151,12 +151,12 @@ def test_sparse_is_dense():
 
 def test_names_frames_pickle_and_clone():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    fitted = model().set_output(transform="pandas")
-    out = fitted.fit_transform(frame)
+    estimator = model().set_output(transform="pandas")
+    out = estimator.fit_transform(frame)
     assert list(out.columns) == ["lppca0", "lppca1", "lppca2"]
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.transform(frame), fitted.transform(frame))
-    assert clone(fitted).get_params() == fitted.get_params()
+    again = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(again.transform(frame), estimator.transform(frame))
+    assert clone(estimator).get_params() == estimator.get_params()
 
 
 def test_same_seed_same_bits():
@@ -166,14 +166,14 @@ def test_same_seed_same_bits():
 
 def test_later_changes_of_the_data_do_not_reach_the_model():
     data = X.copy()
-    fitted = model(kernel="rbf").fit(data)
-    before = fitted.transform(NEW)
+    estimator = model(kernel="rbf").fit(data)
+    before = estimator.transform(NEW)
     data[:] = 0
-    np.testing.assert_array_equal(fitted.transform(NEW), before)
+    np.testing.assert_array_equal(estimator.transform(NEW), before)
     K = pairwise_kernels(X)
-    kept = K.copy()
+    K_before = K.copy()
     model(kernel="precomputed").fit(K)
-    np.testing.assert_array_equal(K, kept)
+    np.testing.assert_array_equal(K, K_before)
 
 
 def test_not_converged_warns():
@@ -191,23 +191,23 @@ BAD = {
     "asymmetric": (
         {"kernel": "precomputed"},
         np.triu(np.ones((5, 5))),
-        r"not symmetric: entries \(0, 1\) and \(1, 0\) differ",
+        r"must be symmetric, but entries \(0, 1\) and \(1, 0\) differ",
     ),
-    "not square": ({"kernel": "precomputed"}, X, r"shape \(80, 4\) is not symmetric"),
+    "not square": ({"kernel": "precomputed"}, X, r"must be square, got shape \(80, 4\)"),
     "indefinite": (
         {"kernel": "precomputed", "center": False},
         INDEFINITE,
-        "not positive semi-definite",
+        "must be positive semi-definite",
     ),
     "NaN": ({}, np.where(X.max() == X, np.nan, X), "NaN"),
-    "zero": ({"center": False}, np.zeros((9, 3)), "differ from zero: there is no direction"),
-    "zero centred": ({}, np.zeros((9, 3)), "differ from their mean: there is no direction"),
-    "constant": ({}, np.full((9, 3), 0.1), "differ from their mean: there is no direction"),
+    "zero": ({"center": False}, np.zeros((9, 3)), "differ from zero: X has no principal direction"),
+    "zero centred": ({}, np.zeros((9, 3)), "differ from their mean: X has no principal direction"),
+    "constant": ({}, np.full((9, 3), 0.1), "differ from their mean: X has no principal direction"),
     "kernel": ({"kernel": "laplace"}, X, "'kernel' parameter .* Got 'laplace'"),
     "kernel of NaN": (
         {"kernel": lambda x, y: np.nan},
         X,
-        r"Entry \(0, 0\) of the kernel matrix must be finite",
+        r"Entry \(0, 0\) of the kernel matrix `K` must be finite",
     ),
 }
 

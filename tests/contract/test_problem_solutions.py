@@ -46,12 +46,14 @@ def test_pca_finds_the_first_direction_of_sparse_data_too():
 def test_further_components_by_deflation():
     A = np.random.default_rng(2).normal(size=(200, 6)) * [6, 5, 4, 3, 2, 1]
     exact = np.linalg.svd(A)[2]
-    found = np.zeros((0, 6))
+    directions = np.zeros((0, 6))
     for k in range(4):
-        x = solve(PCA(A, orthogonal_to=found), SSciPi(), stop=Stop(1e-9, rounds=5000), seed=k).x
+        x = solve(
+            PCA(A, orthogonal_to=directions), SSciPi(), stop=Stop(1e-9, rounds=5000), seed=k
+        ).x
         assert abs(x[0] @ exact[k]) > 1 - 1e-9
-        found = np.vstack([found, x])
-    np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-9)
+        directions = np.vstack([directions, x])
+    np.testing.assert_allclose(directions @ directions.T, np.eye(4), atol=1e-9)
     zeros = solve(PCA(A, orthogonal_to=np.zeros((1, 6))), SciPi(), stop=Stop(1e-9)).x
     assert abs(zeros[0] @ exact[0]) > 1 - 1e-9  # nothing found: nothing taken away
     with pytest.raises(

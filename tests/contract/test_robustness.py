@@ -36,11 +36,11 @@ def test_rank_one_is_solved_not_declared_solved(rule):
 
 
 def test_a_scaled_solution_is_not_optimal():
-    found = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(1e-4, rounds=20_000)).x
+    factors = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(1e-4, rounds=20_000)).x
     problem = Factorization(V, 3)
-    assert problem.residual(found) <= 1e-4
-    gap = problem.value(Factors(found.W, 2 * found.H)) - problem.value(found)
-    assert problem.residual(Factors(found.W, 2 * found.H)) * V.sum() >= gap
+    assert problem.residual(factors) <= 1e-4
+    gap = problem.value(Factors(factors.W, 2 * factors.H)) - problem.value(factors)
+    assert problem.residual(Factors(factors.W, 2 * factors.H)) * V.sum() >= gap
 
 
 def test_zero_data_and_zero_rows_are_not_optimal_at_ones():
@@ -163,8 +163,10 @@ def test_a_thread_that_outlives_the_main_one_still_solves():
         "    print(solve(Factorization(V, 5), Alternating(MU()), stop=Stop(0, rounds=3)).status)\n"
         "threading.Thread(target=fit).start()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "max_rounds", done.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "max_rounds", result.stderr
 
 
 def test_indices_that_would_wrap_are_refused():
@@ -203,10 +205,10 @@ def test_items_without_mass_are_zero_in_every_form():
 
 
 def test_the_converging_round_reaches_the_callback():
-    seen = []
-    result = solve(Factorization(V, 2), Alternating(MU()), stop=Stop(1e-2), on_round=seen.append)
+    records = []
+    result = solve(Factorization(V, 2), Alternating(MU()), stop=Stop(1e-2), on_round=records.append)
     assert result.status is Status.CONVERGED
-    assert seen[-1].round == result.state.round
+    assert records[-1].round == result.state.round
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,12 @@ def test_guarded_never_rises(guarded, layout, dtype):
 
 
 def test_input_is_untouched(plain, layout):
-    given = layout(V.copy())
+    data = layout(V.copy())
     W, H = oracles.factors(120, 90, 5)
-    before = given.copy(), W.copy(), H.copy()
-    run_from = solve(Factorization(given, 5), plain, (W, H), stop=Stop(0, rounds=3))
+    before = data.copy(), W.copy(), H.copy()
+    run_from = solve(Factorization(data, 5), plain, (W, H), stop=Stop(0, rounds=3))
     assert run_from.state.round == 3
-    difference = abs(given - before[0])
+    difference = abs(data - before[0])
     assert difference.max() == 0
     np.testing.assert_array_equal(W, before[1])
     np.testing.assert_array_equal(H, before[2])

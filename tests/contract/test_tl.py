@@ -17,33 +17,33 @@ V = poisson_topics(80, 50, 3, length=100, seed=0)
 
 
 def adata(X=V):
-    made = ad.AnnData(X=sparse.csr_matrix(X).astype(np.float32))
-    made.layers["counts"] = made.X.copy()
-    return made
+    cells = ad.AnnData(X=sparse.csr_matrix(X).astype(np.float32))
+    cells.layers["counts"] = cells.X.copy()
+    return cells
 
 
 def test_results_are_those_of_klnmf_in_the_usual_places():
-    made = adata()
-    before = made.X.copy()
-    assert tl.nmf(made, 3, tol=1e-2) is None
+    cells = adata()
+    before = cells.X.copy()
+    assert tl.nmf(cells, 3, tol=1e-2) is None
     model = KLNMF(3, tol=1e-2, random_state=0)
     W = model.fit_transform(V.astype(np.float32))
-    np.testing.assert_array_equal(made.obsm["X_nmf"], W)
-    np.testing.assert_array_equal(made.varm["nmf"], model.components_.T)
-    facts = made.uns["nmf"]
+    np.testing.assert_array_equal(cells.obsm["X_nmf"], W)
+    np.testing.assert_array_equal(cells.varm["nmf"], model.components_.T)
+    facts = cells.uns["nmf"]
     assert facts["divergence"] == model.kl_divergence_
     assert facts["certified_gap"] == model.kkt_residual_ <= 1e-2
     assert facts["status"] == "converged"
     assert facts["params"]["n_components"] == 3
-    assert (before != made.X).nnz == 0
+    assert (before != cells.X).nnz == 0
 
 
 def test_frames_as_the_default_output_change_nothing():
-    made, usual = adata(), adata()
+    cells, usual = adata(), adata()
     tl.nmf(usual, 2)
     with config_context(transform_output="pandas"):
-        tl.nmf(made, 2)
-    np.testing.assert_array_equal(made.obsm["X_nmf"], usual.obsm["X_nmf"])
+        tl.nmf(cells, 2)
+    np.testing.assert_array_equal(cells.obsm["X_nmf"], usual.obsm["X_nmf"])
 
 
 def test_no_cells_are_one_sentence_backed_too(tmp_path):
@@ -78,12 +78,12 @@ def test_dense_views_and_copies(tmp_path):
 
 
 def test_results_can_be_written(tmp_path):
-    made = adata()
-    tl.nmf(made, 2, dtype=np.float32, max_time=5.0)
-    made.write_h5ad(tmp_path / "done.h5ad")
-    found = ad.read_h5ad(tmp_path / "done.h5ad")
-    assert found.uns["nmf"]["params"]["dtype"] == "float32"
-    np.testing.assert_array_equal(found.varm["nmf"], made.varm["nmf"])
+    cells = adata()
+    tl.nmf(cells, 2, dtype=np.float32, max_time=5.0)
+    cells.write_h5ad(tmp_path / "done.h5ad")
+    stored = ad.read_h5ad(tmp_path / "done.h5ad")
+    assert stored.uns["nmf"]["params"]["dtype"] == "float32"
+    np.testing.assert_array_equal(stored.varm["nmf"], cells.varm["nmf"])
 
 
 def test_what_is_missing_is_named():
@@ -125,6 +125,6 @@ def test_a_view_of_a_file_is_refused_at_once(tmp_path):
 
 
 def test_any_seed_can_be_written(tmp_path):
-    made = adata()
-    tl.nmf(made, 2, random_state=np.random.RandomState(0))
-    made.write_h5ad(tmp_path / "done.h5ad")
+    cells = adata()
+    tl.nmf(cells, 2, random_state=np.random.RandomState(0))
+    cells.write_h5ad(tmp_path / "done.h5ad")

@@ -32,12 +32,12 @@ def test_transform_is_optimal_for_every_row(layout, rank):
     np.testing.assert_array_equal(same, H)
     for i in np.flatnonzero(V.sum(1) > 0)[:12]:
         z = W[i] @ H
-        found = (z - V[i] * np.log(z, where=V[i] > 0, out=np.zeros_like(z))).sum()
+        divergence = (z - V[i] * np.log(z, where=V[i] > 0, out=np.zeros_like(z))).sum()
         q = np.divide(V[i], z, out=np.zeros_like(z), where=V[i] > 0)
         G = (H @ q) / H.sum(1)
         assert G.max() - 1 <= 1.1e-6
         if rank <= 20:
-            assert found <= oracles.best_item(V[i], H.T)[0] + 1e-5 * V[i].sum()
+            assert divergence <= oracles.best_item(V[i], H.T)[0] + 1e-5 * V[i].sum()
 
 
 def test_components_are_untouched_by_transform():
@@ -66,14 +66,14 @@ def test_frames_names_and_set_output():
 
 
 def test_score_of_unknown_features_is_that_of_the_known_ones():
-    seen = V.copy()
-    seen[:, 7] = 0
-    new = seen.copy()
+    training = V.copy()
+    training[:, 7] = 0
+    new = training.copy()
     new[:, 7] = 50
-    model = quick().fit(seen)
+    model = quick().fit(training)
     with pytest.warns(UserWarning, match="No component has feature"):
         score = model.score(new)
-    assert score == pytest.approx(model.score(seen), rel=1e-9)
+    assert score == pytest.approx(model.score(training), rel=1e-9)
 
 
 def test_frames_of_nullable_and_mixed_columns():

@@ -29,9 +29,9 @@ def test_a_killed_worker_changes_nothing(client, plain, tmp_path, kind):
         if record.round in (5, 8):  # every worker that the fit began with
             os.kill(pids.popitem()[1], signal.SIGKILL)
 
-    found = model(on_round=kill).fit(X)
+    result = model(on_round=kill).fit(X)
     assert not pids
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-8)
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-8)
 
 
 def test_a_fit_that_fails_on_a_worker_disturbs_no_later_one(client, plain, monkeypatch):
@@ -88,25 +88,25 @@ def test_an_interrupted_fit_keeps_its_last_round(client, plain, monkeypatch):
 
             monkeypatch.setattr(waiting, "wait", stop)
 
-    found = model(on_round=interrupt)
+    result = model(on_round=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        found.fit(lazy())
+        result.fit(lazy())
     assert cancelled
-    assert (found.status_, found.n_iter_) == ("interrupted", 3)
-    assert found.kl_divergence_ == pytest.approx(plain.trace_[3].objective, rel=1e-9)
+    assert (result.status_, result.n_iter_) == ("interrupted", 3)
+    assert result.kl_divergence_ == pytest.approx(plain.trace_[3].objective, rel=1e-9)
 
 
 def test_a_callback_stops_a_fit(client, capsys):
-    found = model(on_round=lambda record: record.round == 2, verbose=1).fit(lazy())
-    assert (found.status_, found.n_iter_) == ("stopped", 2)
+    result = model(on_round=lambda record: record.round == 2, verbose=1).fit(lazy())
+    assert (result.status_, result.n_iter_) == ("stopped", 2)
     assert capsys.readouterr().out.count("gap") == 2
 
 
 def test_a_fit_goes_on_from_its_checkpoint(client, plain, tmp_path):
     file = tmp_path / "fit.npz"
     model(max_iter=5, checkpoint=file, checkpoint_every=0).fit(lazy())
-    found = model(checkpoint=file).fit(lazy())
-    assert found.n_iter_ == 12
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    result = model(checkpoint=file).fit(lazy())
+    assert result.n_iter_ == 12
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-9)
     with pytest.raises(ValueError, match="checkpoint of another data"):
         model(checkpoint=file).fit(lazy(V + 1))

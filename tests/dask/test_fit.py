@@ -24,34 +24,34 @@ da = pytest.importorskip("dask.array")
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 @pytest.mark.parametrize("tol", [0.0, 2e-2])
 def test_every_round_has_the_local_objective_and_gap(client, sparse, tol):
-    found = model(tol=tol, max_iter=60 if tol else 12).fit(lazy(sparse=sparse))
-    wanted = local(tol=tol, rounds=60 if tol else 12, sparse=sparse)
-    assert found.status_ == str(wanted.status) == ("converged" if tol else "max_rounds")
-    assert found.n_iter_ == wanted.state.round
-    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
-    gaps = [[record.gap for record in trace[1:]] for trace in (found.trace_, wanted.trace)]
+    result = model(tol=tol, max_iter=60 if tol else 12).fit(lazy(sparse=sparse))
+    expected = local(tol=tol, rounds=60 if tol else 12, sparse=sparse)
+    assert result.status_ == str(expected.status) == ("converged" if tol else "max_rounds")
+    assert result.n_iter_ == expected.state.round
+    np.testing.assert_allclose(curve(result.trace_), curve(expected.trace), rtol=1e-9)
+    gaps = [[record.gap for record in trace[1:]] for trace in (result.trace_, expected.trace)]
     np.testing.assert_allclose(*gaps, rtol=1e-6)
-    np.testing.assert_allclose(found.components_.T, wanted.x.H, rtol=1e-7, atol=1e-12)
-    assert found.kl_divergence_ == pytest.approx(wanted.value, rel=1e-9)
-    assert found.reconstruction_err_ == pytest.approx(np.sqrt(2 * wanted.value), rel=1e-9)
+    np.testing.assert_allclose(result.components_.T, expected.x.H, rtol=1e-7, atol=1e-12)
+    assert result.kl_divergence_ == pytest.approx(expected.value, rel=1e-9)
+    assert result.reconstruction_err_ == pytest.approx(np.sqrt(2 * expected.value), rel=1e-9)
 
 
 @pytest.mark.parametrize("rows", [(240,), EVEN, (50, 50, 50, 50, 40)])
 def test_chunks_change_nothing_but_rounding(client, plain, rows):
-    found = model().fit(lazy(rows=rows))
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
-    np.testing.assert_allclose(found.components_, plain.components_, rtol=1e-7, atol=1e-12)
+    result = model().fit(lazy(rows=rows))
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-9)
+    np.testing.assert_allclose(result.components_, plain.components_, rtol=1e-7, atol=1e-12)
 
 
 def test_float32(client):
-    found = model(max_iter=4).fit(lazy(V.astype(np.float32)))
-    assert found.components_.dtype == np.float32
-    wanted = local(V.astype(np.float32), rounds=4)
-    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-4)
+    result = model(max_iter=4).fit(lazy(V.astype(np.float32)))
+    assert result.components_.dtype == np.float32
+    expected = local(V.astype(np.float32), rounds=4)
+    np.testing.assert_allclose(curve(result.trace_), curve(expected.trace), rtol=1e-4)
     mixed = da.concatenate([lazy(V[:80].astype(np.float32), (80,)), lazy(V[80:], (160,))])
-    found, wanted = model(max_iter=4).fit(mixed), local(rounds=4)
-    assert found.components_.dtype == np.float64
-    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
+    result, expected = model(max_iter=4).fit(mixed), local(rounds=4)
+    assert result.components_.dtype == np.float64
+    np.testing.assert_allclose(curve(result.trace_), curve(expected.trace), rtol=1e-9)
 
 
 def test_unknown_sizes_and_read_only_chunks(client, plain):
@@ -62,11 +62,11 @@ def test_unknown_sizes_and_read_only_chunks(client, plain):
     array = lazy(sparse=False).map_blocks(guarded, dtype=float)
     unknown = array[array.sum(axis=1) >= 0]  # chunks of unknown sizes, one of them empty
     assert np.isnan(unknown.shape[0])
-    found = model()
-    W = found.fit_transform(unknown)
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    result = model()
+    W = result.fit_transform(unknown)
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-9)
     assert W.chunks == (UNEVEN, (RANK,))  # known by now
-    again = found.transform(unknown)
+    again = result.transform(unknown)
     assert np.isnan(again.shape[0])
     np.testing.assert_array_equal(again.compute(), W.compute())
 
@@ -76,26 +76,26 @@ def test_files_and_stores_are_opened_by_the_workers(client, plain, tmp_path):
     np.save(tmp_path / "b.npy", V[100:150])
     write_store(sp.csr_array(V[150:]), tmp_path / "c")
     paths = [tmp_path / "a.npz", str(tmp_path / "b.npy"), tmp_path / "c"]
-    found = model()
-    W = found.fit_transform(paths)
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    result = model()
+    W = result.fit_transform(paths)
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-9)
     assert W.chunks[0] == (100, 50, 90)
-    np.testing.assert_array_equal(found.transform(paths).compute(), W.compute())
+    np.testing.assert_array_equal(result.transform(paths).compute(), W.compute())
     np.save(tmp_path / "turned.npy", V.T)
-    turned = model().fit(Files([tmp_path / "turned.npy"], transpose=True))
-    np.testing.assert_allclose(curve(turned.trace_), curve(plain.trace_), rtol=1e-9)
+    transposed = model().fit(Files([tmp_path / "turned.npy"], transpose=True))
+    np.testing.assert_allclose(curve(transposed.trace_), curve(plain.trace_), rtol=1e-9)
 
 
 def test_lazy_anndata(client, plain):
     anndata = pytest.importorskip("anndata")
-    found = model().fit(anndata.AnnData(lazy()))
-    np.testing.assert_allclose(curve(found.trace_), curve(plain.trace_), rtol=1e-9)
+    result = model().fit(anndata.AnnData(lazy()))
+    np.testing.assert_allclose(curve(result.trace_), curve(plain.trace_), rtol=1e-9)
 
 
 def test_data_without_counts(client):
-    found = model(tol=1e-3).fit(lazy(np.zeros_like(V)))
-    assert found.kl_divergence_ == 0
-    assert not found.components_.any()
+    result = model(tol=1e-3).fit(lazy(np.zeros_like(V)))
+    assert result.kl_divergence_ == 0
+    assert not result.components_.any()
 
 
 # ---- W -----------------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ def test_data_without_counts(client):
 
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 def test_transform_has_the_bits_of_the_local_one(client, sparse):
-    found, X = model(), lazy(sparse=sparse)
-    W = found.fit_transform(X)
+    result, X = model(), lazy(sparse=sparse)
+    W = result.fit_transform(X)
     assert isinstance(W, da.Array)
-    wanted = found.to_local().transform(sp.csr_array(V) if sparse else V)
-    np.testing.assert_array_equal(W.compute(), wanted)
-    np.testing.assert_array_equal(found.transform(X).compute(scheduler="sync"), wanted)
+    expected = result.to_local().transform(sp.csr_array(V) if sparse else V)
+    np.testing.assert_array_equal(W.compute(), expected)
+    np.testing.assert_array_equal(result.transform(X).compute(scheduler="sync"), expected)
 
 
 def test_to_local_pickle_and_clone(client, plain):
@@ -116,9 +116,9 @@ def test_to_local_pickle_and_clone(client, plain):
     assert type(one) is sipower.KLNMF
     assert one.solver == "profile"
     np.testing.assert_array_equal(one.components_, plain.components_)
-    held = model(client=client)
-    assert clone(held).client is client
-    assert pickle.loads(pickle.dumps(held.fit(lazy()))).client is None
+    persistent = model(client=client)
+    assert clone(persistent).client is client
+    assert pickle.loads(pickle.dumps(persistent.fit(lazy()))).client is None
     names = plain.get_feature_names_out()
     assert names.tolist() == [f"klnmf{k}" for k in range(RANK)]
 
@@ -130,21 +130,21 @@ def test_partial_fit_goes_on_from_the_sums_of_all_rows(client, plain):
     W, H = one.transform(batch), one.components_
     ratios = np.divide(batch, W @ H, out=np.zeros_like(batch), where=batch > 0)
     below = f * d + W.sum(axis=0)[:, None]  # zero: a component that no row has any more
-    wanted = H * np.divide(f * d + W.T @ ratios, below, out=np.ones_like(H), where=below > 0)
-    found = one.set_params(forget_factor=f).partial_fit(batch).components_
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12 * wanted.max())
+    expected = H * np.divide(f * d + W.T @ ratios, below, out=np.ones_like(H), where=below > 0)
+    result = one.set_params(forget_factor=f).partial_fit(batch).components_
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-12 * expected.max())
 
 
 def test_counts_of_unknown_features_are_told(client, plain):
     assert not plain.components_[:, V.sum(axis=0) == 0].any()
-    known = np.ones((5, 60))
-    known[:, V.sum(axis=0) == 0] = 0
-    assert plain.transform(da.from_array(known)).compute().shape == (5, RANK)
-    told, lost = [], da.from_array(np.ones((5, 60)))
-    client.subscribe_topic("warn", lambda event: told.append(str(event)))
+    finite = np.ones((5, 60))
+    finite[:, V.sum(axis=0) == 0] = 0
+    assert plain.transform(da.from_array(finite)).compute().shape == (5, RANK)
+    warned, lost = [], da.from_array(np.ones((5, 60)))
+    client.subscribe_topic("warn", lambda event: warned.append(str(event)))
     with warnings.catch_warnings(record=True):
         plain.transform(lost).compute()
         deadline = time.monotonic() + 10  # it comes by another connection than W
-        while not told and time.monotonic() < deadline:
+        while not warned and time.monotonic() < deadline:
             time.sleep(0.05)
-    assert "Chunk 0 has counts of" in told[0]
+    assert "Chunk 0 has counts of" in warned[0]

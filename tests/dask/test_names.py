@@ -14,7 +14,7 @@ from sipower.dask import KLNMF  # noqa: E402 - optional
 
 V = np.random.default_rng(0).poisson(2.0, (40, 3)).astype(float)
 NAMES = ["apples", "pears", "plums"]
-TURNED = NAMES[::-1]
+REVERSED = NAMES[::-1]
 MISMATCH = "The feature names should match those that were passed during fit."
 
 
@@ -30,24 +30,24 @@ def frame(names=NAMES):
 def files(tmp_path):
     """A file without names, one with them, and one that has them in another order."""
     np.save(tmp_path / "bare.npy", V)
-    for name, names in {"named.csv": NAMES, "turned.csv": TURNED}.items():
+    for name, names in {"named.csv": NAMES, "turned.csv": REVERSED}.items():
         frame(names).to_csv(tmp_path / name, index=False)
     return [str(tmp_path / name) for name in ("bare.npy", "named.csv", "turned.csv")]
 
 
 def test_transform_compares_names_as_the_local_model_does(client, files):
-    bare, named, turned = files
-    found = model().fit([bare, named])
-    assert found.feature_names_in_.dtype == object
-    assert found.feature_names_in_.tolist() == NAMES
-    wanted = found.to_local().transform(frame())
+    bare, named, reordered = files
+    result = model().fit([bare, named])
+    assert result.feature_names_in_.dtype == object
+    assert result.feature_names_in_.tolist() == NAMES
+    expected = result.to_local().transform(frame())
     for same in (bare, named):
-        np.testing.assert_array_equal(found.transform([same]).compute(), wanted)
+        np.testing.assert_array_equal(result.transform([same]).compute(), expected)
     with pytest.raises(ValueError, match=rf"turned\.csv.*feature 0 is plums.*{MISMATCH}"):
-        found.transform([named, turned]).compute()
-    for local in (found.to_local(), sipower.KLNMF(2, random_state=0, tol=1e-2).fit(frame())):
+        result.transform([named, reordered]).compute()
+    for local in (result.to_local(), sipower.KLNMF(2, random_state=0, tol=1e-2).fit(frame())):
         with pytest.raises(ValueError, match=MISMATCH):
-            local.transform(frame(TURNED))
+            local.transform(frame(REVERSED))
 
 
 def test_names_of_chunks_and_those_of_an_earlier_fit(client):
@@ -56,14 +56,14 @@ def test_names_of_chunks_and_those_of_an_earlier_fit(client):
     def chunks(names):
         return plain.map_blocks(pd.DataFrame, columns=names, meta=V[:0])
 
-    found = model().fit(chunks(NAMES))
+    result = model().fit(chunks(NAMES))
     with pytest.raises(ValueError, match=rf"Chunk [01] .*{MISMATCH}"):
-        found.transform(chunks(TURNED)).compute()
-    numbers = found.transform(chunks(range(3)))  # no names to scikit-learn
-    np.testing.assert_array_equal(numbers.compute(), found.transform(plain).compute())
+        result.transform(chunks(REVERSED)).compute()
+    numbers = result.transform(chunks(range(3)))  # no names to scikit-learn
+    np.testing.assert_array_equal(numbers.compute(), result.transform(plain).compute())
     for unnamed in (plain, chunks(range(3))):
-        assert not hasattr(found.fit(chunks(NAMES)).fit(unnamed), "feature_names_in_")
-    assert found.transform(chunks(TURNED)).compute().shape == (40, 2)
+        assert not hasattr(result.fit(chunks(NAMES)).fit(unnamed), "feature_names_in_")
+    assert result.transform(chunks(REVERSED)).compute().shape == (40, 2)
 
 
 def test_named_parts_are_compared_wherever_the_first_of_them_stands(client, files):

@@ -18,22 +18,22 @@ from sipower.dask import KLNMF, Files, waiting  # noqa: E402 - optional
 V = np.random.default_rng(0).poisson(2.0, (40, 6)).astype(float)
 
 
-def refused(X, message, error=ValueError, **parameters):
+def assert_refused(X, message, error=ValueError, **parameters):
     with pytest.raises(error, match=message) as caught:
         KLNMF(2, **parameters).fit(X)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
-@pytest.mark.parametrize("known", [True, False], ids=["known sizes", "unknown sizes"])
-def test_bad_entries_are_found_by_their_row_in_all_data(client, sparse, known):
+@pytest.mark.parametrize("known_chunks", [True, False], ids=["known sizes", "unknown sizes"])
+def test_bad_entries_are_found_by_their_row_in_all_data(client, sparse, known_chunks):
     for value, what in ((-1.0, "Negative"), (np.nan, "NaN"), (np.inf, "Infinity")):
         bad = V.copy()
         bad[25, 3] = value
         X = da.from_array(bad, chunks=(10, -1))
-        X = X if known else X[X[:, 0] >= 0]
+        X = X if known_chunks else X[X[:, 0] >= 0]
         X = X.map_blocks(sp.csr_array) if sparse else X
-        refused(X, rf"Chunk 2: {what}.*entry \(25, 3\)")
+        assert_refused(X, rf"Chunk 2: {what}.*entry \(25, 3\)")
 
 
 def test_bad_entries_in_transform(client):
@@ -47,33 +47,37 @@ def test_bad_entries_in_transform(client):
 
 
 def test_arrays_that_are_no_table_of_row_chunks(client):
-    refused(
+    assert_refused(
         da.from_array(V, chunks=(10, 3)), r"one chunk of columns, got 2: .*X\.rechunk\(\{1: -1\}\)"
     )
-    refused(da.from_array(V[0]), "1 dimension")
-    refused(da.from_array(V[:0]), "0 sample")
-    refused(V, "`X` must be a Dask array .* got a ndarray", TypeError)
-    refused([], "`X` must be a Dask array .* got a list", TypeError)
-    refused(Files([]), "`paths` must hold at least one file")
-    refused(da.from_array(V.astype(complex)), "Complex data not supported")
-    refused(da.from_array(V * 1e300), "too large for float32", dtype=np.float32)
-    most = da.from_array(np.full((4, 2), 1e38), chunks=(1, -1))  # each chunk alone is small enough
-    refused(most, "sum of the data is too large for float32", dtype=np.float32)
+    assert_refused(da.from_array(V[0]), "1 dimension")
+    assert_refused(da.from_array(V[:0]), "0 sample")
+    assert_refused(V, "`X` must be a Dask array .* got a ndarray", TypeError)
+    assert_refused([], "`X` must be a Dask array .* got a list", TypeError)
+    assert_refused(Files([]), "`paths` must hold at least one file")
+    assert_refused(da.from_array(V.astype(complex)), "Complex data not supported")
+    assert_refused(da.from_array(V * 1e300), "too large for float32", dtype=np.float32)
+    large = da.from_array(np.full((4, 2), 1e38), chunks=(1, -1))  # each chunk alone is small enough
+    assert_refused(large, "sum of the data is too large for float32", dtype=np.float32)
 
 
 def test_files(client, tmp_path):
-    refused([tmp_path / "none.csv"], "none.csv does not exist")
+    assert_refused([tmp_path / "none.csv"], "none.csv does not exist")
     (tmp_path / "a.csv").write_text("day,apples,pears\nMonday,3,1\n")
     (tmp_path / "b.csv").write_text("day,pears,apples\nTuesday,3,1\n")
     (tmp_path / "c.csv").write_text("day,pears\nTuesday,3\n")
     (tmp_path / "d.csv").write_text("day,apples,pears\nTuesday,-3,1\n")
     a, b, c, d = (tmp_path / f"{name}.csv" for name in "abcd")
     wide = {"layout": "wide"}
-    refused(Files([a, b], **wide), "b.csv has other features than .*a.csv: feature 0 is pears")
-    refused(Files([a, c], **wide), "c.csv has 1 features, .*a.csv has 2")
-    refused(Files([a, d], **wide), "d.csv.*-3")
+    assert_refused(
+        Files([a, b], **wide), "b.csv has other features than .*a.csv: feature 0 is pears"
+    )
+    assert_refused(Files([a, c], **wide), "c.csv has 1 features, .*a.csv has 2")
+    assert_refused(Files([a, d], **wide), "d.csv.*-3")
     np.save(tmp_path / "e.npy", np.full((2, 2), 1e39))
-    refused([tmp_path / "e.npy"], r"e.npy: Entry \(0, 0\).*too large for float32", dtype="float32")
+    assert_refused(
+        [tmp_path / "e.npy"], r"e.npy: Entry \(0, 0\).*too large for float32", dtype="float32"
+    )
 
 
 def test_there_must_be_a_client_with_workers(client, monkeypatch):
@@ -82,13 +86,13 @@ def test_there_must_be_a_client_with_workers(client, monkeypatch):
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as lonely,
     ):
-        refused(da.from_array(V), "The cluster has no workers", RuntimeError, client=lonely)
+        assert_refused(da.from_array(V), "`client` has no workers", RuntimeError, client=lonely)
 
     def nobody():
         raise ValueError("No clients found")
 
     monkeypatch.setattr("sipower.dask.klnmf.default_client", nobody)
-    refused(da.from_array(V), "`client` is None and there is no Dask client")
+    assert_refused(da.from_array(V), "`client` is None and there is no Dask client")
 
 
 def test_workers_that_die_again_and_again():
@@ -98,7 +102,7 @@ def test_workers_that_die_again_and_again():
         Client(cluster, set_as_default=False) as mortal,
     ):
         cluster.scheduler.allowed_failures = 0
-        refused(deadly, "Workers died repeatedly", RuntimeError, client=mortal)
+        assert_refused(deadly, "Workers died repeatedly", RuntimeError, client=mortal)
 
 
 def test_cancelled_tasks(client):

@@ -12,32 +12,32 @@ V = poisson_topics(120, 60, 3, length=100, seed=0)
 
 def test_consensus_has_the_local_bits(client, tmp_path):
     model, counted = KLNMF(3, random_state=0), []
-    wanted = consensus(V, model, replicates=3)
-    found = consensus(
+    expected = consensus(V, model, replicates=3)
+    result = consensus(
         V, model, replicates=3, client=client, folder=tmp_path, on_fit=lambda *n: counted.append(n)
     )
-    np.testing.assert_array_equal(found.W, wanted.W)
-    np.testing.assert_array_equal(found.divergences, wanted.divergences)
+    np.testing.assert_array_equal(result.W, expected.W)
+    np.testing.assert_array_equal(result.divergences, expected.divergences)
     assert counted == [(1, 3), (2, 3), (3, 3)]
     again = consensus(V, model, replicates=3, folder=tmp_path)  # reads what the client has found
-    np.testing.assert_array_equal(again.W, wanted.W)
+    np.testing.assert_array_equal(again.W, expected.W)
 
 
 @pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
 def test_rank_selection_has_the_local_bits_and_goes_on(client, tmp_path, scale):
     task = V * scale, range(2, 5), KLNMF(tol=1e-2, random_state=0)
-    wanted = rank_selection(*task, replicates=2)
+    expected = rank_selection(*task, replicates=2)
 
-    def interrupt(done, _):
-        if done == 3:
+    def interrupt(completed, _):
+        if completed == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         rank_selection(*task, replicates=2, folder=tmp_path, client=client, on_fit=interrupt)
-    found = rank_selection(*task, replicates=2, folder=tmp_path, client=client)
-    np.testing.assert_array_equal(found.deviance, wanted.deviance)
-    np.testing.assert_array_equal(found.stability, wanted.stability)
-    assert found.best == wanted.best
+    result = rank_selection(*task, replicates=2, folder=tmp_path, client=client)
+    np.testing.assert_array_equal(result.deviance, expected.deviance)
+    np.testing.assert_array_equal(result.stability, expected.stability)
+    assert result.best == expected.best
 
 
 def test_callbacks_of_rounds_stay_at_home(client):

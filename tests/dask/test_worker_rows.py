@@ -22,19 +22,19 @@ wait = pytest.importorskip("distributed").wait
 
 
 def test_no_round_is_computed_twice(client, monkeypatch):
-    asked = []
+    calls = []
     reduce = WorkerRows.reduce
 
     def counted(self, function, *arguments):
-        asked.append((function.__name__, len(self.groups)))
+        calls.append((function.__name__, len(self.groups)))
         return reduce(self, function, *arguments)
 
     monkeypatch.setattr(WorkerRows, "reduce", counted)
-    found = model(max_iter=40).fit(lazy())
-    rounds = [groups for name, groups in asked if name == "_profile_sums"]
-    assert len(rounds) == found.n_iter_ == 40
+    result = model(max_iter=40).fit(lazy())
+    rounds = [groups for name, groups in calls if name == "_profile_sums"]
+    assert len(rounds) == result.n_iter_ == 40
     assert set(rounds) <= {1, 2}  # one task a worker
-    objectives = curve(found.trace_)
+    objectives = curve(result.trace_)
     assert (np.diff(objectives) == 0).any()  # a step was undone, and its point not asked for again
 
 
@@ -79,27 +79,29 @@ def test_bytes_of_a_round_are_those_of_the_formula(client):
 @pytest.mark.parametrize("rows", [EVEN, UNEVEN])
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 def test_rows_of_any_blocks_come_to_the_driver_in_the_order_asked_for(client, rows, sparse):
-    drawn = np.random.default_rng(0).permutation(len(V))[:123]
-    found = WorkerRows(client, lazy(rows=rows, sparse=sparse), None).take(drawn)
-    np.testing.assert_array_equal(found.toarray() if sparse else found, V[drawn])
+    rows_taken = np.random.default_rng(0).permutation(len(V))[:123]
+    result = WorkerRows(client, lazy(rows=rows, sparse=sparse), None).take(rows_taken)
+    np.testing.assert_array_equal(result.toarray() if sparse else result, V[rows_taken])
 
 
 @pytest.mark.parametrize("sparse", [(False, False, True), (True, False, True)])
 def test_rows_of_dense_and_sparse_blocks_come_together(client, sparse):
     parts = zip(np.split(V, 3), sparse, strict=True)
     X = da.concatenate([lazy(part, (80,), sparse=is_sparse) for part, is_sparse in parts])
-    drawn = np.random.default_rng(0).permutation(len(V))[:123]
-    np.testing.assert_array_equal(WorkerRows(client, X, None).take(drawn).toarray(), V[drawn])
+    rows_taken = np.random.default_rng(0).permutation(len(V))[:123]
+    np.testing.assert_array_equal(
+        WorkerRows(client, X, None).take(rows_taken).toarray(), V[rows_taken]
+    )
     assert model(init="sample", max_iter=2).fit(X).n_iter_ == 2
 
 
 def test_a_sampled_start_is_that_of_the_same_rows_at_home(client):
-    found = model(init="sample", random_state=3, max_iter=5).fit(lazy())
+    result = model(init="sample", random_state=3, max_iter=5).fit(lazy())
     matrix = as_matrix(sp.csr_array(V))
     start = Factors(np.zeros((len(V), RANK)), fit_sample(matrix, RANK, 3))
-    wanted = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
-    np.testing.assert_allclose(curve(found.trace_), curve(wanted.trace), rtol=1e-9)
-    assert curve(found.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]
+    expected = solve(Factorization(matrix, RANK), Profiled(), start, stop=Stop(0, 5), trace="every")
+    np.testing.assert_allclose(curve(result.trace_), curve(expected.trace), rtol=1e-9)
+    assert curve(result.trace_)[0] < curve(model(max_iter=1).fit(lazy()).trace_)[0]
 
 
 def test_work_is_spread_over_the_threads_and_few_blocks_move():
@@ -114,12 +116,12 @@ def test_work_is_spread_over_the_threads_and_few_blocks_move():
 
 def test_blocks_that_all_lie_on_one_worker_are_spread(client):
     one = min(client.nthreads())
-    held = client.persist(lazy(rows=(60, 60, 60, 60)), workers=[one])
-    wait(held)
-    V = WorkerRows(client, held, None)
+    persisted = client.persist(lazy(rows=(60, 60, 60, 60)), workers=[one])
+    wait(persisted)
+    V = WorkerRows(client, persisted, None)
     assert sorted(len(group) for group in V.groups.values()) == [2, 2]
-    found = model().fit(held)
-    np.testing.assert_allclose(curve(found.trace_), curve(local().trace), rtol=1e-9)
+    result = model().fit(persisted)
+    np.testing.assert_allclose(curve(result.trace_), curve(local().trace), rtol=1e-9)
 
 
 def test_rows_on_workers_tell_what_the_same_rows_in_memory_tell(client):

@@ -14,7 +14,7 @@ from sipower.data.validate import name_array
 from sipower.problems.kl import KLBlock
 
 
-def named(layout, **options):
+def make_named(layout, **options):
     matrix = as_matrix(layout(V), **options)
     return matrix.with_names(np.arange(12), np.array(list("abcdefghi")))
 
@@ -67,7 +67,7 @@ def test_arrays_that_need_no_conversion_are_shared():
 
 @pytest.mark.parametrize("rows_only", [False, True])
 def test_pickling_keeps_everything(layout, rows_only):
-    matrix = named(layout, dtype=np.float32, n_jobs=3, rows_only=rows_only)
+    matrix = make_named(layout, dtype=np.float32, n_jobs=3, rows_only=rows_only)
     again = pickle.loads(pickle.dumps(matrix))
     np.testing.assert_array_equal(as_dense(again), V)
     assert (again.dtype, again.threads, again.layout) == (np.float32, 3, matrix.layout)
@@ -78,7 +78,7 @@ def test_pickling_keeps_everything(layout, rows_only):
 
 @pytest.mark.parametrize("rows_only", [False, True])
 def test_another_working_type_keeps_everything_else(layout, rows_only):
-    matrix = named(layout, rows_only=rows_only)
+    matrix = make_named(layout, rows_only=rows_only)
     other = matrix.with_settings(np.dtype(np.float32), 3)
     assert (other.dtype, other.threads, other.layout) == (np.float32, 3, matrix.layout)
     np.testing.assert_array_equal(as_dense(other), V)
@@ -120,7 +120,7 @@ def test_parts_are_those_of_the_data(layout):
 
 
 def test_the_transpose_shares_settings_and_is_made_once(layout):
-    matrix = named(layout, dtype=np.float32, n_jobs=3)
+    matrix = make_named(layout, dtype=np.float32, n_jobs=3)
     assert matrix.T is matrix.T
     assert matrix.T.T is matrix
     assert (matrix.T.dtype, matrix.T.threads) == (np.float32, 3)

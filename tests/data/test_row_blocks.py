@@ -14,7 +14,7 @@ from sipower.data.row_blocks import MAX_BLOCK, MIN_BLOCK, cut_by_work
 
 
 @pytest.mark.parametrize(
-    ("work", "most", "blocks"),
+    ("work", "max_blocks", "blocks"),
     [
         ([], None, 0),
         ([1], None, 1),
@@ -35,8 +35,8 @@ from sipower.data.row_blocks import MAX_BLOCK, MIN_BLOCK, cut_by_work
         ([MAX_BLOCK] * 200, 7, 7),
     ],
 )
-def test_blocks_are_as_many_as_their_work_is_worth(work, most, blocks):
-    assert len(cut_by_work(np.array(work, dtype=int), most)) == blocks + 1
+def test_blocks_are_as_many_as_their_work_is_worth(work, max_blocks, blocks):
+    assert len(cut_by_work(np.array(work, dtype=int), max_blocks)) == blocks + 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -92,9 +92,9 @@ def test_for_items_hands_every_item_to_the_kernel_once(blocks):
     matrix, basis, h = blocks
     out = np.zeros(300)
 
-    def kernel(data, given, factor, begin, end, result, *extra):
+    def kernel(data, operand, factor, begin, end, result, *extra):
         assert data is matrix.data
-        assert given is basis
+        assert operand is basis
         assert factor is h
         assert extra == ("more", 7)
         result[begin:end] += np.arange(begin, end)
@@ -108,9 +108,9 @@ def test_sums_add_what_every_block_leaves_in_float64_and_in_order(blocks):
     parts = np.array([1.0, 2.0**-53, 2.0**-53])  # rounded away one by one, from the left
     starts = dict(zip(matrix.bounds, parts, strict=False))
 
-    def kernel(data, given, factor, begin, end, part):
+    def kernel(data, operand, factor, begin, end, part):
         assert data is matrix.data
-        assert given is basis
+        assert operand is basis
         assert factor is h
         assert end == matrix.bounds[matrix.bounds.index(begin) + 1]
         assert not part.any()
@@ -127,18 +127,18 @@ def test_sums_are_those_of_the_transpose(layout):
     big = oracles.counts(300, 250)
     W, H = oracles.factors(300, 250, 4)
     matrix = as_matrix(layout(big))
-    found = matrix.sums(kernels.sums, kernels.basis(H, dense=matrix.dense), W)
+    sums = matrix.sums(kernels.sums, kernels.basis(H, dense=matrix.dense), W)
     Z = W @ H.T
-    np.testing.assert_allclose(found, (big / Z).T @ W, rtol=1e-11)
+    np.testing.assert_allclose(sums, (big / Z).T @ W, rtol=1e-11)
 
 
 @pytest.mark.parametrize(("columns", "threads"), [(400, 5), (300, 1)])
 def test_work_that_is_not_worth_a_thread_has_none(monkeypatch, columns, threads):
     """200 µs at 0.2 ns for each of 100 · columns · 30 terms."""
-    matrix, seen = Matrix(np.ones((100, columns)), np.float64, 5), []
-    monkeypatch.setattr(kernels, "run_blocks", lambda count, task, t: seen.append(t))
-    monkeypatch.setattr(kernels, "sum_blocks", lambda count, task, total, t: seen.append(t))
+    matrix, ranges = Matrix(np.ones((100, columns)), np.float64, 5), []
+    monkeypatch.setattr(kernels, "run_blocks", lambda count, task, t: ranges.append(t))
+    monkeypatch.setattr(kernels, "sum_blocks", lambda count, task, total, t: ranges.append(t))
     basis, h = kernels.basis(np.ones((columns, 30)), dense=True), np.ones((100, 30))
     matrix.for_items(kernels.mu, basis, h, np.empty_like(h))
     matrix.sums(kernels.sums, basis, h)
-    assert seen == [threads, threads]
+    assert ranges == [threads, threads]

@@ -18,9 +18,9 @@ from sipower.data.sampling import SCHEMES, draw_positions
 def test_vectors_are_drawn_columns_times_n_over_s(layout, dtype, replace):
     matrix = as_matrix(layout(V), dtype=dtype, n_jobs=3)
     batch = matrix.sample("vectors", 0.5, DRAW, replace=replace)
-    others = DRAW.batch(9, 5, replace=replace)  # ⌈0.5 · 9⌉
-    np.testing.assert_array_equal(batch.basis_rows, others)
-    np.testing.assert_allclose(as_dense(batch.matrix), V[:, others] * (9 / 5), rtol=1e-6)
+    other_rows = DRAW.batch(9, 5, replace=replace)  # ⌈0.5 · 9⌉
+    np.testing.assert_array_equal(batch.basis_rows, other_rows)
+    np.testing.assert_allclose(as_dense(batch.matrix), V[:, other_rows] * (9 / 5), rtol=1e-6)
     assert batch.matrix.dtype == batch.matrix.array.dtype == dtype
     assert batch.matrix.dense == matrix.dense
     assert batch.matrix.threads == 3
@@ -50,17 +50,17 @@ def test_elements_are_drawn_nonzeros_times_nnz_over_s(layout, dtype, replace):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("replace", [False, True])
 def test_stratified_terms_are_those_of_their_item_times_n_over_s(layout, dtype, replace):
-    part, others = as_matrix(layout(V), dtype=dtype, n_jobs=3).sample(
+    part, zeros_part = as_matrix(layout(V), dtype=dtype, n_jobs=3).sample(
         "stratified", 0.4, DRAW, replace=replace
     )
     terms = np.count_nonzero(V, axis=1)
-    drawn = np.ceil(0.4 * terms)
-    assert others is None
+    n_drawn = np.ceil(0.4 * terms)
+    assert zeros_part is None
     assert part.threads == 3
     assert part.dtype == part.array.dtype == dtype
-    np.testing.assert_array_equal(np.diff(part.indptr), drawn)
+    np.testing.assert_array_equal(np.diff(part.indptr), n_drawn)
     row = np.repeat(np.arange(len(V)), np.diff(part.indptr))
-    expected = V[row, part.array.indices] * (terms / np.maximum(drawn, 1))[row]
+    expected = V[row, part.array.indices] * (terms / np.maximum(n_drawn, 1))[row]
     np.testing.assert_allclose(part.array.data, expected, rtol=1e-6)
     places = set(zip(row, part.array.indices, strict=True))
     assert (len(places) < part.nnz) == replace  # whether a term came twice
@@ -69,27 +69,27 @@ def test_stratified_terms_are_those_of_their_item_times_n_over_s(layout, dtype, 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_weighted_draws_keep_the_mass_of_every_item(layout, dtype):
     """s_j draws with probability V_ij/c_j, each worth c_j/s_j."""
-    part, others = as_matrix(layout(V), dtype=dtype, n_jobs=3).sample(
+    part, zeros_part = as_matrix(layout(V), dtype=dtype, n_jobs=3).sample(
         "weighted", 0.4, DRAW, replace=True
     )
-    drawn = np.ceil(0.4 * np.count_nonzero(V, axis=1))
+    n_drawn = np.ceil(0.4 * np.count_nonzero(V, axis=1))
     row = np.repeat(np.arange(len(V)), np.diff(part.indptr))
-    assert others is None
+    assert zeros_part is None
     assert part.threads == 3
     assert part.array.dtype == dtype
-    np.testing.assert_array_equal(np.diff(part.indptr), drawn)
-    np.testing.assert_allclose(part.array.data, (V.sum(axis=1) / np.maximum(drawn, 1))[row], 1e-6)
+    np.testing.assert_array_equal(np.diff(part.indptr), n_drawn)
+    np.testing.assert_allclose(part.array.data, (V.sum(axis=1) / np.maximum(n_drawn, 1))[row], 1e-6)
     assert (V[row, part.array.indices] > 0).all()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_whole_share_is_the_whole_matrix(layout, scheme):
-    part, others = as_matrix(layout(V)).sample(scheme, 1.0, DRAW)
+    part, zeros_part = as_matrix(layout(V)).sample(scheme, 1.0, DRAW)
     whole = np.zeros_like(V)
-    whole[:, slice(None) if others is None else others] = as_dense(part)
+    whole[:, slice(None) if zeros_part is None else zeros_part] = as_dense(part)
     np.testing.assert_allclose(whole, V, rtol=1e-12)
     again = as_matrix(layout(V)).sample(scheme, 1.0, DRAW, replace=True).matrix
-    assert not np.array_equal(as_dense(again), V[:, others] if others is not None else V)
+    assert not np.array_equal(as_dense(again), V[:, zeros_part] if zeros_part is not None else V)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -101,10 +101,10 @@ def test_batches_of_data_without_nonzeros_are_empty(layout, scheme):
 
 def test_positions_of_elements_are_sorted_and_fewer_than_two_to_the_31():
     matrix = as_matrix(sp.csr_array(V))
-    found = draw_positions(matrix.nnz, 0.3, DRAW, replace=False)
+    positions = draw_positions(matrix.nnz, 0.3, DRAW, replace=False)
     expected = sorted(DRAW.batch(matrix.nnz, kernels.batch_size(0.3, matrix.nnz)))
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == draw_positions(0, 0.3, DRAW, False).dtype
+    np.testing.assert_array_equal(positions, expected)
+    assert positions.dtype == draw_positions(0, 0.3, DRAW, False).dtype
     with pytest.raises(
         ValueError, match=r"^scheme='elements' .* 2\^31 - 1 nonzeros, .*: use 'stratified'\.$"
     ):
@@ -136,13 +136,13 @@ def test_columns_know_what_the_transpose_knows(layout):
 def test_columns_are_sampled_by_whole_rows(layout, dtype, replace):
     alone = as_matrix(layout(V), dtype=dtype, rows_only=True, n_jobs=3)
     batch = alone.columns.sample("vectors", 0.6, DRAW, replace=replace)
-    drawn = DRAW.batch(12, 8, replace=replace)  # ⌈0.6 · 12⌉
-    np.testing.assert_array_equal(batch.basis_rows, drawn)
+    rows = DRAW.batch(12, 8, replace=replace)  # ⌈0.6 · 12⌉
+    np.testing.assert_array_equal(batch.basis_rows, rows)
     assert isinstance(batch.matrix, ColumnSums)
     assert batch.matrix.shape == (9, 8)
     assert batch.matrix.dtype == batch.matrix.columns.array.dtype == dtype
     assert batch.matrix.columns.threads == 3
-    np.testing.assert_array_equal(as_dense(batch.matrix.columns), (V[drawn] * 1.5).astype(dtype))
+    np.testing.assert_array_equal(as_dense(batch.matrix.columns), (V[rows] * 1.5).astype(dtype))
     every = alone.columns.sample("vectors", 0.6, DRAW).basis_rows
     assert len(set(every)) == 8  # distinct unless asked otherwise
     with pytest.raises(

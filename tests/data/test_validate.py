@@ -37,20 +37,20 @@ def as_dense(matrix):
 )
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_dense_of_any_real_type(dtype, order):
-    given = np.asarray(np.minimum(V, 1) if dtype is bool else V).astype(dtype, order=order)
-    matrix = as_matrix(given)
-    np.testing.assert_array_equal(as_dense(matrix).astype(float), given.astype(float))
+    data = np.asarray(np.minimum(V, 1) if dtype is bool else V).astype(dtype, order=order)
+    matrix = as_matrix(data)
+    np.testing.assert_array_equal(as_dense(matrix).astype(float), data.astype(float))
     small = (np.dtype(np.float16), np.dtype(np.float32))
     assert matrix.dtype == (np.float32 if np.dtype(dtype) in small else np.float64)
-    np.testing.assert_array_equal(matrix.mass, given.astype(float).sum(axis=1))
-    np.testing.assert_array_equal(as_dense(matrix.T).astype(float), given.astype(float).T)
+    np.testing.assert_array_equal(matrix.mass, data.astype(float).sum(axis=1))
+    np.testing.assert_array_equal(as_dense(matrix.T).astype(float), data.astype(float).T)
 
 
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_sparse_format(format_, kind):
-    given = getattr(sp, f"{format_}_{kind}")(V)
-    matrix = as_matrix(given)
+    data = getattr(sp, f"{format_}_{kind}")(V)
+    matrix = as_matrix(data)
     assert not matrix.dense
     assert matrix.nnz == np.count_nonzero(V)
     np.testing.assert_array_equal(as_dense(matrix), V)
@@ -59,21 +59,21 @@ def test_every_sparse_format(format_, kind):
 
 
 def test_64_bit_indices():
-    given = sp.csr_array(V)
-    given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
-    np.testing.assert_array_equal(as_dense(as_matrix(given)), V)
+    data = sp.csr_array(V)
+    data.indices, data.indptr = data.indices.astype(np.int64), data.indptr.astype(np.int64)
+    np.testing.assert_array_equal(as_dense(as_matrix(data)), V)
 
 
 def test_duplicates_zeros_and_order_without_touching_the_input():
     data, row = np.array([1.0, 2.0, 0.0, 4.0, 5.0]), np.array([0, 0, 0, 1, 1])
     column = np.array([2, 2, 1, 3, 0])
-    given = sp.csr_array((data, column, np.array([0, 3, 5])), shape=(2, 4))
-    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
-    matrix = as_matrix(given)
+    csr = sp.csr_array((data, column, np.array([0, 3, 5])), shape=(2, 4))
+    before = csr.data.copy(), csr.indices.copy(), csr.indptr.copy()
+    matrix = as_matrix(csr)
     assert matrix.nnz == 3
     assert matrix.array.has_sorted_indices
     np.testing.assert_array_equal(as_dense(matrix), [[0, 0, 3, 0], [5, 0, 0, 4]])
-    for old, new in zip(before, (given.data, given.indices, given.indptr), strict=True):
+    for old, new in zip(before, (csr.data, csr.indices, csr.indptr), strict=True):
         np.testing.assert_array_equal(old, new)
     assert row.size == 5
 
@@ -84,14 +84,14 @@ def test_places_given_twice_are_summed_in_a_type_that_holds_them(format_, dtype,
     twice = sp.coo_array((np.array([value, value, 1], dtype), ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
     if format_ == "bsr":
         blocks = np.array([[[value]], [[value]], [[1]]], dtype)
-        given = sp.bsr_array((blocks, np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+        data = sp.bsr_array((blocks, np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
     elif format_ == "coo":
-        given = twice
+        data = twice
     else:
         parts = (twice.data, np.array([0, 0, 1]), np.array([0, 2, 3]))
-        given = {"csr": sp.csr_array, "csc": sp.csc_array}[format_](parts, shape=(2, 2))
-    np.testing.assert_array_equal(as_dense(as_matrix(given)), [[2 * value, 0], [0, 1]])
-    write_store([given], tmp_path / "v")
+        data = {"csr": sp.csr_array, "csc": sp.csc_array}[format_](parts, shape=(2, 2))
+    np.testing.assert_array_equal(as_dense(as_matrix(data)), [[2 * value, 0], [0, 1]])
+    write_store([data], tmp_path / "v")
     np.testing.assert_array_equal(
         open_store(tmp_path / "v").rows(0, 2).toarray(), [[2 * value, 0], [0, 1]]
     )
@@ -115,8 +115,8 @@ def test_a_matrix_stays_itself():
 
 def test_frames_keep_their_names():
     frame = pd.DataFrame(V, index=[f"s{i}" for i in range(9)], columns=list("abcdefg"))
-    for given in (frame, frame.astype(pd.SparseDtype(float, 0.0))):
-        matrix = as_matrix(given)
+    for data in (frame, frame.astype(pd.SparseDtype(float, 0.0))):
+        matrix = as_matrix(data)
         np.testing.assert_array_equal(as_dense(matrix), V)
         assert list(matrix.row_names) == [f"s{i}" for i in range(9)]
         assert list(matrix.column_names) == list("abcdefg")
@@ -129,20 +129,26 @@ def test_all_zero_data_are_legal():
     assert as_matrix(sp.csr_array((3, 4))).nnz == 0
 
 
-def spoiled(value, row=4, column=3):
+def with_entry(value, row=4, column=3):
     out = V.copy()
     out[row, column] = value
     return out
 
 
 BAD = {
-    "negative": (spoiled(-1.5), r"Negative values in data: entry \(4, 3\) is -1.5"),
-    "negative integer": (spoiled(-2).astype(int), r"Negative values in data: entry \(4, 3\) is -2"),
-    "NaN": (spoiled(np.nan), r"NaN in data: entry \(4, 3\)"),
-    "infinite": (spoiled(np.inf), r"Infinity in data: entry \(4, 3\)"),
-    "sparse negative": (sp.csr_array(spoiled(-1.5)), r"Negative values in data: entry \(4, 3\)"),
-    "sparse NaN": (sp.coo_array(spoiled(np.nan)), r"NaN in data: entry \(4, 3\)"),
-    "Fortran order": (np.asfortranarray(spoiled(-1.0)), r"Negative values in data: entry \(4, 3\)"),
+    "negative": (with_entry(-1.5), r"Negative values in data: entry \(4, 3\) is -1.5"),
+    "negative integer": (
+        with_entry(-2).astype(int),
+        r"Negative values in data: entry \(4, 3\) is -2",
+    ),
+    "NaN": (with_entry(np.nan), r"NaN in data: entry \(4, 3\)"),
+    "infinite": (with_entry(np.inf), r"Infinity in data: entry \(4, 3\)"),
+    "sparse negative": (sp.csr_array(with_entry(-1.5)), r"Negative values in data: entry \(4, 3\)"),
+    "sparse NaN": (sp.coo_array(with_entry(np.nan)), r"NaN in data: entry \(4, 3\)"),
+    "Fortran order": (
+        np.asfortranarray(with_entry(-1.0)),
+        r"Negative values in data: entry \(4, 3\)",
+    ),
     "complex": (V + 0j, "Complex data not supported"),
     "objects": (V.astype(object), "must be numbers, got dtype object"),
     "strings": (V.astype(str), "must be numbers"),
@@ -158,25 +164,25 @@ BAD = {
     ("module", "advice"), [("dask.array", r"sipower\.dask"), ("anndata", r"\.X")]
 )
 def test_collections_of_other_libraries_are_told_what_to_do(module, advice):
-    given = type("Collection", (), {"__module__": module, "obs": None})()
+    data = type("Collection", (), {"__module__": module, "obs": None})()
     with pytest.raises(TypeError, match=advice):
-        as_matrix(given)
+        as_matrix(data)
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_gets_one_sentence(what):
-    given, message = BAD[what]
+    data, message = BAD[what]
     with pytest.raises((ValueError, TypeError), match=message) as caught:
-        as_matrix(given)
+        as_matrix(data)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("value", "word"), [(1e39, "too large"), (1e-40, "too small")])
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_values_outside_the_working_type(layout, value, word):
-    assert as_matrix(layout(spoiled(value))).dtype == np.float64
+    assert as_matrix(layout(with_entry(value))).dtype == np.float64
     with pytest.raises(ValueError, match=rf"Entry \(4, 3\) is .*{word} for float32"):
-        as_matrix(layout(spoiled(value)), dtype=np.float32)
+        as_matrix(layout(with_entry(value)), dtype=np.float32)
 
 
 @pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e-21), ("float64", 1e-160)])
@@ -190,15 +196,15 @@ def test_data_too_small_for_quotients_are_refused(dtype, scale):
 def test_the_first_of_several_bad_entries_is_named():
     bad = V.copy()
     bad[8, 0], bad[5, 6], bad[5, 2] = -1, -1, -1
-    for given in (bad, sp.csr_array(bad)):
+    for data in (bad, sp.csr_array(bad)):
         with pytest.raises(ValueError, match=r"\(5, 2\)"):
-            as_matrix(given)
+            as_matrix(data)
 
 
 def test_sums_of_duplicates_may_not_overflow():
-    given = sp.coo_array((np.full(2, 3e38, np.float32), ([1, 1], [2, 2])), shape=(3, 3))
+    data = sp.coo_array((np.full(2, 3e38, np.float32), ([1, 1], [2, 2])), shape=(3, 3))
     with pytest.raises(ValueError, match=r"(Entry|entry) \(1, 2\) is"):
-        as_matrix(given)
+        as_matrix(data)
 
 
 def test_working_type_must_be_a_kernel_type():

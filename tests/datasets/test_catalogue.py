@@ -132,7 +132,7 @@ def test_the_catalogue_is_true(name: str) -> None:
 )
 def test_the_papers_preprocessing(name: str, shape: tuple[int, int], nonzeros: int) -> None:
     V = load(name)
-    kept, rows, columns = without_rare(V)
-    assert (kept.shape, kept.nnz) == (shape, nonzeros)
-    assert (V[rows][:, columns] != kept).nnz == 0
-    assert min(kept.sum(axis=0).min(), kept.sum(axis=1).min()) >= 20
+    common, rows, columns = without_rare(V)
+    assert (common.shape, common.nnz) == (shape, nonzeros)
+    assert (V[rows][:, columns] != common).nnz == 0
+    assert min(common.sum(axis=0).min(), common.sum(axis=1).min()) >= 20

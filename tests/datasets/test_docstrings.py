@@ -72,9 +72,9 @@ def test_counts_agree_with_the_docstring_of_the_living_object(
     corpus: Corpus, name: str, documented: object
 ) -> None:
     row = corpus.counts[[corpus.documents.index(name)]].toarray()[0]
-    said = Counter(re.split(r"[\W\d_]+", (inspect.getdoc(documented) or "").lower()))
+    words = Counter(re.split(r"[\W\d_]+", (inspect.getdoc(documented) or "").lower()))
     assert row.sum() >= 40
-    assert row.tolist() == [said[word] for word in corpus.words]
+    assert row.tolist() == [words[word] for word in corpus.words]
 
 
 def test_two_readings_are_equal(corpus: Corpus) -> None:

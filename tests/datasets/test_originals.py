@@ -46,7 +46,7 @@ def test_bags_of_words_are_read_as_uci_offers_them(
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1 2 2", "3 1 7"], "promises 4 counts and has 2"),
+        (["1 2 2", "3 1 7"], "declares 4 counts and has 2"),
         (["1 2 2", "3 1 7", "3 2 1", "3 5 5"], "outside 3 x 4"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 -5"], "negative"),
         (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "not a bag of words"),
@@ -93,7 +93,7 @@ def test_indices_of_a_prepared_matrix_are_not_trusted(tmp_path, monkeypatch) -> 
     counts = sparse.csr_array(np.eye(3, dtype=np.int32))
     counts.indices[1] = 7
     sparse.save_npz(tmp_path / "kos.npz", counts)
-    with pytest.raises(ValueError, match=r"kos\.npz is damaged: an index lies outside 3 x 3"):
+    with pytest.raises(ValueError, match=r"kos\.npz is damaged: an index is outside 3 x 3"):
         load("kos")
 
 
@@ -109,7 +109,7 @@ def test_images_are_read_as_pillow_writes_and_greys_them(
     for number, frame in enumerate(frames):
         Image.fromarray(frame).save(tmp_path / f"b{number:05}.bmp")
     monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match=r"make 204 x 3, expected wt of \(19200, 287\)"):
+    with pytest.raises(ValueError, match=r"of 204 x 3, expected wt of \(19200, 287\)"):
         load("wt")
     monkeypatch.setitem(CATALOGUE, "mitf", replace(CATALOGUE["mitf"], shape=(361, 4)))
     monkeypatch.setitem(CATALOGUE, "wt", replace(CATALOGUE["wt"], shape=(204, 3)))

@@ -21,7 +21,7 @@ from doc_blocks import PAGES, ROOT, Block, code_blocks, page_id
 # Python runs, the lines of a shell are checked, JSON and text are output; a directive of MyST in
 # braces is markup, and {code-block} python is code that is shown only.
 RUN = {"python"}
-SHOWN = {"sh", "json", "text"}
+NOT_RUN = {"sh", "json", "text"}
 ANNOTATIONS = __future__.annotations.compiler_flag  # names of types in recipes need not exist
 NEEDS = {"anndata": "anndata", "sipower.io": "pandas", "write_report": "plotly",
          "distributed": "distributed", "sipower.pl": "matplotlib"}  # fmt: skip
@@ -36,8 +36,8 @@ def skip_without_libraries(text: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_block_says_what_it_is(page: Path) -> None:
     for block in code_blocks(page):
-        known = block.kind in RUN | SHOWN or re.match(r"\{[\w-]+\}", block.kind)
-        assert known, f"{page.name}: a block of kind {block.kind!r}: {block.code[:60]}"
+        is_known_kind = block.kind in RUN | NOT_RUN or re.match(r"\{[\w-]+\}", block.kind)
+        assert is_known_kind, f"{page.name}: a block of kind {block.kind!r}: {block.code[:60]}"
 
 
 @pytest.mark.filterwarnings("ignore:.*Agg is non-interactive:UserWarning")
@@ -54,12 +54,12 @@ def test_python_runs_in_order(
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block.code, page.name, "exec", ANNOTATIONS, dont_inherit=True), names)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     if page.name in ("README.md", "own_problem.md"):
-        assert "converged" in said
-        assert "FAILED" not in said
+        assert "converged" in output
+        assert "FAILED" not in output
     if page.name == "theory.md":
-        assert "The theorem holds (L-branch)" in said
+        assert "The theorem holds (L-branch)" in output
 
 
 def test_your_own_problem_takes_at_most_forty_lines() -> None:

@@ -29,30 +29,33 @@ MODULES = (
 )
 
 
-def listed() -> set[int]:
+def documented_objects() -> set[int]:
     """Identities of all objects in the summaries of the reference."""
-    found = set()
+    names = set()
     for page in DOCS.glob("api/*.md"):
         module = ""
         for line in page.read_text(encoding="utf-8").splitlines():
             if line.startswith(".. currentmodule::"):
                 module = line.split()[-1]
             elif re.fullmatch(r"   \w+", line):
-                found.add(id(getattr(importlib.import_module(module), line.strip())))
-    return found
+                names.add(id(getattr(importlib.import_module(module), line.strip())))
+    return names
 
 
 def test_the_reference_lists_every_public_name() -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("distributed")
-    known, text = listed(), "".join(page.read_text() for page in DOCS.glob("api/*.md"))
+    documented, text = (
+        documented_objects(),
+        "".join(page.read_text() for page in DOCS.glob("api/*.md")),
+    )
     modules = [sipower, *(importlib.import_module(f"sipower.{name}") for name in MODULES)]
     for module in modules:
         for name in module.__all__:
             thing = getattr(module, name)
             constant = isinstance(thing, dict | tuple)
             is_module = type(thing) is type(sipower)
-            there = is_module or (f"`{name}`" in text if constant else id(thing) in known)
+            there = is_module or (f"`{name}`" in text if constant else id(thing) in documented)
             assert there, f"{module.__name__}.{name}"
 
 
@@ -69,8 +72,8 @@ def test_the_page_of_the_command_line_is_complete() -> None:
     assert set(re.findall(r"\| `sipower (\w+)", page)) == set(commands)
     options = {
         option
-        for known in (command, *commands.values())
-        for parameter in known.params
+        for each in (command, *commands.values())
+        for parameter in each.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page)) - {"--help"}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pages and sources avoid the words that the glossary in CONTRIBUTING.md replaces.
 
-Only what can be tested without false alarms is here; `make lint` runs codespell on all files.
+Only what can be tested without false alarms is here; `make lint` runs codespell on all files, and
+`messages.py` checks the messages that tests provoke.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import messages
 from doc_blocks import FENCE, PAGES, ROOT, page_id
 
 # Comparisons that have to be decoded: "2.0 times faster" and "never reached" are plain.
@@ -63,12 +65,35 @@ def test_pages_use_plain_words(page: Path) -> None:
 
 
 def test_sources_use_plain_words() -> None:
-    found = {
-        str(path.relative_to(ROOT)): said
+    unclear = {
+        str(path.relative_to(ROOT)): problems
         for path in SOURCES
-        if (said := complaints(path.read_text(encoding="utf-8"), NOWHERE))
+        if (problems := complaints(path.read_text(encoding="utf-8"), NOWHERE))
     }
-    assert found == {}
+    assert unclear == {}
+
+
+def test_messages_name_an_argument_or_a_place() -> None:
+    for message in (
+        "`n_components` must be a positive integer, got 0.",
+        "counts.mtx, line 7: the value -4 is negative; KL-NMF needs non-negative data.",
+        "--also xlsx: choose from csv, parquet.",
+    ):
+        assert messages.complaints(message) == []
+    assert messages.complaints("It cannot be understood.") != []
+    assert messages.complaints("counts.mtx promises 4 counts.") != []
+
+
+def test_what_the_library_raises_is_collected(monkeypatch) -> None:
+    error = ValueError("It cannot be understood.")
+    with pytest.raises(ValueError, match="understood"):
+        raise error
+    assert messages.provoked == []  # what other code raises is not checked
+    monkeypatch.setitem(globals(), "__name__", "sipower.imaginary")
+    with pytest.raises(ValueError, match="understood"):
+        raise error
+    assert messages.provoked == ["It cannot be understood."]
+    messages.provoked.clear()
 
 
 def test_a_decoded_comparison_is_found() -> None:

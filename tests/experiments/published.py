@@ -117,15 +117,15 @@ FORMS = {
 }
 
 
-def runs(dataset, problem, label, form="the paper's", wanted=None):
+def runs(dataset, problem, label, form="the paper's", chosen=None):
     """Return the runs to the horizon by seed, with the given or the chosen settings."""
-    wanted = chosen_settings(dataset, problem, label, form) if wanted is None else wanted
+    chosen = chosen_settings(dataset, problem, label, form) if chosen is None else chosen
     return {
         row["seed"]: row
         for row in ROWS
         if (row["problem"], row["dataset"], row["method"]) == (problem, dataset, NAMES[label])
         and row["max_passes"] == horizon(problem, dataset)
-        and settings(row) == wanted
+        and settings(row) == chosen
         and ("scheme" not in row["params"]
              or (row["params"]["scheme"], row["params"]["sides"]) in FORMS[form])
     }  # fmt: skip

@@ -131,8 +131,8 @@ def test_each_pair_of_the_boxplots_has_its_own_step():
 
     def small_steps_for_small_batches(run):
         params = dict(run.params)
-        wanted = 0.01 if params.get("batch") == 1e-4 else 1.0
-        return 1.0 + abs(math.log(params.get("step", 1.0) / wanted))
+        expected = 0.01 if params.get("batch") == 1e-4 else 1.0
+        return 1.0 + abs(math.log(params.get("step", 1.0) / expected))
 
     protocol = Protocol(budget, finish(budget, "robustness", small_steps_for_small_batches))
     pairs = protocol.pairs("nips")

@@ -32,12 +32,14 @@ def assert_comparison(line, a, b):
     seeds = sorted(a.keys() & b.keys())
     for numbers, axis in ((line[2], "passes"), (line[4], "seconds")):
         speeds = [speed(a[s], b[s], axis) for s in seeds]
-        shown, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
+        printed, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
         assert int(total) == len(seeds)
         near = sum(abs(v - 1) < 1e-3 for v in speeds)
         assert abs(int(wins) - sum(v > 1 for v in speeds)) <= near
-        number = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
-        assert median(speeds) == pytest.approx(float(shown) if number is None else number, rel=0.06)
+        number = {"never reached": 0.0, "reached by the first only": np.inf}.get(printed)
+        assert median(speeds) == pytest.approx(
+            float(printed) if number is None else number, rel=0.06
+        )
         n_diverged = sum(has_diverged(a[s]) for s in seeds)
         assert (f"{n_diverged} diverged" in numbers) == (n_diverged > 0)
 
@@ -47,8 +49,8 @@ def assert_comparison(line, a, b):
 
 def test_the_page_is_made_of_the_published_table():
     assert MAKE["text"]() == PAGE
-    drawn = set(re.findall(r"\((\S+\.png)\)", PAGE))
-    assert drawn == {picture.name for picture in FOLDER.glob("*.png")}
+    pictures = set(re.findall(r"\((\S+\.png)\)", PAGE))
+    assert pictures == {picture.name for picture in FOLDER.glob("*.png")}
 
 
 def test_all_runs_are_of_one_commit_and_none_is_there_twice():
@@ -106,9 +108,9 @@ def test_every_verdict_on_speed_follows_from_its_numbers():
             if " against " not in line[0]:
                 continue
             for word, numbers in ((line[1], line[2]), (line[3], line[4])):
-                shown, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
-                value = {"never reached": 0.0, "reached by the first only": np.inf}.get(shown)
-                value = float(shown) if value is None else value
+                printed, wins, total = re.match(r"(.*) \((\d+) of (\d+)", numbers).groups()
+                value = {"never reached": 0.0, "reached by the first only": np.inf}.get(printed)
+                value = float(printed) if value is None else value
                 assert word == f"**{verdict(int(wins) / int(total), [value], title)}**", line
 
 
@@ -118,11 +120,11 @@ def test_divergences_and_lowest_values_follow_from_the_runs():
         for row in ROWS
         if row["problem"] != "signs" and has_diverged(row)
     )
-    shown = {
+    printed = {
         (problem, dataset.lower(), NAMES[label]): int(count)
         for problem, dataset, label, count in tables("Runs that diverged, tuning included")
     }
-    assert shown == dict(counts)
+    assert printed == dict(counts)
     for dataset, value, _ in tables("f*, the lowest known value"):
         assert value == f"{LOWEST[dataset.lower()]:.2f}"
         assert BEST_KNOWN[dataset.lower()]["value"] <= LOWEST[dataset.lower()] * (1 + 1e-15)

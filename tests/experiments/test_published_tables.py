@@ -46,19 +46,19 @@ def test_the_errors_of_the_boxplots_follow_from_the_runs(title):
             settings_shown = re.findall(r"\(([\d.e-]+), (\d+), ([\d.]+)\) ([\d.e-]+)", numbers)
             assert len(settings_shown) == 9
             medians = []
-            for batch, epoch, step, shown in settings_shown:
-                wanted = f"s/n = {float(batch)}, m = {epoch}, η = {float(step)}"
-                rows = runs(dataset, "nmf", "S-SCI-PI", wanted=wanted)
+            for batch, epoch, step, printed in settings_shown:
+                expected = f"s/n = {float(batch)}, m = {epoch}, η = {float(step)}"
+                rows = runs(dataset, "nmf", "S-SCI-PI", chosen=expected)
                 assert len(rows) == SEEDS
                 medians.append(median(error(row, end, axis) for row in rows.values()))
-                assert medians[-1] == pytest.approx(float(shown), rel=0.06)
+                assert medians[-1] == pytest.approx(float(printed), rel=0.06)
             full = runs(dataset, "nmf", "F-SCI-PI").values()
             reference = median(error(row, end, axis) for row in full)
-            (shown,) = re.findall(r"F-SCI-PI ([\d.e-]+) ", numbers)
-            assert reference == pytest.approx(float(shown), rel=0.06)
+            (printed,) = re.findall(r"F-SCI-PI ([\d.e-]+) ", numbers)
+            assert reference == pytest.approx(float(printed), rel=0.06)
             if "robust" in title:
-                (shown,) = re.findall(r"largest over smallest ([\d.e+]+)", numbers)
-                assert max(medians) / min(medians) == pytest.approx(float(shown), rel=0.06)
+                (printed,) = re.findall(r"largest over smallest ([\d.e+]+)", numbers)
+                assert max(medians) / min(medians) == pytest.approx(float(printed), rel=0.06)
             else:
                 number = sum(reference / value >= 1.5 for value in medians)
                 assert f"for {number} of 9 pairs" in numbers
@@ -81,14 +81,14 @@ def test_the_shares_of_negative_entries_follow_from_the_runs():
     lines = tables("Variance-reduced gradients have negative entries")
     assert {line[0].partition(":")[0] for line in lines} == {"WT", "NIPS", "KOS", "MITF"}
     for line in lines:
-        dataset, _, wanted = line[0].partition(": ")
+        dataset, _, problem = line[0].partition(": ")
         shares = [
             row["objective"][-1]
             for row in ROWS
             if (row["problem"], row["dataset"]) == ("signs", dataset.lower())
             and f"s/n = {row['params']['batch']:g}, m = {row['params']['epoch']}, "
             f"η = {row['params']['step']:g}"
-            == wanted
+            == problem
         ]
         text = f"{100 * min(shares):.2g} to {100 * max(shares):.2g} % ({len(shares)} seeds)"
         assert line[2] == text
@@ -116,9 +116,12 @@ def test_errors_and_costs_follow_from_the_runs():
     for dataset, label, at_passes, at_seconds, cost, seeds in lines:
         rows, ends = runs(dataset.lower(), "nmf", label), limits(dataset.lower())
         assert len(rows) == int(seeds)
-        for shown, axis, end in ((at_passes, "passes", ends[0]), (at_seconds, "seconds", ends[1])):
+        for printed, axis, end in (
+            (at_passes, "passes", ends[0]),
+            (at_seconds, "seconds", ends[1]),
+        ):
             value = median(error(row, end, axis) for row in rows.values())
-            assert value == pytest.approx(float(shown), rel=0.06)
+            assert value == pytest.approx(float(printed), rel=0.06)
         full = runs(dataset.lower(), "nmf", "F-SCI-PI")
         costs = [
             median(r["seconds"][-1] / r["passes"][-1] for r in g.values()) for g in (rows, full)
@@ -139,9 +142,9 @@ def cost_to(row, goal, axis):
 def test_speeds_at_several_errors_follow_from_the_runs():
     lines = tables("Speed relative to F-SCI-PI at several errors")
     assert len(lines) == 7 * 2 * 2
-    for dataset, label, axis, *shown in lines:
+    for dataset, label, axis, *printed in lines:
         a, b = (runs(dataset.lower(), "nmf", name) for name in (label, "F-SCI-PI"))
-        for text, goal in zip(shown, (0.5, 0.2, 0.1, 0.05, 0.02), strict=True):
+        for text, goal in zip(printed, (0.5, 0.2, 0.1, 0.05, 0.02), strict=True):
             costs = [(cost_to(a[s], goal, axis), cost_to(b[s], goal, axis)) for s in sorted(a)]
             speeds = [
                 0.0 if np.isinf(ours) else theirs / ours

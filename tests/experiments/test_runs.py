@@ -84,9 +84,9 @@ def test_a_session_runs_everything_and_draws_every_figure(session, untimed, tmp_
 @pytest.mark.slow
 def test_a_finished_session_runs_nothing_again(session, untimed):
     table, rows = session
-    before, seen = table.read_bytes(), []
-    again = reproduce(EXPERIMENTS, TINY, table, jobs=2, on_row=lambda row, *_: seen.append(row))
-    assert (again, seen, table.read_bytes()) == (rows, [], before)
+    before, sizes = table.read_bytes(), []
+    again = reproduce(EXPERIMENTS, TINY, table, jobs=2, on_row=lambda row, *_: sizes.append(row))
+    assert (again, sizes, table.read_bytes()) == (rows, [], before)
 
 
 @pytest.mark.parametrize("problem", ["nmf", "subproblem", "signs"])
@@ -107,8 +107,8 @@ def test_the_same_run_has_the_same_values_at_the_same_passes(without_data, probl
 @pytest.mark.parametrize("limit", [{"passes": 5.0}, {"seconds": 0.0}])
 def test_a_run_ends_at_its_passes_or_at_its_seconds(without_data, limit):
     run = replace(PlannedRun("nmf", "docstrings", "mu", (), 0, 1e9, 1e9), **limit)
-    done = execute(run)
-    assert done["passes"][-1] == (6.0 if "passes" in limit else 2.0)  # rounds of two passes
+    result = execute(run)
+    assert result["passes"][-1] == (6.0 if "passes" in limit else 2.0)  # rounds of two passes
 
 
 @pytest.mark.parametrize(("batch", "epoch", "step"), [(1e-3, 30, 1.0), (0.1, 10, 0.1)])
@@ -116,7 +116,7 @@ def test_the_runs_of_s_sci_pi_are_algorithm_1(without_data, batch, epoch, step):
     """One epoch of a run on the subproblem of Pois1 against the transcription, item by item."""
     params = {"batch": batch, "epoch": epoch, "step": step, "scheme": "vectors", "shortest": 0}
     run = PlannedRun("subproblem", "pois1", "s-sci-pi", tuple(sorted(params.items())), 2, 1.0, 60.0)
-    done = execute(run)
+    result = execute(run)
     side, block = _half(_matrix("pois1"), _start("pois1", 2))
     V, B = np.array([block.V.row(j) for j in range(block.shape[0])]), np.asarray(block.B)
     h, n = _start("pois1", 2)[side], V.shape[1]
@@ -130,7 +130,7 @@ def test_the_runs_of_s_sci_pi_are_algorithm_1(without_data, batch, epoch, step):
         )
         X[j] = y**2 / (y @ y)
     after = oracles.divergence(V, oracles.factor(V, B, X), B)
-    assert done["objective"][-1] == pytest.approx(after, rel=1e-10)
+    assert result["objective"][-1] == pytest.approx(after, rel=1e-10)
 
 
 def test_an_interrupted_session_loses_no_run_and_does_none_twice(without_data, tmp_path):

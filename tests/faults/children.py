@@ -15,20 +15,20 @@ SECONDS = 600  # a process that takes longer hangs
 
 def run_script(name: str, *arguments: Any, **environment: str) -> str:
     """What a script of this folder prints."""
-    return _printed([str(Path(__file__).with_name(name)), *map(str, arguments)], environment)
+    return _run_python([str(Path(__file__).with_name(name)), *map(str, arguments)], environment)
 
 
 def run_code(code: str, *arguments: Any) -> str:
     """What a program prints."""
-    return _printed(["-c", textwrap.dedent(code), *map(str, arguments)], {})
+    return _run_python(["-c", textwrap.dedent(code), *map(str, arguments)], {})
 
 
-def _printed(words: list[str], environment: dict[str, str]) -> str:
+def _run_python(words: list[str], environment: dict[str, str]) -> str:
     """Anything but a clean end fails the test with what the process complained of."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "faulthandler", *words], env=os.environ | environment,
         capture_output=True, text=True, check=False, timeout=SECONDS,
     )  # fmt: skip
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr}"
-    assert done.stderr == ""
-    return done.stdout
+    assert result.returncode == 0, f"exit code {result.returncode}\n{result.stderr}"
+    assert result.stderr == ""
+    return result.stdout

@@ -28,7 +28,7 @@ from sipower import KLNMF, kernels
 MORE, LESS = 1 << 18, 1 << 22
 
 
-def used() -> int:
+def memory_used() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
@@ -43,7 +43,7 @@ def attempt(model: KLNMF, V: np.ndarray | sp.csr_array, extra: int, since: int) 
     def limit(after: int) -> None:
         if after == since:
             ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
-            resource.setrlimit(resource.RLIMIT_AS, (used() + extra, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_AS, (memory_used() + extra, resource.RLIM_INFINITY))
 
     gc.collect()
     model.set_params(on_round=lambda record: limit(record.round))

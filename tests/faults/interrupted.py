@@ -37,7 +37,7 @@ def fit(setting: Setting, rounds: int = ROUNDS) -> bytes:
 
 
 @cache
-def undisturbed(solver: str, layout: str, rounds: int) -> bytes:
+def fit_undisturbed(solver: str, layout: str, rounds: int) -> bytes:
     return fit((solver, layout, 1), rounds)
 
 
@@ -51,8 +51,8 @@ def seconds(setting: Setting) -> float:
 
 def interrupt(setting: Setting, share: float) -> str:
     """Fit, and interrupt after a share of the seconds that a fit takes."""
-    disturbed, told = model(setting), []
-    disturbed.set_params(on_round=lambda record: told.append(record.round))
+    disturbed, records = model(setting), []
+    disturbed.set_params(on_round=lambda record: records.append(record.round))
     after = share * seconds(setting)
     try:
         signal.setitimer(signal.ITIMER_REAL, after)
@@ -62,17 +62,17 @@ def interrupt(setting: Setting, share: float) -> str:
     except Interrupted:
         outcome = "in a round"
         assert disturbed.status_ == "interrupted"
-        assert disturbed.n_iter_ >= len(told)
+        assert disturbed.n_iter_ >= len(records)
         if disturbed.n_iter_ > 0:  # what it has is what a fit of so many rounds has
-            expected = undisturbed(*setting[:2], disturbed.n_iter_)
+            expected = fit_undisturbed(*setting[:2], disturbed.n_iter_)
             assert disturbed.components_.tobytes() == expected
     except KeyboardInterrupt:
         outcome = "before the rounds"
-        if told:
+        if records:
             outcome = "too late"
-            assert len(told) == ROUNDS, f"{len(told)} rounds are lost"
+            assert len(records) == ROUNDS, f"{len(records)} rounds are lost"
         if hasattr(disturbed, "status_"):  # it was sooner than the interruption
-            assert disturbed.components_.tobytes() == undisturbed(*setting[:2], ROUNDS)
+            assert disturbed.components_.tobytes() == fit_undisturbed(*setting[:2], ROUNDS)
         else:
             assert not hasattr(disturbed, "n_features_in_")
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -86,7 +86,7 @@ def main(count: int, seed: int) -> None:
         setting = SETTINGS[int(rng.integers(len(SETTINGS)))]
         try:
             outcomes[interrupt(setting, float(rng.uniform(0, 1.1)))] += 1
-            assert fit(setting) == undisturbed(*setting[:2], ROUNDS)
+            assert fit(setting) == fit_undisturbed(*setting[:2], ROUNDS)
         except BaseException:
             sys.stderr.write(f"interruption {number} of seed {seed}: {setting}\n")
             raise

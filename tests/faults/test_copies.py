@@ -19,7 +19,7 @@ from sipower.store import write_store
 V = np.random.default_rng(0).poisson(2.0, (50, 30)).astype(float)
 
 
-def dumped(thing):
+def dump_and_load(thing):
     file = io.BytesIO()
     joblib.dump(thing, file)
     file.seek(0)
@@ -28,7 +28,7 @@ def dumped(thing):
 
 COPIES = {
     **{f"pickle {p}": lambda thing, p=p: pickle.loads(pickle.dumps(thing, p)) for p in range(2, 6)},
-    "joblib": dumped,
+    "joblib": dump_and_load,
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
 }
@@ -44,34 +44,34 @@ MODELS = {
 def local_of_dask():
     """The model that a cluster has fitted, without one."""
     model = pytest.importorskip("sipower.dask").KLNMF(3, random_state=0)
-    fitted = KLNMF(3, random_state=0).fit(V)
-    for name in vars(fitted).keys() - fitted.get_params().keys():
-        setattr(model, name, getattr(fitted, name))
+    source = KLNMF(3, random_state=0).fit(V)
+    for name in vars(source).keys() - source.get_params().keys():
+        setattr(model, name, getattr(source, name))
     return model
 
 
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
-def test_a_copy_of_a_fitted_model_transforms_to_the_same_bits(made, how):
-    model = made()
-    again = COPIES[how](model)
+@pytest.mark.parametrize("copy_kind", COPIES)
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_copy_of_a_fitted_model_transforms_to_the_same_bits(make, copy_kind):
+    model = make()
+    again = COPIES[copy_kind](model)
     assert again.get_params() == model.get_params()
     assert vars(again).keys() == vars(model).keys()
     assert again.transform(V).tobytes() == model.transform(V).tobytes()
     assert again.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
 
 
-@pytest.mark.parametrize("how", COPIES)
-def test_a_copy_of_the_model_of_a_cluster_is_the_same_model(how):
+@pytest.mark.parametrize("copy_kind", COPIES)
+def test_a_copy_of_the_model_of_a_cluster_is_the_same_model(copy_kind):
     model = local_of_dask()
-    again = COPIES[how](model)
+    again = COPIES[copy_kind](model)
     assert again.get_params() == model.get_params()
     assert again.to_local().transform(V).tobytes() == model.to_local().transform(V).tobytes()
 
 
-@pytest.mark.parametrize("made", [*MODELS.values(), local_of_dask], ids=[*MODELS, "Dask"])
-def test_a_clone_has_the_parameters_and_nothing_else(made):
-    model = made()
+@pytest.mark.parametrize("make", [*MODELS.values(), local_of_dask], ids=[*MODELS, "Dask"])
+def test_a_clone_has_the_parameters_and_nothing_else(make):
+    model = make()
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert vars(again).keys() == model.get_params().keys()
@@ -79,25 +79,25 @@ def test_a_clone_has_the_parameters_and_nothing_else(made):
         again.transform(V)
 
 
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
-def test_fitting_a_copy_leaves_the_first_model_alone(made, how):
-    model = made()
-    before, again = model.transform(V).tobytes(), COPIES[how](model)
+@pytest.mark.parametrize("copy_kind", COPIES)
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_fitting_a_copy_leaves_the_first_model_alone(make, copy_kind):
+    model = make()
+    before, again = model.transform(V).tobytes(), COPIES[copy_kind](model)
     again.fit(V[:, :20])
     assert model.transform(V).tobytes() == before
 
 
-@pytest.mark.parametrize("how", COPIES)
-def test_a_batch_for_a_copy_leaves_what_the_first_model_has_learnt(how):
+@pytest.mark.parametrize("copy_kind", COPIES)
+def test_a_batch_for_a_copy_leaves_what_the_first_model_has_learnt(copy_kind):
     model, expected = (KLNMF(3, random_state=0).partial_fit(V[:20]) for _ in range(2))
-    COPIES[how](model).partial_fit(V[20:40])
+    COPIES[copy_kind](model).partial_fit(V[20:40])
     for one in (model, expected):
         one.partial_fit(V[40:])
     assert model.components_.tobytes() == expected.components_.tobytes()
 
 
-def stored(folder, **more):
+def open_stored(folder, **more):
     write_store(V, folder / "v.sipower", samples=[f"s{i}" for i in range(50)])
     return open_store(folder / "v.sipower", **more)
 
@@ -108,16 +108,16 @@ MATRICES = {
     "sparse": lambda folder: as_matrix(sp.csr_array(V)),
     "rows alone": lambda folder: as_matrix(sp.csr_array(V), rows_only=True),
     "transposed": lambda folder: as_matrix(sp.csr_array(V)).T,
-    "stored": stored,
-    "stored, transposed": lambda folder: stored(folder).T,
+    "stored": open_stored,
+    "stored, transposed": lambda folder: open_stored(folder).T,
 }
 
 
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("made", MATRICES.values(), ids=MATRICES)
-def test_a_copy_of_a_matrix_is_fitted_to_the_same_bits(tmp_path, made, how):
-    matrix = made(tmp_path)
-    again = COPIES[how](matrix)
+@pytest.mark.parametrize("copy_kind", COPIES)
+@pytest.mark.parametrize("make", MATRICES.values(), ids=MATRICES)
+def test_a_copy_of_a_matrix_is_fitted_to_the_same_bits(tmp_path, make, copy_kind):
+    matrix = make(tmp_path)
+    again = COPIES[copy_kind](matrix)
     assert (again.shape, again.dtype, again.layout) == (matrix.shape, matrix.dtype, matrix.layout)
     for side in ("row_names", "column_names"):
         assert np.array_equal(getattr(again, side), getattr(matrix, side))

@@ -108,7 +108,7 @@ def test_a_run_is_replaced_by_a_whole_one_or_not_at_all(folder, name):
 def test_a_file_is_on_the_disk_before_it_takes_its_place(folder, monkeypatch):
     """Else a failure of power could leave an empty file where a whole one was."""
     path, calls = folder / "run.json", []
-    fsync, put = os.fsync, Path.replace
+    fsync, replace = os.fsync, Path.replace
 
     def synced(handle):
         fsync(handle)
@@ -116,7 +116,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(folder, monkeypatch):
 
     def replaced(self, target):
         calls.append(("replace", self.stat().st_ino, self.stat().st_size))
-        return put(self, target)
+        return replace(self, target)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
@@ -185,11 +185,11 @@ def test_a_full_disk_costs_checkpoints_with_a_warning_and_not_the_fit(folder, so
 
 
 def test_a_checkpoint_in_a_read_only_folder_is_refused_before_the_fit(folder):
-    told = []
-    model = KLNMF(3, random_state=0, checkpoint=folder / "run.npz", on_round=told.append)
+    records = []
+    model = KLNMF(3, random_state=0, checkpoint=folder / "run.npz", on_round=records.append)
     with read_only(folder), pytest.raises(PermissionError, match=r"run\.npz"):
         model.fit(V)
-    assert told == []
+    assert records == []
 
 
 # ---- what is no file ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import messages
 from faults.full_disks import FAULTS, content
 from sipower.cli import app
 from sipower.results import load_run
@@ -30,7 +31,9 @@ def folder():
 def call(*words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CliRunner().invoke(app, [str(word) for word in words])
+        result = CliRunner().invoke(app, [str(word) for word in words])
+    messages.add_output(result.stderr, words)
+    return result
 
 
 COMMANDS = {
@@ -61,10 +64,10 @@ def workplace(folder, monkeypatch):
 def test_a_command_that_cannot_write_says_so_in_one_sentence(workplace, words, fault):
     before = content(workplace)
     with FAULTS[fault](workplace):
-        done = call(*words)
-    assert done.exit_code == 2, (done.output, done.exception)
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("sipower: ")
+        result = call(*words)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("sipower: ")
     assert not [path for path in content(workplace) if path.name.startswith(".")]
     assert before.items() <= content(workplace).items()
     assert load_run("run").facts["parameters"]["random_state"] == 7
@@ -79,9 +82,9 @@ def test_a_rank_that_cannot_be_written_leaves_all_of_the_older_one(workplace, fa
     for path, text in older.items():
         path.write_bytes(text)
     with FAULTS[fault](workplace):
-        done = call(*COMMANDS["rank"])
-    assert done.exit_code == 2, (done.output, done.exception)
-    assert re.fullmatch(r"sipower: .*(too large|denied).*rank.*\n", done.stderr)
+        result = call(*COMMANDS["rank"])
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert re.fullmatch(r"sipower: .*(too large|denied).*rank.*\n", result.stderr)
     assert {path: path.read_bytes() for path in older} == older
     assert set(content(workplace)) == set(whole)
     assert call(*COMMANDS["rank"]).exit_code == 0
@@ -100,16 +103,18 @@ def with_full_output(*words):
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["info"], ["datasets"]])
 def test_a_full_disk_behind_the_output_is_one_sentence_too(words):
-    done = with_full_output(*words)
-    assert done.returncode == 2
-    assert done.stderr.startswith("sipower: ")
-    assert done.stderr.endswith("[Errno 28] No space left on device\n")
-    assert done.stderr.count("\n") == 1
+    result = with_full_output(*words)
+    assert result.returncode == 2
+    assert result.stderr.startswith("sipower: ")
+    assert result.stderr.endswith("[Errno 28] No space left on device\n")
+    assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("how", [[], ["--json"]])
-def test_a_full_disk_behind_the_output_does_not_cost_the_fit(workplace, how):
-    done = with_full_output("fit", "counts.npy", "-k", "2", "-o", "new", *how)
-    assert done.returncode == 2
-    assert done.stderr.startswith("sipower: the work is done, but its output could not be written")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_behind_the_output_does_not_cost_the_fit(workplace, options):
+    result = with_full_output("fit", "counts.npy", "-k", "2", "-o", "new", *options)
+    assert result.returncode == 2
+    assert result.stderr.startswith(
+        "sipower: the work is done, but its output could not be written"
+    )
     assert load_run("new").facts["status"] == "converged"

@@ -101,7 +101,7 @@ def test_an_interrupted_model_of_lp_pca_is_as_it_was(monkeypatch):
 
 
 def test_an_interruption_while_helpers_are_called_leaves_none_at_work(monkeypatch):
-    submit, done = kernels.threads._workers.submit, []
+    submit, finished = kernels.threads._workers.submit, []
 
     def interrupted(task):
         submit(task)
@@ -109,14 +109,14 @@ def test_an_interruption_while_helpers_are_called_leaves_none_at_work(monkeypatc
 
     def task(block):
         threading.Event().wait(0.01)
-        done.append(block)
+        finished.append(block)
 
     monkeypatch.setattr(kernels.threads._workers, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernels.run_blocks(50, task, 2)
-    seen = len(done)
+    n_before = len(finished)
     threading.Event().wait(0.2)
-    assert len(done) == seen < 50
+    assert len(finished) == n_before < 50
 
 
 def test_an_interruption_while_a_thread_starts_does_not_keep_the_process_from_ending():
@@ -146,7 +146,7 @@ def test_an_interruption_while_a_thread_starts_does_not_keep_the_process_from_en
 
 def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(monkeypatch):
     """The pool keeps a task for which it could start no thread: a thread that is free takes it."""
-    busy, free, helped, done = (threading.Event() for _ in range(4))
+    busy, free, helped, finished = (threading.Event() for _ in range(4))
     kernels.threads._workers.reset()
     kernels.threads._workers.submit(lambda: (busy.set(), free.wait(60)))  # the only thread there is
     busy.wait(60)
@@ -163,7 +163,7 @@ def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(m
         else:
             helped.set()
             threading.Event().wait(0.2)
-            done.set()
+            finished.set()
 
     kernels.run_blocks(2, task, 2)
-    assert done.is_set()
+    assert finished.is_set()

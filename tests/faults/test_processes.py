@@ -16,7 +16,7 @@ DENSE = np.random.default_rng(0).poisson(1.0, (600, 300))
 LAYOUTS = {"dense": DENSE, "sparse": sp.csr_array(DENSE)}
 
 
-def fitted(solver="auto", layout="sparse", jobs=2):
+def fit_model(solver="auto", layout="sparse", jobs=2):
     with warnings.catch_warnings():  # that rounds were used up, as in a process of its own
         warnings.simplefilter("ignore")
         model = KLNMF(8, solver=solver, random_state=0, tol=0, max_iter=3, n_jobs=jobs)
@@ -27,37 +27,37 @@ def fitted(solver="auto", layout="sparse", jobs=2):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_64_threads_on_fewer_cores_give_the_bits_of_one(solver, layout):
-    assert fitted(solver, layout, 64) == fitted(solver, layout, 1)
+    assert fit_model(solver, layout, 64) == fit_model(solver, layout, 1)
 
 
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_fits_in_python_threads_at_once_give_the_bits_of_one_after_another(solver, count):
     layouts = ["dense", "sparse"] * (count // 2)
-    found, ready = {}, threading.Barrier(count)
+    results, ready = {}, threading.Barrier(count)
 
     def work(number):
         ready.wait(60)
         model = KLNMF(8, solver=solver, random_state=0, tol=0, max_iter=3, n_jobs=2)
         W = model.fit_transform(LAYOUTS[layouts[number]])
-        found[number] = W.tobytes() + model.components_.tobytes()
+        results[number] = W.tobytes() + model.components_.tobytes()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: fitted(solver, layouts[number]) for number in range(count)}
+    assert results == {number: fit_model(solver, layouts[number]) for number in range(count)}
 
 
-WAYS = {
+VARIANTS = {
     "os.fork": """
         import os
 
         def in_child():
             reading, writing = os.pipe()
             if os.fork() == 0:
-                os.write(writing, fitted().encode())
+                os.write(writing, fit_model().encode())
                 os._exit(0)
             os.wait()
             return os.read(reading, 100).decode()
@@ -68,7 +68,7 @@ WAYS = {
         def in_child():
             context = multiprocessing.get_context("fork")
             queue = context.Queue()
-            child = context.Process(target=lambda: queue.put(fitted()))
+            child = context.Process(target=lambda: queue.put(fit_model()))
             child.start()
             found = queue.get(timeout=300)
             child.join()
@@ -79,7 +79,7 @@ WAYS = {
 
         def in_child():
             with multiprocessing.get_context("fork").Pool(2) as pool:
-                (found,) = set(pool.starmap(fitted, [()] * 4))
+                (found,) = set(pool.starmap(fit_model, [()] * 4))
             return found
     """,
     **{
@@ -87,14 +87,14 @@ WAYS = {
         import joblib
 
         def in_child():
-            tasks = [joblib.delayed(fitted)() for _ in range(4)]
+            tasks = [joblib.delayed(fit_model)() for _ in range(4)]
             (found,) = set(joblib.Parallel(2, backend="{backend}")(tasks))
             return found
     """
         for backend in ("multiprocessing", "loky")
     },
 }
-FITTED = """
+FIT_SCRIPT = """
 import hashlib, warnings
 import numpy as np
 from sipower import KLNMF, kernels
@@ -102,30 +102,30 @@ from sipower import KLNMF, kernels
 warnings.simplefilter("ignore")
 V = np.random.default_rng(0).poisson(1.0, (600, 300))
 
-def fitted():
+def fit_model():
     model = KLNMF(8, random_state=0, tol=0, max_iter=3, n_jobs=3)
     W = model.fit_transform(V)
     return hashlib.sha256(W.tobytes() + model.components_.tobytes()).hexdigest()
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", VARIANTS)
 def test_children_made_after_threads_were_used_fit_to_the_same_bits(way):
     end = (
-        "expected = fitted()\nassert kernels.threads._workers.pool is not None\n"
+        "expected = fit_model()\nassert kernels.threads._workers.pool is not None\n"
         "print(in_child() == expected)"
     )
-    printed = run_code(f"{FITTED}\n{textwrap.dedent(WAYS[way])}\n{end}")
+    printed = run_code(f"{FIT_SCRIPT}\n{textwrap.dedent(VARIANTS[way])}\n{end}")
     assert printed.split() == ["True"]
 
 
 def test_a_process_whose_daemon_threads_hold_data_ends_in_silence():
     assert (
-        run_code(f"""{FITTED}
+        run_code(f"""{FIT_SCRIPT}
 import threading
 data = kernels.Dense(V.astype(float))
 threading.Thread(target=lambda _: threading.Event().wait(), args=[data], daemon=True).start()
-fitted()
+fit_model()
 """)
         == ""
     )

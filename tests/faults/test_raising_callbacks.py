@@ -36,7 +36,7 @@ def raising(kind, at):
     return on_round, what
 
 
-def fitted(**more):
+def fit_model(**more):
     return KLNMF(3, **{"random_state": 0, "max_iter": 6, "tol": 0} | more)
 
 
@@ -46,7 +46,7 @@ def fitted(**more):
 def test_what_a_callback_raises_reaches_the_caller_as_it_is(tmp_path, kind, at, checkpoint):
     on_round, what = raising(kind, at)
     path = tmp_path / "run.npz" if checkpoint else None
-    model = fitted(on_round=on_round, checkpoint=path)
+    model = fit_model(on_round=on_round, checkpoint=path)
     with pytest.raises(kind) as caught:
         model.fit(V)
     assert caught.value is what
@@ -56,8 +56,8 @@ def test_what_a_callback_raises_reaches_the_caller_as_it_is(tmp_path, kind, at, 
 
 @pytest.mark.parametrize("solver", nmf.SOLVERS)
 def test_a_model_whose_callback_raised_is_as_it_was_and_fits_to_the_same_bits(solver):
-    expected = fitted(solver=solver).fit(V)
-    model = fitted(solver=solver).fit(V[:, :20])
+    expected = fit_model(solver=solver).fit(V)
+    model = fit_model(solver=solver).fit(V[:, :20])
     before = vars(model).copy()
     on_round, _ = raising(ZeroDivisionError, 2)
     with pytest.raises(ZeroDivisionError):
@@ -68,7 +68,7 @@ def test_a_model_whose_callback_raised_is_as_it_was_and_fits_to_the_same_bits(so
 
 
 def test_a_callback_that_raises_keyboard_interrupt_is_ctrl_c():
-    model = fitted(on_round=raising(KeyboardInterrupt, 3)[0])
+    model = fit_model(on_round=raising(KeyboardInterrupt, 3)[0])
     with pytest.raises(Interrupted):
         model.fit(V)
     assert (model.status_, model.n_iter_) == ("interrupted", 3)
@@ -83,7 +83,7 @@ def test_what_a_callback_of_solve_raises_reaches_the_caller_as_it_is(solver):
 
 
 def test_a_batch_that_fails_leaves_what_partial_fit_has_learnt(monkeypatch):
-    model, expected = (fitted().partial_fit(V[:25]) for _ in range(2))
+    model, expected = (fit_model().partial_fit(V[:25]) for _ in range(2))
 
     def no_memory(*args):
         raise MemoryError
@@ -101,5 +101,5 @@ def test_a_batch_that_fails_leaves_what_partial_fit_has_learnt(monkeypatch):
 def test_a_callback_that_raises_in_a_replicate_ends_all_of_them():
     on_round, what = raising(ValueError, 2)
     with pytest.raises(ValueError, match="in a callback") as caught:
-        consensus(V, fitted(on_round=on_round, n_jobs=2), replicates=4)
+        consensus(V, fit_model(on_round=on_round, n_jobs=2), replicates=4)
     assert caught.value is what

@@ -61,14 +61,14 @@ CURVES = Path(__file__).parent / "curves"
 # ---- the sets --------------------------------------------------------------------------------
 
 
-def drawn(stream: int, *shape: int) -> np.ndarray:
+def draw(stream: int, *shape: int) -> np.ndarray:
     """Uniform(0, 1)."""
     return Draw(SEED, 100 + stream).uniform(*shape)
 
 
 def whole_numbers(below: int, stream: int, *shape: int) -> np.ndarray:
     """Uniform on 0, …, below − 1."""
-    return np.floor(below * drawn(stream, *shape))
+    return np.floor(below * draw(stream, *shape))
 
 
 def _sparse() -> sp.csr_array:
@@ -102,7 +102,7 @@ def samples(V: Any) -> np.ndarray:
     """V as points of a few features, none of them constant: sums of neighbouring columns."""
     V = V.toarray() if sp.issparse(V) else V
     summed = V.reshape(ROWS, FEATURES, -1).sum(axis=2)
-    return summed / summed.max(axis=0) + drawn(9, ROWS, FEATURES)
+    return summed / summed.max(axis=0) + draw(9, ROWS, FEATURES)
 
 
 # ---- the problems ----------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _factorization(V: Any) -> Factorization:
 
 
 def _block(V: Any) -> KLBlock:
-    return KLBlock(as_matrix(V, n_jobs=1), drawn(10, COLUMNS, RANK))
+    return KLBlock(as_matrix(V, n_jobs=1), draw(10, COLUMNS, RANK))
 
 
 def _ica(V: Any) -> ICA:
@@ -145,7 +145,9 @@ PROBLEMS: dict[str, Callable[[Any], Any]] = {
 # ---- the curves ------------------------------------------------------------------------------
 
 
-def solved(problem: Callable[[Any], Any], solver: Any, start: Callable[[Any], Any] | None = None):
+def solve_curve(
+    problem: Callable[[Any], Any], solver: Any, start: Callable[[Any], Any] | None = None
+):
     """The curve of a solver on the problem that is made of a set."""
 
     def curve(V: Any) -> Curve:
@@ -171,7 +173,7 @@ def _factorizations() -> dict[str, Case]:
         solvers[f"vanilla, {scheme}"] = Alternating(Vanilla(scheme=scheme))
     solvers["auto, near a solution"] = Auto(near=True)
     solvers["mu, halves solved"] = Alternating(MU(), tol=1e-4)
-    return {f"nmf: {name}": solved(_factorization, solver) for name, solver in solvers.items()}
+    return {f"nmf: {name}": solve_curve(_factorization, solver) for name, solver in solvers.items()}
 
 
 def _online(solver: Any) -> Case:
@@ -179,7 +181,7 @@ def _online(solver: Any) -> Case:
 
     def curve(V: Any) -> Curve:
         with patch.multiple(online, ROWS_PER_GROUP=4, MAX_BATCH_ROWS=12, MIN_BATCHES=8):
-            return solved(_factorization, solver)(V)
+            return solve_curve(_factorization, solver)(V)
 
     return curve
 
@@ -187,8 +189,8 @@ def _online(solver: Any) -> Case:
 def _halves() -> dict[str, Case]:
     """Every rule on the rows, given the columns."""
     return {
-        f"half: {name}": solved(
-            lambda V: Half(_block(V)), OnBlock(rule()), lambda V: drawn(12, ROWS, RANK)
+        f"half: {name}": solve_curve(
+            lambda V: Half(_block(V)), OnBlock(rule()), lambda V: draw(12, ROWS, RANK)
         )
         for name, rule in RULES.items()
     }
@@ -206,7 +208,7 @@ def _points() -> dict[str, Case]:
         "s-sci-pi guarded": Guarded(SSciPi(**sampled)),
     }
     return {
-        f"{problem}: {name}": solved(PROBLEMS[problem], solver)
+        f"{problem}: {name}": solve_curve(PROBLEMS[problem], solver)
         for problem in PROBLEMS
         for name, solver in solvers.items()
         if problem != "burer-monteiro" or not name.startswith("s-")  # its rows interact
@@ -222,7 +224,9 @@ def _mixtures() -> dict[str, Case]:
 
     solvers = {"em": PlainEM(), "sci-pi": GaussianEM(), "sci-pi guarded": Guarded(GaussianEM())}
     return {
-        f"gaussian mixture: {name}": solved(lambda V: GaussianMixture(samples(V), 3), solver, start)
+        f"gaussian mixture: {name}": solve_curve(
+            lambda V: GaussianMixture(samples(V), 3), solver, start
+        )
         for name, solver in solvers.items()
     }
 
@@ -264,7 +268,7 @@ CASES: dict[str, Case] = {
 # ---- the files -------------------------------------------------------------------------------
 
 
-def recorded(name: str) -> dict[str, Curve]:
+def load_curves(name: str) -> dict[str, Curve]:
     """The golden curves of a set."""
     file = CURVES / f"{name}.json"
     return json.loads(file.read_text()) if file.exists() else {}

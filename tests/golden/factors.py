@@ -35,7 +35,7 @@ def _update(digest: Any, value: Any) -> None:
 
 def digests() -> dict[str, str]:
     """Return the digest of what each case on each set ends with."""
-    found = {}
+    digests = {}
     for name, make in cases.SETS.items():
         for case, run in cases.CASES.items():
             digest = hashlib.sha256()
@@ -45,7 +45,7 @@ def digests() -> dict[str, str]:
                 _update(digest, result.x)
                 return result
 
-            class Noted(KLNMF):
+            class DigestRecorder(KLNMF):
                 def fit(self, *args: Any, digest: Any = digest, **options: Any) -> Any:
                     super().fit(*args, **options)
                     _update(digest, self.components_)
@@ -56,10 +56,10 @@ def digests() -> dict[str, str]:
                     _update(digest, self.components_)
                     return self
 
-            with patch.multiple(cases, solve=solve_and_note, KLNMF=Noted):
+            with patch.multiple(cases, solve=solve_and_note, KLNMF=DigestRecorder):
                 run(make())
-            found[f"{name}: {case}"] = digest.hexdigest()
-    return found
+            digests[f"{name}: {case}"] = digest.hexdigest()
+    return digests
 
 
 def main() -> None:

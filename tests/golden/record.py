@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cases import CASES, SETS, Curve, record, recorded
+from cases import CASES, SETS, Curve, load_curves, record
 
 
 def change(now: Curve, then: Curve) -> float:
@@ -16,15 +16,15 @@ def change(now: Curve, then: Curve) -> float:
 def main() -> None:
     """Rewrite the curves of every set."""
     for name, make in SETS.items():
-        before = recorded(name)
+        before = load_curves(name)
         curves = {case: run(make()) for case, run in CASES.items()}
         changes = {case: change(curves[case], before[case]) for case in curves if case in before}
         record(name, curves)
-        most = max(changes, key=lambda case: changes[case], default="none")
+        largest = max(changes, key=lambda case: changes[case], default="none")
         print(  # noqa: T201 - what a script is for
             f"{name}: {len(curves)} curves, {len(curves) - len(changes)} of them new, "
             f"{len(before.keys() - curves.keys())} gone; largest relative change "
-            f"{changes.get(most, 0.0):.1e} ({most})"
+            f"{changes.get(largest, 0.0):.1e} ({largest})"
         )
 
 

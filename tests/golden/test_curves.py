@@ -4,7 +4,7 @@
 import pytest
 from threadpoolctl import threadpool_limits
 
-from golden.cases import CASES, SETS, recorded
+from golden.cases import CASES, SETS, load_curves
 
 # Kernels of the two instruction-set levels, and BLAS libraries for processors with and without
 # vectors, add in other orders: measured, that moves a curve by at most 5e-11. Threads move nothing,
@@ -22,13 +22,13 @@ def _one_thread_of_blas():
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_solver_has_its_golden_curve(name):
-    assert recorded(name).keys() == CASES.keys(), INTENDED
+    assert load_curves(name).keys() == CASES.keys(), INTENDED
 
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("case", CASES)
 def test_no_solver_leaves_its_golden_curve(case, name):
-    golden, curve = recorded(name)[case], CASES[case](SETS[name]())
+    golden, curve = load_curves(name)[case], CASES[case](SETS[name]())
     assert len(curve) == len(golden), f"{case} on {name}: other rounds are evaluated. {INTENDED}"
     for place, (now, then) in enumerate(zip(curve, golden, strict=True)):
         assert abs(now - then) <= TOLERANCE * abs(then), (

@@ -68,12 +68,12 @@ def items_by_the_paper(V, h, scheme, rule):
     return X, smallest
 
 
-def updated(V, h, layout, rule, round_=ROUND):
+def update_items(V, h, layout, rule, round_=ROUND):
     """Every item on the simplex after the rule's update."""
     block = KLBlock(layout(V), BASIS)
     half_step = HalfStep(rule.step, SEED, round_, SIDE)
-    found = rule.update(block, h, half_step)
-    return found, found * block.d / np.where(block.c > 0, block.c, 1)[:, None]
+    result = rule.update(block, h, half_step)
+    return result, result * block.d / np.where(block.c > 0, block.c, 1)[:, None]
 
 
 KINDS = [
@@ -105,7 +105,9 @@ def test_an_epoch_of_the_kernels_is_algorithm_1(scheme, layout, replace, setting
     V = counts(1.0 if layout is np.asarray else 0.4)
     rule = SSciPiRule(*setting, scheme, replace, shortest=0)
     expected, smallest = items_by_the_paper(V, START, scheme, rule)
-    np.testing.assert_allclose(updated(V, START, layout, rule)[1], expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        update_items(V, START, layout, rule)[1], expected, rtol=0, atol=1e-10
+    )
     if scheme != "stratified":  # its batches have a term of every item
         assert (smallest < 0.5) == noisy
 
@@ -117,7 +119,7 @@ def test_epochs_of_the_kernels_in_a_row_are_algorithm_1(scheme, layout):
     rule = SSciPiRule(0.1, 0.5, 8, scheme, shortest=0)
     h = by_the_paper = START
     for _ in range(5):
-        h, X = updated(V, h, layout, rule)
+        h, X = update_items(V, h, layout, rule)
         expected = items_by_the_paper(V, by_the_paper, scheme, rule)[0]
         by_the_paper = oracles.factor(V, BASIS, expected)
         h[0] = by_the_paper[0] = 1.0  # an item without counts is zero, and no start
@@ -130,8 +132,8 @@ def test_the_threshold_is_a_floor_under_every_step(threshold, step):
     V = counts(0.4)
     rule = SSciPiRule(step, 0.05, 15, "elements", threshold=threshold, shortest=0)
     expected = items_by_the_paper(V, START, "elements", rule)[0]
-    found = updated(V, START, sp.csr_array, rule)[1]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    result = update_items(V, START, sp.csr_array, rule)[1]
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("scheme", ["vectors", "elements", "stratified"])
@@ -140,9 +142,9 @@ def test_without_a_threshold_nothing_but_zeros_is_lost(scheme):
     V = counts(0.4)
     rule = SSciPiRule(1.0, 0.02, 40, scheme, threshold=0, shortest=0)
     for layout in (np.asarray, sp.csr_array):
-        found = updated(V, START, layout, rule)[1][V.any(axis=1)]
-        assert (found >= 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-9)
+        result = update_items(V, START, layout, rule)[1][V.any(axis=1)]
+        assert (result >= 0).all()
+        np.testing.assert_allclose(result.sum(axis=1), 1, rtol=1e-9)
 
 
 # ---- items that meet no element -----------------------------------------------------------------
@@ -158,9 +160,9 @@ def test_an_item_without_elements_follows_its_anchor(step, epoch):
     rule = SSciPiRule(step, 1e-9, epoch, "elements", shortest=0)  # one element a step
     matrix = as_matrix(sp.csr_array(V))
     draws = (Draw(SEED, 0, ROUND, SIDE, t) for t in range(1, epoch))
-    drawn = np.array([draw_positions(matrix.nnz, rule.batch, d, False)[0] for d in draws])
-    found = updated(V, h, sp.csr_array, rule)[1]
-    owners = np.searchsorted(matrix.indptr, drawn, side="right") - 1
+    positions = np.array([draw_positions(matrix.nnz, rule.batch, d, False)[0] for d in draws])
+    result = update_items(V, h, sp.csr_array, rule)[1]
+    owners = np.searchsorted(matrix.indptr, positions, side="right") - 1
     waiting = set(range(4)) - set(owners)
     assert waiting
     for j in waiting:
@@ -168,7 +170,7 @@ def test_an_item_without_elements_follows_its_anchor(step, epoch):
         terms = oracles.kl_terms(V[j, at], (BASIS / BASIS.sum(axis=0))[at])
         y0 = np.sqrt(oracles.simplex(V[:5], BASIS, h[:5])[j])
         y = oracles.algorithm_1(terms, 0, y0, step, [[]] * epoch, rule.threshold)[0]
-        np.testing.assert_allclose(found[j], direction(y) ** 2, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(result[j], direction(y) ** 2, rtol=0, atol=1e-11)
 
 
 # ---- what is not sampled ------------------------------------------------------------------------
@@ -184,15 +186,15 @@ def test_what_is_not_sampled_takes_the_full_step(layout, step):
     full /= np.maximum(full.sum(axis=1, keepdims=True), 1e-300)
     short = SSciPiRule(step, 0.2, 9, sides="long")
     tall, h = np.repeat(V, 20, axis=0), np.repeat(START, 20, axis=0)  # more items than terms
-    found = updated(tall, h, layout, short)[1]
-    np.testing.assert_allclose(found[::20][V.any(axis=1)], full[V.any(axis=1)], rtol=1e-10)
-    few = SSciPiRule(step, 0.2, 9, "stratified", shortest=10)
-    found = updated(V, START, sp.csr_array, few)[1]
+    result = update_items(tall, h, layout, short)[1]
+    np.testing.assert_allclose(result[::20][V.any(axis=1)], full[V.any(axis=1)], rtol=1e-10)
+    short_epoch = SSciPiRule(step, 0.2, 9, "stratified", shortest=10)
+    result = update_items(V, START, sp.csr_array, short_epoch)[1]
     left_out = (V > 0).sum(axis=1) < 10
     assert left_out[1]
     alive = left_out & V.any(axis=1)
-    np.testing.assert_allclose(found[alive], full[alive], rtol=1e-10, atol=1e-14)
-    assert np.abs(found[~left_out] - full[~left_out]).max() > 1e-3
+    np.testing.assert_allclose(result[alive], full[alive], rtol=1e-10, atol=1e-14)
+    assert np.abs(result[~left_out] - full[~left_out]).max() > 1e-3
 
 
 def test_either_side_may_have_a_batch_and_an_epoch_of_its_own():

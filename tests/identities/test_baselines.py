@@ -63,23 +63,23 @@ def test_active_sweeps_leave_out_the_zeros_that_stay(layout):
     V, H, W = example()
     block = KLBlock(layout(V), H)
     W[:, 1:3] = 0
-    fitted = block.scale_to_mass(W)
-    active = (fitted > 0) | (block.ratio_sums(fitted) > block.d)
-    expected = fitted
+    scaled = block.scale_to_mass(W)
+    active = (scaled > 0) | (block.ratio_sums(scaled) > block.d)
+    expected = scaled
     for k in [*range(5)] * 2:
         stepped = coordinate_by_formula(block, expected, k)
         expected = np.where(active[:, [k]], stepped, expected)
     assert not active.all()
-    found = CCD(2, "active").update(block, W, HALF_STEP)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    result = CCD(2, "active").update(block, W, HALF_STEP)
+    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_mu_is_a_projected_gradient_step(layout):
     V, H, W = example()
     block = KLBlock(layout(V), H)
-    fitted = block.scale_to_mass(W)
-    step = projected_step(block, fitted, fitted / block.d)
+    scaled = block.scale_to_mass(W)
+    step = projected_step(block, scaled, scaled / block.d)
     np.testing.assert_allclose(MU().update(block, W, HALF_STEP), step, rtol=1e-12)
 
 
@@ -104,10 +104,10 @@ def test_every_step_descends(rule, layout, dtype):
 def test_the_optimum_of_the_original_problem_is_reached(rule, layout):
     V, H, W = example(n=4)
     block = KLBlock(layout(V), H)
-    found = solve(Half(block), OnBlock(rule), W, stop=Stop(1e-9, rounds=20_000))
-    assert found.residual <= 1e-9
+    result = solve(Half(block), OnBlock(rule), W, stop=Stop(1e-9, rounds=20_000))
+    assert result.residual <= 1e-9
     for j in range(len(V)):
-        z = H @ found.x[j]
+        z = H @ result.x[j]
         best = oracles.best_item(V[j], H)[0]
         assert (z - V[j] * np.log(z)).sum() == pytest.approx(best, rel=1e-8, abs=1e-8 * V.sum())
 

@@ -61,8 +61,8 @@ def test_weight_step_squares_a_half_plus_the_multiplier():
     G = problem.responsibilities(x).mean(axis=0) / x.weights
     expected = x.weights * (0.5 + G) ** 2
     solver = GaussianEM()
-    found = solver.advance(problem, solver.init(problem, x, 0)).weights
-    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12)
+    weights = solver.advance(problem, solver.init(problem, x, 0)).weights
+    np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-12)
 
 
 def test_plain_em_is_scikit_learns():
@@ -109,8 +109,8 @@ def test_plain_em_is_monotone_with_and_without_lifted_covariances(seed):
         assert problem.value(new.x) >= problem.value(state.x) - problem.rounding(1.0)
         state = new
     units = np.outer(problem.deviations, problem.deviations)
-    least = min(np.linalg.eigvalsh(c / units)[0] for c in state.covariances)
-    assert least >= 1e-3 * (1 - 1e-9)
+    smallest = min(np.linalg.eigvalsh(c / units)[0] for c in state.covariances)
+    assert smallest >= 1e-3 * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("guarded", [False, True])
@@ -149,13 +149,13 @@ def test_well_separated_clusters_are_recovered():
     data = centres[labels] + np.random.default_rng(1).normal(size=(400, 2))
     problem = GaussianMixture(data * [1e6, 1e-6], 4)  # units do not matter
     result = solve(problem, Guarded(GaussianEM()), stop=Stop(1e-9), seed=3)
-    found = problem.responsibilities(result.x).argmax(axis=1)
-    shares = np.array([(found[labels == k][0], (labels == k).mean()) for k in range(4)])
+    assigned_labels = problem.responsibilities(result.x).argmax(axis=1)
+    shares = np.array([(assigned_labels[labels == k][0], (labels == k).mean()) for k in range(4)])
     assert sorted(shares[:, 0]) == [0, 1, 2, 3]
     for k in range(4):
-        assert len(set(found[labels == k])) == 1
+        assert len(set(assigned_labels[labels == k])) == 1
         mean = data[labels == k].mean(axis=0) * [1e6, 1e-6]
-        np.testing.assert_allclose(result.x.means[found[labels == k][0]], mean, rtol=1e-6)
+        np.testing.assert_allclose(result.x.means[assigned_labels[labels == k][0]], mean, rtol=1e-6)
     np.testing.assert_allclose(result.x.weights[shares[:, 0].astype(int)], shares[:, 1], rtol=1e-6)
 
 
@@ -212,11 +212,11 @@ def test_custom_start_is_where_the_run_begins_and_stays_untouched():
     for part, mine in zip(before, state.x, strict=True):
         np.testing.assert_array_equal(part, mine)
     solve(problem, GaussianEM(), x0, stop=Stop(0, rounds=3))
-    for part, given in zip(before, x0, strict=True):
-        np.testing.assert_array_equal(part, given)
+    for part, after in zip(before, x0, strict=True):
+        np.testing.assert_array_equal(part, after)
 
 
-def started(**parts):
+def custom_start(**parts):
     problem = GaussianMixture(X, 2)
     good = {
         "weights": np.array([0.5, 0.5]),
@@ -237,20 +237,29 @@ BAD = {
         "`components` must be an integer from 1 to the 360 observations, got 1.5",
     ),
     "many components": (lambda: GaussianMixture(X[:4], 5), "from 1 to the 4 observations"),
-    "constant": (lambda: GaussianMixture(np.ones((9, 2)), 1), "Column 0 of X is constant"),
-    "column": (lambda: GaussianMixture(np.c_[X, np.ones(360)], 2), "Column 2 of X is constant"),
-    "large": (lambda: GaussianMixture(X * 1e200, 2), "rescale X"),
+    "constant": (lambda: GaussianMixture(np.ones((9, 2)), 1), "Column 0 of `X` is constant"),
+    "column": (lambda: GaussianMixture(np.c_[X, np.ones(360)], 2), "Column 2 of `X` is constant"),
+    "large": (lambda: GaussianMixture(X * 1e200, 2), "variances in the range of float64"),
     "regularise": (
         lambda: GaussianMixture(X, 2, regularise=0),
         "`regularise` must be a number in .*, got 0",
     ),
     "step": (lambda: GaussianEM(0.0), "`step` must be a positive number, got 0"),
-    "shape": (started(means=X[:3]), r"must have shapes .*, got \(\(2,\), \(3, 2\), \(2, 2, 2\)\)"),
-    "infinite": (started(means=np.full((2, 2), np.inf)), "must be finite"),
-    "weights": (started(weights=np.array([0.5, 0.6])), "positive and sum to 1"),
-    "zero weight": (started(weights=np.array([1.0, 0.0])), "positive and sum to 1"),
-    "indefinite": (started(covariances=np.stack([np.eye(2), -np.eye(2)])), "Covariance 1 of `x0`"),
-    "asymmetric": (started(covariances=np.stack([np.triu(np.ones((2, 2)))] * 2)), "Covariance 0"),
+    "shape": (
+        custom_start(means=X[:3]),
+        r"must have shapes .*, got \(\(2,\), \(3, 2\), \(2, 2, 2\)\)",
+    ),
+    "infinite": (custom_start(means=np.full((2, 2), np.inf)), "must be finite"),
+    "weights": (custom_start(weights=np.array([0.5, 0.6])), "positive and sum to 1"),
+    "zero weight": (custom_start(weights=np.array([1.0, 0.0])), "positive and sum to 1"),
+    "indefinite": (
+        custom_start(covariances=np.stack([np.eye(2), -np.eye(2)])),
+        "Covariance 1 of `x0`",
+    ),
+    "asymmetric": (
+        custom_start(covariances=np.stack([np.triu(np.ones((2, 2)))] * 2)),
+        "Covariance 0",
+    ),
 }
 
 

@@ -79,13 +79,13 @@ GUARD = {  # length, safe length, step; then x, step and passes afterwards
 }
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("value_is_known", [True, False])
 @pytest.mark.parametrize("maximise", [True, False])
 @pytest.mark.parametrize("case", GUARD)
-def test_a_guard_takes_damps_or_undoes_a_round(case, maximise, known):
+def test_a_guard_takes_damps_or_undoes_a_round(case, maximise, value_is_known):
     length, safe_length, step, x, new_step, passes = GUARD[case]
     line = Line(maximise)
-    state = Place(5.0, step, value=line.value(5.0) if known else math.nan)
+    state = Place(5.0, step, value=line.value(5.0) if value_is_known else math.nan)
     new = Guarded(Jump(length, safe_length)).advance(line, state)
     assert new == Place(x, pytest.approx(new_step), 4, passes, line.value(x))
 

@@ -20,8 +20,8 @@ def test_sci_pi_step_is_the_fastica_step():
     u = problem.A @ w[0]
     step = (problem.A * (u**3)[:, None]).mean(axis=0) - 3 * w[0]
     step /= np.linalg.norm(step)
-    found = SciPi().advance(problem, SciPi().init(problem, w, 0)).x[0]
-    np.testing.assert_allclose(found, step * np.sign(step @ found), rtol=1e-12)
+    w_next = SciPi().advance(problem, SciPi().init(problem, w, 0)).x[0]
+    np.testing.assert_allclose(w_next, step * np.sign(step @ w_next), rtol=1e-12)
     np.testing.assert_allclose(problem.gradient(w)[0], step * np.linalg.norm(problem.gradient(w)))
 
 
@@ -40,11 +40,11 @@ def test_sources_match_scikit_learns_fastica():
     S += 0.1 * np.random.default_rng(0).normal(size=S.shape)
     X = S @ np.array([[1, 1, 1], [0.5, 2, 1.0], [1.5, 1.0, 2.0]]).T
     Z, _ = whiten(X)
-    found = []
+    rows = []
     for _ in range(3):
-        problem = ICA(Z, sign=-1, orthogonal_to=np.array(found) if found else None, whitened=True)
-        found.append(solve(problem, SciPi(), stop=Stop(1e-10), seed=len(found)).x[0])
-    ours = Z @ np.array(found).T
+        problem = ICA(Z, sign=-1, orthogonal_to=np.array(rows) if rows else None, whitened=True)
+        rows.append(solve(problem, SciPi(), stop=Stop(1e-10), seed=len(rows)).x[0])
+    ours = Z @ np.array(rows).T
     theirs = FastICA(3, fun="cube", whiten="unit-variance", random_state=0).fit_transform(X)
     match = np.abs(np.corrcoef(ours.T, theirs.T)[:3, 3:])
     assert (match.max(axis=1) > 0.999).all()

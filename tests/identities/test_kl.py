@@ -50,9 +50,9 @@ def test_mu_is_em_and_keeps_the_mass(layout):
     V, H, W = positive()
     block = KLBlock(layout(V), H)
     X = oracles.simplex(V, H, W)
-    found = MU().update(block, W, HALF_STEP)
-    np.testing.assert_allclose(found, oracles.factor(V, H, X * oracles.multiplier(V, H, X)), 1e-12)
-    np.testing.assert_allclose(found @ H.sum(axis=0), V.sum(axis=1), rtol=1e-12)
+    result = MU().update(block, W, HALF_STEP)
+    np.testing.assert_allclose(result, oracles.factor(V, H, X * oracles.multiplier(V, H, X)), 1e-12)
+    np.testing.assert_allclose(result @ H.sum(axis=0), V.sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
@@ -60,11 +60,11 @@ def test_mu_is_em_and_keeps_the_mass(layout):
 def test_sci_pi_is_the_squared_multiplier_rescaled_to_the_mass(step, layout):
     V, H, W = positive()
     block = KLBlock(layout(V), H)
-    fitted = block.scale_to_mass(W)
-    expected = fitted * np.maximum(1 - step + step * block.multiplier(W), 0) ** 2
+    scaled = block.scale_to_mass(W)
+    expected = scaled * np.maximum(1 - step + step * block.multiplier(W), 0) ** 2
     expected *= (V.sum(axis=1) / (expected @ H.sum(axis=0)))[:, None]
-    found = SciPiRule(step).update(block, W, HALF_STEP._replace(step=step))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    result = SciPiRule(step).update(block, W, HALF_STEP._replace(step=step))
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", [MU(), SciPiRule(), SciPiRule(0.5)])
@@ -175,9 +175,9 @@ def test_certificate_bounds_the_true_gap(seed):
 def test_exact_halves_reach_the_optimum_of_the_original_problem():
     V, H, W = positive(n=4)
     block = KLBlock(V, H)
-    found = solve(Half(block), OnBlock(SciPiRule()), W, stop=Stop(1e-11, rounds=100_000)).x
+    result = solve(Half(block), OnBlock(SciPiRule()), W, stop=Stop(1e-11, rounds=100_000)).x
     for j in range(4):
-        z = H @ found[j]
+        z = H @ result[j]
         best = oracles.best_item(V[j], H)[0]
         assert (z - V[j] * np.log(z)).sum() == pytest.approx(best, rel=1e-8)
 
@@ -185,8 +185,8 @@ def test_exact_halves_reach_the_optimum_of_the_original_problem():
 def test_lemma_9_round_trip():
     V, H, W = positive()
     block = KLBlock(V, H)
-    fitted = block.scale_to_mass(W)
-    np.testing.assert_allclose(block.from_sphere(block.to_sphere(W)), fitted, rtol=1e-12)
+    scaled = block.scale_to_mass(W)
+    np.testing.assert_allclose(block.from_sphere(block.to_sphere(W)), scaled, rtol=1e-12)
     np.testing.assert_allclose((block.to_sphere(W) ** 2).sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(block.to_sphere(W) ** 2, oracles.simplex(V, H, W), rtol=1e-12)
 

@@ -171,12 +171,12 @@ def test_sampled_matrix_is_unbiased(scheme, replace):
     draws = 30_000
     mean = np.zeros_like(V)
     for r in range(draws):
-        part, others = matrix.sample(scheme, 2 / 7, Draw(4, round=r), replace=replace)
+        part, other_part = matrix.sample(scheme, 2 / 7, Draw(4, round=r), replace=replace)
         dense = part.array.toarray()
-        if others is None:
+        if other_part is None:
             mean += dense
         else:
-            np.add.at(mean.T, others, dense.T)
+            np.add.at(mean.T, other_part, dense.T)
     np.testing.assert_allclose(mean / draws, V, atol=0.05 * V.max() / np.sqrt(3))
 
 
@@ -186,11 +186,11 @@ def test_sums_only_sample_is_unbiased():
     H = oracles.factors(6, 4, 3)[1]
     block = KLBlock(as_matrix(V, rows_only=True).columns, W)
     y = block.to_sphere(H)
-    seen = {}
+    sums = {}
     for r in range(400):
         draw = Draw(2, round=r)
-        seen.setdefault(
+        sums.setdefault(
             tuple(sorted(draw.batch(6, 2))), block.gradient(y, block.batch(Sampling(1 / 3), draw))
         )
-    assert len(seen) == 15
-    np.testing.assert_allclose(np.mean(list(seen.values()), axis=0), block.gradient(y), rtol=1e-12)
+    assert len(sums) == 15
+    np.testing.assert_allclose(np.mean(list(sums.values()), axis=0), block.gradient(y), rtol=1e-12)

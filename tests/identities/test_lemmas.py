@@ -55,16 +55,16 @@ def test_variance_is_exact_by_enumeration_on_pca():
     C = A.T @ A / 9
     x = np.linalg.eigh(C)[1][:, -1:].T
     lam = float(x[0] @ C @ x[0])
-    found = variance(PCA(A), x, 4 / 9)
+    actual = variance(PCA(A), x, 4 / 9)
     norms = [
         np.linalg.norm(A[list(S)].T @ A[list(S)] / 4 - C, 2) ** 2
         for S in itertools.combinations(range(9), 4)
     ]
-    assert found.method.startswith("exact")
-    assert pytest.approx(np.mean(norms) / lam**2, rel=1e-10) == found.K
-    assert pytest.approx(np.max(norms) / lam**2, rel=1e-10) == found.L
+    assert actual.method.startswith("exact")
+    assert pytest.approx(np.mean(norms) / lam**2, rel=1e-10) == actual.K
+    assert pytest.approx(np.max(norms) / lam**2, rel=1e-10) == actual.L
     singles = [np.linalg.norm(np.outer(a, a) - C, 2) ** 2 for a in A]
-    assert pytest.approx(np.max(singles) / lam**2, rel=1e-10) == found.L0
+    assert pytest.approx(np.max(singles) / lam**2, rel=1e-10) == actual.L0
     assert pytest.approx(0, abs=1e-20) == variance(PCA(A), x, 1.0).K
 
 

@@ -46,8 +46,8 @@ def test_p_2_is_kernel_pca(kernel):
 
     X = np.random.default_rng(3).normal(size=(25, 3))
     top = np.linalg.eigvalsh(pairwise_kernels(X, metric=kernel))[-1]
-    found = solve(LpKernelPCA(X, 2.0, kernel), SciPi(), stop=Stop(1e-9, rounds=50_000))
-    assert found.value == pytest.approx(top / (2 * 25), rel=1e-9)
+    result = solve(LpKernelPCA(X, 2.0, kernel), SciPi(), stop=Stop(1e-9, rounds=50_000))
+    assert result.value == pytest.approx(top / (2 * 25), rel=1e-9)
 
 
 def test_pivoted_cholesky():
@@ -70,13 +70,13 @@ def test_features_of_new_points_reproduce_the_kernel():
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_further_lp_directions_are_orthogonal_to_those_found(p):
     X = np.random.default_rng(8).normal(size=(60, 4)) * [4, 3, 2, 1]
-    found = np.zeros((0, 4))
+    directions = np.zeros((0, 4))
     for seed in range(4):
-        problem = LpKernelPCA(X, p, orthogonal_to=found)
+        problem = LpKernelPCA(X, p, orthogonal_to=directions)
         x = solve(problem, SciPi(), stop=Stop(1e-9, rounds=5000), seed=seed).x
         assert problem.residual(x) <= 1e-9
-        found = np.vstack([found, x])
-    np.testing.assert_allclose(found @ found.T, np.eye(4), atol=1e-12)
+        directions = np.vstack([directions, x])
+    np.testing.assert_allclose(directions @ directions.T, np.eye(4), atol=1e-12)
 
 
 @pytest.mark.parametrize("data", ["one sample", "rank one"])
@@ -84,13 +84,13 @@ def test_directions_beyond_the_rank_are_orthogonal_to_those_found(data):
     A = np.ones((1, 5))
     if data == "rank one":
         A = np.outer(np.random.default_rng(0).normal(size=50), np.ones(5))
-    found = []
+    residuals = []
     for _ in range(5):
-        problem = PCA(A, orthogonal_to=found or None)
+        problem = PCA(A, orthogonal_to=residuals or None)
         x = solve(problem, SciPi(), stop=Stop(1e-6, rounds=100)).x[0]
         assert np.linalg.norm(x) == pytest.approx(1, abs=1e-12)
-        assert all(abs(x @ other) <= 1e-12 for other in found)
-        found.append(x)
+        assert all(abs(x @ other) <= 1e-12 for other in residuals)
+        residuals.append(x)
 
 
 @pytest.mark.parametrize(("p", "c"), [(2.0, 1e-76), (4.0, 1e-37), (20.0, 1e-7), (20.0, 1e7)])

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 def test_mixture_proportions_are_optimal(weighted):
     L = np.random.default_rng(4).gamma(0.5, 1.0, (300, 6)) + 1e-3
     v = np.random.default_rng(5).random(300) if weighted else None
-    found = mixture_proportions(L, v)
+    result = mixture_proportions(L, v)
     w = np.ones(300) if v is None else v
 
     def objective(z):
@@ -30,10 +30,10 @@ def test_mixture_proportions_are_optimal(weighted):
         return -(w * np.log(L @ x)).sum()
 
     best = -minimize(objective, np.zeros(6), method="BFGS", options={"gtol": 1e-9}).fun
-    assert found.gap <= 1e-8
-    assert found.proportions.sum() == pytest.approx(1, abs=1e-12)
-    assert found.log_likelihood >= best - 1e-6
-    G = L.T @ (w / (L @ found.proportions)) / w.sum()
+    assert result.gap <= 1e-8
+    assert result.proportions.sum() == pytest.approx(1, abs=1e-12)
+    assert result.log_likelihood >= best - 1e-6
+    G = L.T @ (w / (L @ result.proportions)) / w.sum()
     assert G.max() - 1 <= 2e-8
 
 
@@ -52,12 +52,12 @@ def test_the_scale_of_a_row_only_shifts_the_likelihood(scale):
     L = rng.gamma(1.0, 1.0, (300, 5))
     plain = mixture_proportions(L)
     scales = np.where(rng.random(300) < 0.5, scale, 1.0)
-    found = mixture_proportions(L * scales[:, None])
-    G = (L / (L @ found.proportions)[:, None]).mean(axis=0)
-    assert G.max() - 1 <= found.gap + 1e-12
-    np.testing.assert_allclose(found.proportions, plain.proportions, atol=1e-6)
+    result = mixture_proportions(L * scales[:, None])
+    G = (L / (L @ result.proportions)[:, None]).mean(axis=0)
+    assert G.max() - 1 <= result.gap + 1e-12
+    np.testing.assert_allclose(result.proportions, plain.proportions, atol=1e-6)
     shifted = plain.log_likelihood + np.log(scales).sum()
-    assert found.log_likelihood == pytest.approx(shifted, rel=1e-9)
+    assert result.log_likelihood == pytest.approx(shifted, rel=1e-9)
     solved = solve(MixtureProportions(L * scale), SciPi(), stop=Stop(1e-8, rounds=5000))
     np.testing.assert_allclose(solved.x[0] ** 2, plain.proportions, atol=1e-4)
 
@@ -93,10 +93,10 @@ BAD_MIXTURES = {
         lambda: LpKernelPCA(np.ones((2, 2)), p=np.inf),
         "`p` must be a finite number of at least 1, got inf",
     ),
-    "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "not symmetric"),
+    "kernel": (lambda: LpKernelPCA(np.ones((2, 3)), kernel="precomputed"), "must be square"),
     "indefinite": (
         lambda: LpKernelPCA([[1.0, 2], [2, 1]], kernel="precomputed"),
-        "not positive semi-definite",
+        "must be positive semi-definite",
     ),
     "found": (
         lambda: LpKernelPCA(np.eye(3), orthogonal_to=np.ones((1, 2))),
@@ -104,7 +104,7 @@ BAD_MIXTURES = {
     ),
     "sign": (lambda: ICA(RNG.normal(size=(9, 2)), sign=2), "`sign` must be 1 or -1, got 2"),
     "covariance": (lambda: ICA(np.ones((9, 2))), "singular covariance"),
-    "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "not symmetric"),
+    "costs": (lambda: BurerMonteiro(np.triu(np.ones((3, 3)))), "`C` must be a symmetric matrix"),
     "diagonal": (lambda: BurerMonteiro(np.eye(3)), "`C` must have a nonzero off its diagonal"),
     "graph": (lambda: max_cut(-np.ones((3, 3))), "weights of `graph` must be non-negative"),
 }

@@ -23,7 +23,7 @@ def basis(seed=0, rank=4):
     return oracles.factors(V.shape[0], V.shape[1], rank, seed)[1]
 
 
-def over(counts, model):
+def divide(counts, model):
     return np.divide(counts, model, out=np.zeros(counts.shape), where=counts > 0)
 
 
@@ -31,24 +31,24 @@ def over(counts, model):
 @pytest.mark.parametrize("rows_only", [False, True])
 def test_the_profile_is_what_its_definition_says(layout, rows_only):
     H = basis()
-    found = profile(as_matrix(LAYOUTS[layout](V), rows_only=rows_only), H)
-    quotient = over(V, found.W @ H.T)
-    np.testing.assert_allclose(found.g, quotient.T @ found.W, rtol=1e-10)
-    np.testing.assert_allclose(found.d, found.W.sum(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.value, oracles.divergence(V, found.W, H), rtol=1e-10)
+    result = profile(as_matrix(LAYOUTS[layout](V), rows_only=rows_only), H)
+    quotient = divide(V, result.W @ H.T)
+    np.testing.assert_allclose(result.g, quotient.T @ result.W, rtol=1e-10)
+    np.testing.assert_allclose(result.d, result.W.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(result.value, oracles.divergence(V, result.W, H), rtol=1e-10)
     for row in (0, 17, 299):
         _, best = oracles.best_item(V[row], H)
-        one = oracles.divergence(V[row : row + 1], found.W[row : row + 1], H)
+        one = oracles.divergence(V[row : row + 1], result.W[row : row + 1], H)
         assert one <= oracles.divergence(V[row : row + 1], best[None, :], H) + 1e-6 * V[row].sum()
-    assert found.gap <= 1e-6 * V.sum()
+    assert result.gap <= 1e-6 * V.sum()
 
 
 def test_the_gap_of_the_features_needs_no_look_at_the_data():
     H = basis(3)
     matrix = as_matrix(sp.csr_array(V))
-    found = profile(matrix, H)
-    expected = KLBlock(matrix.T, found.W).gaps(H).sum()
-    np.testing.assert_allclose(feature_gap(H, found, matrix.column_mass), expected, rtol=1e-9)
+    result = profile(matrix, H)
+    expected = KLBlock(matrix.T, result.W).gaps(H).sum()
+    np.testing.assert_allclose(feature_gap(H, result, matrix.column_mass), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -88,25 +88,25 @@ def test_batches_hold_every_row_once_and_add_up_to_the_whole(layout, monkeypatch
     monkeypatch.setattr(online, "MAX_BATCH_ROWS", 28)
     matrix, H = as_matrix(LAYOUTS[layout](V)), basis()
     rows, total = [], np.zeros(H.shape)
-    for drawn, part in online.batches(matrix, Draw(1, Stream.ONLINE)):
-        rows.extend(drawn)
+    for batch_rows, part in online.batches(matrix, Draw(1, Stream.ONLINE)):
+        rows.extend(batch_rows)
         block = part.array if part.dense else part.array.toarray()
-        np.testing.assert_array_equal(block, V[drawn])
+        np.testing.assert_array_equal(block, V[batch_rows])
         total += H * KLBlock(part.columns, KLBlock(part, H).solution(1e-9)[0]).ratio_sums(H)
     assert sorted(rows) == list(range(300))
     assert rows != sorted(rows)
     whole = KLBlock(matrix, H).solution(1e-9)[0]
-    np.testing.assert_allclose(total, H * (over(V, whole @ H.T).T @ whole), rtol=1e-7)
+    np.testing.assert_allclose(total, H * (divide(V, whole @ H.T).T @ whole), rtol=1e-7)
 
 
 def test_long_rows_come_in_smaller_batches(monkeypatch):
     monkeypatch.setattr(online, "ROWS_PER_GROUP", 4)
     matrix = as_matrix(sp.csr_array(V))
-    for most in (500, 2000, 10**9):
-        monkeypatch.setattr(online, "MAX_BATCH_NONZEROS", most)
+    for max_entries in (500, 2000, 10**9):
+        monkeypatch.setattr(online, "MAX_BATCH_NONZEROS", max_entries)
         sizes = [part.shape[0] for _, part in online.batches(matrix, Draw(0, Stream.ONLINE))]
         assert sum(sizes) == 300
-        assert max(sizes) * matrix.nnz / 300 <= max(most, 4 * matrix.nnz / 300)
+        assert max(sizes) * matrix.nnz / 300 <= max(max_entries, 4 * matrix.nnz / 300)
 
 
 def test_an_anchored_epoch_stays_at_a_solution_and_an_averaged_pass_does_not(monkeypatch):
@@ -134,8 +134,8 @@ def test_tall_data_have_a_good_model_after_one_pass():
     second = solve(rows_only, Auto(), stop=Stop(0, rounds=1), trace="every")
     best = solve(problem, Auto(near=True), first.x, stop=Stop(1e-4, rounds=60))
     start = first.trace[0].objective
-    for found in (first, second):
-        assert found.value - best.value <= 0.03 * (start - best.value)
+    for result in (first, second):
+        assert result.value - best.value <= 0.03 * (start - best.value)
 
 
 def test_a_start_that_is_given_is_kept():
@@ -144,8 +144,8 @@ def test_a_start_that_is_given_is_kept():
     problem = Factorization(tall, 5)
     best = solve(problem, Auto(), stop=Stop(1e-3, rounds=60))
     for solver in (Auto(), Profiled()):
-        found = solve(problem, solver, best.x, stop=Stop(0, rounds=1))
-        assert found.value <= best.value + 1e-6 * tall.total
+        result = solve(problem, solver, best.x, stop=Stop(0, rounds=1))
+        assert result.value <= best.value + 1e-6 * tall.total
 
 
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(monkeypatch):

@@ -65,7 +65,7 @@ def test_a_point_that_turned_away_from_its_anchor_is_pulled_back():
 # ---- the measured step ---------------------------------------------------------------------------
 
 
-def measured(problem, state, solver, kappa):
+def measured_step(problem, state, solver, kappa):
     """η = κ/√(Km), at most κ/0.8, of every item: K from the batches of stream 2 at one step."""
     x0, p = state.x, problem.degree
     g = problem.gradient(x0)
@@ -91,7 +91,7 @@ def test_without_a_step_it_comes_from_the_measured_variance(problem, epoch):
     solver = SSciPi(batch=0.2, epoch=epoch)
     state = replace(solver.init(problem, None, 6), round=7, side=1, passes=0.25, step=0.1)
     assert solver.init(problem, None, 6).step == 0.8
-    eta = measured(problem, state, solver, 0.1 * 1.1)
+    eta = measured_step(problem, state, solver, 0.1 * 1.1)
     assert (eta < 0.1 * 1.1 / 0.8).any()  # noise decides, not the bound alone
     new = solver.advance(problem, state)
     expected = epoch_of_the_paper(problem, state, solver, eta)

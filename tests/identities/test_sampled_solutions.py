@@ -58,18 +58,18 @@ def test_long_sums_take_fewer_passes_with_epochs():
 def test_where_epochs_stall_newton_steps_take_over():
     L = normal_scale_likelihoods(30_000, 25)
     assert len(L) >= 40 * 25**2
-    found = mixture_proportions(L)
-    assert found.gap <= 1e-8
-    assert (L.T @ (1 / (L @ found.proportions))).max() / len(L) - 1 <= 2e-8
+    result = mixture_proportions(L)
+    assert result.gap <= 1e-8
+    assert (L.T @ (1 / (L @ result.proportions))).max() / len(L) - 1 <= 2e-8
 
 
 def test_a_limit_of_rounds_ends_epochs_too():
     problem = MixtureProportions(gamma_likelihoods(20_000, 10))
-    for most in (0, 1, 3):
-        found = problem.solution(0.0, most, sampling_threshold=ALWAYS)
-        assert found.passes[0] == pytest.approx(1 + most * (1 + 1.5 * 39 * 100 / 20_000))
-        assert found.gaps[0] == pytest.approx(
-            float(problem.multiplier(found.h).max() - 1), rel=1e-6
+    for max_epochs in (0, 1, 3):
+        result = problem.solution(0.0, max_epochs, sampling_threshold=ALWAYS)
+        assert result.passes[0] == pytest.approx(1 + max_epochs * (1 + 1.5 * 39 * 100 / 20_000))
+        assert result.gaps[0] == pytest.approx(
+            float(problem.multiplier(result.h).max() - 1), rel=1e-6
         )
 
 

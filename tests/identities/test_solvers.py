@@ -51,7 +51,9 @@ def test_a_solver_of_another_kind_of_problem_names_it():
         solve(GaussianMixture(A, 2), SciPi())
     with pytest.raises(ValueError, match=r"^`problem` must be a GaussianMixture, got a PCA\.$"):
         GaussianEM().init(PCA(A), None, 0)
-    with pytest.raises(ValueError, match=r"^SSciPi does not support BurerMonteiro, .*: use SciPi"):
+    with pytest.raises(
+        ValueError, match=r"^`SSciPi` does not support BurerMonteiro, .*: use SciPi"
+    ):
         SSciPi().init(BurerMonteiro(C), None, 0)
 
 
@@ -110,12 +112,12 @@ def test_rows_that_interact_are_swept_one_after_another(eta):
         step = (1 - eta) * X[i] + eta * g / (abs(X[i] @ g) or 1)
         X[i] = step / (np.linalg.norm(step) or 1)
     before = state.x.copy()
-    found = SciPi(eta).advance(problem, state).x
-    np.testing.assert_allclose(found, X, rtol=1e-12)
+    result = SciPi(eta).advance(problem, state).x
+    np.testing.assert_allclose(result, X, rtol=1e-12)
     np.testing.assert_array_equal(state.x, before)
-    assert np.isfinite(found).all()
+    assert np.isfinite(result).all()
     # Where nothing pulls, the damped part alone is left: the row, or zero at η = 1.
-    np.testing.assert_allclose(found[4], (eta < 1) * before[4], rtol=1e-12)
+    np.testing.assert_allclose(result[4], (eta < 1) * before[4], rtol=1e-12)
 
 
 def test_what_a_guard_may_do_with_a_step():
@@ -164,12 +166,15 @@ def test_an_epoch_costs_what_it_reads(rows):
     """s is a whole number: of 20 rows a hundredth is one."""
     read = []
 
-    class Counted(PCA):
+    class CountingProblem(PCA):
         def gradient(self, x, S=None):
             read.append(rows if S is None else len(S))
             return super().gradient(x, S)
 
-    problem, solver = Counted(np.random.default_rng(0).normal(size=(rows, 4))), SSciPi(step=0.3)
+    problem, solver = (
+        CountingProblem(np.random.default_rng(0).normal(size=(rows, 4))),
+        SSciPi(step=0.3),
+    )
     state = solver.advance(problem, solver.init(problem, None, 0))
     assert state.passes == pytest.approx(sum(read) / rows)
 

@@ -24,7 +24,7 @@ from sipower.theory.kl import kl_spectrum
 
 
 @pytest.fixture(params=sorted(PROBLEMS))
-def solved(request):
+def solve_exactly(request):
     problem = PROBLEMS[request.param]()
     result = solve(problem, SciPi(0.9), stop=Stop(1e-13, rounds=50_000), seed=1)
     return problem, result.x
@@ -33,9 +33,9 @@ def solved(request):
 # ---- the optimum -------------------------------------------------------------------------------
 
 
-def test_the_solution_is_an_eigenvector_of_its_hessian(solved):
+def test_the_solution_is_an_eigenvector_of_its_hessian(solve_exactly):
     """∇²f(x*) x* = (p − 1) λ* x*, and x·∇f(x) = λ*."""
-    problem, x = solved
+    problem, x = solve_exactly
     at = local_spectrum(problem, x)
     one, y = problem.single_item(0), x[:1]
     np.testing.assert_allclose(
@@ -72,9 +72,9 @@ def test_pca_constants_are_eigenvalues():
 
 
 @pytest.mark.parametrize("step", [1.0, 0.6])
-def test_measured_rates_are_the_predicted_ones(solved, step):
+def test_measured_rates_are_the_predicted_ones(solve_exactly, step):
     """Started along the slowest eigenvector, 1 − (x·x*)² shrinks by the predicted factor."""
-    problem, x = solved
+    problem, x = solve_exactly
     one, best = problem.single_item(0), x[:1]
     at = local_spectrum(one, best)
     basis = np.linalg.svd(best)[2][1:]
@@ -163,8 +163,8 @@ def test_diagnosis_of_kl_reports_the_spectrum():
 def test_verdicts_say_why_there_is_no_theorem():
     problem = PROBLEMS["pca"]()
     x = solve(problem, SciPi(), stop=Stop(1e-12)).x
-    turned = problem.normalise(x + 0.5 * problem.start(3))
-    assert "x has the residual" in diagnose(problem, turned).verdict
+    tilted = problem.normalise(x + 0.5 * problem.start(3))
+    assert "x has the residual" in diagnose(problem, tilted).verdict
     edgy = LpKernelPCA(np.random.default_rng(5).normal(size=(20, 3)), 1.0)
     point = solve(edgy, SciPi(), stop=Stop(1e-12)).x
     assert "no Hessian" in diagnose(edgy, point).verdict
@@ -176,10 +176,10 @@ def test_the_spectrum_leaves_out_what_has_none():
     V = np.vstack([np.zeros(60), np.random.default_rng(2).poisson(9.0, (3, 60)) + 1.0])
     block = KLBlock(V, B)
     y = solve(block, SciPi(0.9), stop=Stop(1e-12, rounds=50_000)).x
-    found, longer = kl_spectrum(block, y), kl_spectrum(block, 3 * y)
-    np.testing.assert_array_equal(found.items, [1, 2, 3])
-    np.testing.assert_allclose(found.largest, longer.largest, rtol=1e-12)
-    assert np.median(found.best_exponent) < 1e3
+    spectrum, longer = kl_spectrum(block, y), kl_spectrum(block, 3 * y)
+    np.testing.assert_array_equal(spectrum.items, [1, 2, 3])
+    np.testing.assert_allclose(spectrum.largest, longer.largest, rtol=1e-12)
+    assert np.median(spectrum.best_exponent) < 1e3
 
 
 BAD = {

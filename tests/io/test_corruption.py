@@ -33,10 +33,10 @@ def assert_survives(kind: str, folder: Path, variants: int) -> None:
     command = [sys.executable, "-X", "faulthandler", script, WRITERS[kind](folder), str(variants)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert run.returncode == 0, run.stderr[-3000:]
-    found = json.loads(run.stdout)
-    assert found["refused"] >= variants / 8  # those cut short, at the least
-    assert found["slowest"] < 10
-    assert found["peak"] < 2 << 30
+    report = json.loads(run.stdout)
+    assert report["refused"] >= variants / 8  # those cut short, at the least
+    assert report["slowest"] < 10
+    assert report["peak"] < 2 << 30
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's limits of memory")

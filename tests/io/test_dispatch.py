@@ -71,8 +71,8 @@ def test_fractions_are_the_same_numbers_from_any_file(tmp_path) -> None:
     long.to_csv(tmp_path / "long.csv", index=False)
     mmwrite(tmp_path / "v.mtx", sparse.coo_array(numbers), precision=17)
     for name in ("v.npy", "v.csv", "v.parquet", "long.csv", "v.mtx"):
-        found = as_matrix(read(tmp_path / name).counts)
-        assert found.sha256 == as_matrix(numbers).sha256, name
+        matrix = as_matrix(read(tmp_path / name).counts)
+        assert matrix.sha256 == as_matrix(numbers).sha256, name
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path) -> None:

@@ -24,25 +24,25 @@ def test_bags_of_words_are_read(tmp_path, name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         (
             "2 1 7",
             "2 1 seven",
             r"line 5: 'seven' is not a finite number; this is not a bag of words",
         ),
-        ("2 1 7", "2 5 7", r"line 5: the column 5 lies outside 3 x 4"),
+        ("2 1 7", "2 5 7", r"line 5: the column 5 is outside 3 x 4"),
         ("2 1 7", "1 2 7", r"line 5, has the same row and column as line 4"),
-        ("3\n4\n3", "3\n4\n5", r"line 3, promises 5 counts and has 3"),
-        ("3\n4\n3", "3\n4\n2", r"line 3, promises 2 counts and has more, from line 6 on"),
+        ("3\n4\n3", "3\n4\n5", r"line 3, declares 5 counts and has 3"),
+        ("3\n4\n3", "3\n4\n2", r"line 3, declares 2 counts and has more, from line 6 on"),
         ("3\n4\n3", "3\nfour\n3", r"line 2, is 'four', expected 1 whole number for the size"),
         (BAG, "3\n", r"line 1, is the end of the file"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, good, bad, said) -> None:
+def test_a_bad_line_is_named(tmp_path, good, bad, message) -> None:
     file = tmp_path / "docword.v.txt"
     file.write_text(BAG.replace(good, bad, 1))
-    refused(file, said)
+    refused(file, message)
 
 
 def test_the_line_is_right_behind_many_blocks(tmp_path, monkeypatch) -> None:

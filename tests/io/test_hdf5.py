@@ -37,8 +37,8 @@ def test_hdf5_of_10x(tmp_path, version) -> None:
 
 def test_mixed_kinds_of_features_are_remarked(tmp_path) -> None:
     file = write_10x_hdf5(tmp_path / "multi.h5", 3)
-    with h5py.File(file, "a") as opened:
-        opened["matrix/features/feature_type"][3] = b"Antibody Captur"
+    with h5py.File(file, "a") as handle:
+        handle["matrix/features/feature_type"][3] = b"Antibody Captur"
     assert "several kinds" in read(file).remarks[0]
 
 
@@ -68,16 +68,16 @@ def test_hdf5(tmp_path) -> None:
     file = tmp_path / "v.h5"
     file.write_text("no HDF5")
     refused(file, "is damaged or not an HDF5 file")
-    with h5py.File(file, "w") as opened:
-        opened["something"] = np.ones(3)
+    with h5py.File(file, "w") as handle:
+        handle["something"] = np.ones(3)
     refused(file, r"has 0 matrices of 10x, expected one: something")
     refused(file, "is not an AnnData file and has no layer 'counts'", layer="counts")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
-        ("indices", np.array([0, 9, 1]), "an index lies outside 2 x 3"),
+        ("indices", np.array([0, 9, 1]), "an index is outside 2 x 3"),
         ("indptr", np.array([0, 9, 3]), "the starts of its rows are out of order"),
         ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
         ("data", np.array([b"a", b"b", b"c"]), "has values of type"),
@@ -85,35 +85,35 @@ def test_hdf5(tmp_path) -> None:
         ("barcodes", np.array([b"a"]), "1 barcodes and 3 features name a matrix of 2 x 3"),
     ],
 )
-def test_damaged_matrices_of_10x(tmp_path, name, content, said) -> None:
+def test_damaged_matrices_of_10x(tmp_path, name, content, message) -> None:
     file, good = tmp_path / "v.h5", sparse.csr_array(np.array([[0, 2, 1], [3, 0, 0]]))
-    with h5py.File(file, "w") as opened:
-        group = opened.create_group("matrix")
+    with h5py.File(file, "w") as handle:
+        group = handle.create_group("matrix")
         for part in ("data", "indices", "indptr"):
             group[part] = getattr(good, part)
         group["shape"], group["barcodes"] = [3, 2], np.array([b"x", b"y"])
         group["features/name"] = np.array([b"a", b"b", b"c"])
     assert read(file).counts.sum() == 6
-    with h5py.File(file, "a") as opened:
-        del opened[f"matrix/{name}"]
-        opened[f"matrix/{name}"] = content
-    refused(file, said)
+    with h5py.File(file, "a") as handle:
+        del handle[f"matrix/{name}"]
+        handle[f"matrix/{name}"] = content
+    refused(file, message)
 
 
 def test_an_empty_dataset_of_terabytes_is_refused(tmp_path) -> None:
     file = tmp_path / "v.h5ad"
     anndata.AnnData(np.ones((2, 3), np.float32)).write_h5ad(file)
-    with h5py.File(file, "a") as opened:
-        del opened["X"]
-        opened.create_dataset("X", (10**6, 10**6), "f4", chunks=(1000, 1000))
-    refused(file, r"/X, promises 4000000000000 bytes and stores 0: it is damaged")
+    with h5py.File(file, "a") as handle:
+        del handle["X"]
+        handle.create_dataset("X", (10**6, 10**6), "f4", chunks=(1000, 1000))
+    refused(file, r"/X, declares 4000000000000 bytes and stores 0: it is damaged")
 
 
 def test_names_that_are_a_link_to_the_whole_file(tmp_path) -> None:
     """They were read with all that the file holds, again and again."""
     file = tmp_path / "v.h5ad"
     anndata.AnnData(np.ones((2, 3), np.float32)).write_h5ad(file)
-    with h5py.File(file, "a") as opened:
-        del opened["var/_index"]
-        opened["var/_index"] = h5py.SoftLink("/")
+    with h5py.File(file, "a") as handle:
+        del handle["var/_index"]
+        handle["var/_index"] = h5py.SoftLink("/")
     refused(file, "/var/_index holds no names")

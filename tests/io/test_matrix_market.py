@@ -57,10 +57,10 @@ def test_folders_of_10x_become_cells_by_genes(tmp_path, features, packed) -> Non
     assert_read(read(folder))
     assert read(folder).remarks == ()
     assert_read(read(next(folder.glob("matrix.mtx*"))))
-    turned = read(folder, transpose=True)
-    np.testing.assert_array_equal(held(turned), V.T)
-    assert (turned.samples, turned.features) == (GENES, CELLS)
-    assert "features look like barcodes" in turned.remarks[0]
+    transposed = read(folder, transpose=True)
+    np.testing.assert_array_equal(held(transposed), V.T)
+    assert (transposed.samples, transposed.features) == (GENES, CELLS)
+    assert "features look like barcodes" in transposed.remarks[0]
 
 
 def test_files_with_a_prefix_find_their_own_names(tmp_path) -> None:
@@ -76,7 +76,7 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         ("2 1 7", "2 1 x7", r"line 5: 'x7' is not a finite number"),
         ("2 1 7", "2 1 nan", r"line 5: 'nan' is not a finite number"),
@@ -85,10 +85,10 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         ("2 1 7", "2 1 7.5", r"line 5: '7\.5' is not a whole number"),
         ("2 1 7", "2 1 1_0", r"line 5: '1_0' is not a finite number"),
         ("2 1 7", "2 1 99999999999999999999", r"line 5: '9+' is not a whole number of at most 18"),
-        ("2 1 7", "4 1 7", r"line 5: the row 4 lies outside 3 x 4"),
-        ("2 1 7", "2 0 7", r"line 5: the column 0 lies outside 3 x 4"),
-        ("2 1 7", "-2 1 7", r"line 5: the row -2 lies outside 3 x 4"),
-        ("2 1 7", "99999999999 1 7", r"line 5: the row 99999999999 lies outside 3 x 4"),
+        ("2 1 7", "4 1 7", r"line 5: the row 4 is outside 3 x 4"),
+        ("2 1 7", "2 0 7", r"line 5: the column 0 is outside 3 x 4"),
+        ("2 1 7", "-2 1 7", r"line 5: the row -2 is outside 3 x 4"),
+        ("2 1 7", "99999999999 1 7", r"line 5: the row 99999999999 is outside 3 x 4"),
         ("2 1 7", "2.0 1 7", r"line 5: the row '2\.0' is not a whole number"),
         ("2 1 7", "2 1", r"line 5: 2 numbers in a line, expected 3"),
         ("2 1 7", "2 1 7 7", r"line 5: 4 numbers in a line, expected 3"),
@@ -96,10 +96,10 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         (
             "2 1 7\n",
             "\n2 1 7\n\n1 2 1\n",
-            r"line 3, promises 3 counts and has more, from line 9 on",
+            r"line 3, declares 3 counts and has more, from line 9 on",
         ),
-        ("2 1 7\n", "", r"line 3, promises 3 counts and has 2 up to its end at line 5"),
-        ("3 4 3", "3 4 4000000000000", r"line 3, promises 4000000000000 counts and has 3"),
+        ("2 1 7\n", "", r"line 3, declares 3 counts and has 2 up to its end at line 5"),
+        ("3 4 3", "3 4 4000000000000", r"line 3, declares 4000000000000 counts and has 3"),
         ("3 4 3", "4000000000 4 3", r"line 3, declares 4000000000 x 4 with 3 counts"),
         ("3 4 3", "3 4", r"line 3, is '3 4', expected 3 whole numbers for the size"),
         ("3 4 3", "3 4 -3", r"line 3, is '3 4 -3', expected 3 whole numbers"),
@@ -110,13 +110,28 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         (MARKET.removeprefix(BANNER), "", r"line 1, is the end of the file, expected 3 whole"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, good, bad, said) -> None:
+def test_a_bad_line_is_named(tmp_path, good, bad, message) -> None:
     file = tmp_path / "v.mtx"
     file.write_text(MARKET.replace(good, bad, 1))
-    refused(file, said)
+    refused(file, message)
     packed = tmp_path / "v.mtx.gz"
     packed.write_bytes(gzip.compress(file.read_bytes().replace(b"\n", b"\r\n")))
-    refused(packed, said)
+    refused(packed, message)
+
+
+@pytest.mark.parametrize("value", ["1,5", "1.5D+03", "0x18", "1/2", "1.5 7", "1.5x", "1e400"])
+def test_what_scipy_would_cut_off_a_fraction_is_refused(tmp_path, value) -> None:
+    file = tmp_path / "v.mtx"
+    file.write_text(MARKET.replace("integer", "real").replace("2 1 7", f"2 1 {value}"))
+    refused(file, r"line 5: ('.*' is not a finite number|4 numbers in a line, expected 3)")
+
+
+@pytest.mark.parametrize("text", ["1 2 5\n2 1 1.5\n", "1 2 5\n2 1 1e3\n", "1 2 5 9\n2 1 7\n"])
+def test_what_scipy_would_cut_off_an_integer_is_refused_beside_regular_lines(tmp_path, text):
+    file = tmp_path / "v.mtx"
+    regular = "".join(f"{i} 3 4\n" for i in range(1, 999))
+    file.write_text(f"{BANNER}999 4 1000\n{regular}{text}")
+    refused(file, r"line 100[12]: ('1\.5'|'1e3' is not a whole|4 numbers in a line)")
 
 
 def test_duplicates_of_a_symmetric_matrix_are_found_across_the_diagonal(tmp_path) -> None:
@@ -140,7 +155,7 @@ def write_small_10x(folder: Path) -> None:
 
 
 def test_folders(tmp_path) -> None:
-    refused(tmp_path, "is a folder, but none of 10x")
+    refused(tmp_path, "is not a 10x folder")
     write_small_10x(tmp_path)
     assert read(tmp_path).counts.shape == (4, 3)
     (tmp_path / "barcodes.tsv").write_text("c1\nc2\n")
@@ -150,7 +165,7 @@ def test_folders(tmp_path) -> None:
     ):
         read(tmp_path)
     (tmp_path / "barcodes.tsv").unlink()
-    refused(tmp_path, "do not all lie in it")
+    refused(tmp_path, "is not a 10x folder")
 
 
 def test_a_long_word_in_a_banner_does_not_fill_the_sentence(tmp_path) -> None:

@@ -83,9 +83,9 @@ def test_long_tables(tmp_path, ending) -> None:
     else:
         long().to_csv(file, index=False, sep="," if ending == "csv" else "\t")
     table = read(file)
-    found = pd.DataFrame(held(table), index=table.samples, columns=table.features)
+    frame = pd.DataFrame(held(table), index=table.samples, columns=table.features)
     expected = long().pivot_table(index="cell", columns="gene", values="count", fill_value=0)
-    assert (found.loc[expected.index, expected.columns] == expected).all(axis=None)
+    assert (frame.loc[expected.index, expected.columns] == expected).all(axis=None)
     assert table.remarks == ()
 
 

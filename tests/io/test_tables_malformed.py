@@ -12,7 +12,7 @@ from sipower.io import read
 
 
 @pytest.mark.parametrize(
-    ("text", "bad", "said"),
+    ("text", "bad", "message"),
     [
         (WIDE, WIDE.replace("5", "five"), r"line 3, column 'b': 'five' is not a finite number"),
         (WIDE, WIDE.replace("5", "nan"), r"line 3, column 'b': 'nan' is not a finite number"),
@@ -32,12 +32,12 @@ from sipower.io import read
         (LONG, LONG.replace("b,", "b,,"), r"line 3, has 4 cells, expected 3"),
     ],
 )
-def test_tables(tmp_path, text, bad, said) -> None:
+def test_tables(tmp_path, text, bad, message) -> None:
     file = tmp_path / "v.csv"
     file.write_text(text)
     read(file)
     file.write_text(bad)
-    refused(file, said)
+    refused(file, message)
 
 
 def test_a_negative_count_in_a_first_column_makes_it_no_names(tmp_path) -> None:
@@ -74,7 +74,7 @@ def test_fixed_texts_in_parquet_may_not_unpack_to_more_than_memory(tmp_path) -> 
     with parquet.ParquetWriter(file, table.schema, compression="zstd") as writer:
         for _ in range(20):
             writer.write_table(table)
-    refused(file, r"promises 400006400 bytes and stores")
+    refused(file, r"declares 400006400 bytes and stores")
 
 
 @pytest.mark.parametrize("kind", [np.nan, np.inf, -1.0])

@@ -29,8 +29,8 @@ def test_gradient_and_divergence(rank, layout, dtype):
     W, H = oracles.factors(37, 131, rank)
     block = KLBlock(as_matrix(layouts(V)[layout], dtype=dtype), H)
     exact = (np.divide(V, W @ H.T)) @ H
-    found = block.ratio_sums(W.astype(dtype))
-    np.testing.assert_allclose(found, exact, rtol=TOLERANCE[dtype])
+    result = block.ratio_sums(W.astype(dtype))
+    np.testing.assert_allclose(result, exact, rtol=TOLERANCE[dtype])
     H32 = H.astype(dtype)
     W32 = W.astype(dtype)
     assert block.divergence(W32) == pytest.approx(oracles.divergence(V, W32, H32), rel=1e-12)
@@ -60,8 +60,8 @@ def test_long_items_in_float32_lose_no_digits():
     B = np.full((300_000, 3), 0.1)
     for data in (V, sp.csr_array(V)):
         block = KLBlock(as_matrix(data, dtype=np.float32), B)
-        found = block.ratio_sums(np.ones((1, 3), np.float32))
-        np.testing.assert_allclose(found, 300_000 / 3, rtol=3e-6)
+        result = block.ratio_sums(np.ones((1, 3), np.float32))
+        np.testing.assert_allclose(result, 300_000 / 3, rtol=3e-6)
 
 
 def test_logarithm_over_the_whole_range():
@@ -69,8 +69,8 @@ def test_logarithm_over_the_whole_range():
     for z in [1e-290, 1e-30, 0.1, 0.7071067811865475, 0.99999999, 1.0, 1.5, 3e7, 1e290]:
         block = KLBlock(np.array([[1.0]]), np.array([[1.0]]))
         exact = -np.log(z) - 1 + z
-        found = block.divergence(np.array([[z]]))
-        assert found == pytest.approx(exact, rel=1e-14, abs=1e-15)
+        divergence = block.divergence(np.array([[z]]))
+        assert divergence == pytest.approx(exact, rel=1e-14, abs=1e-15)
 
 
 def test_dead_components_are_skipped():
@@ -153,8 +153,8 @@ def test_an_array_without_elements_may_begin_anywhere():
     """As it does when Dask has moved rows without counts."""
     indices, values = (np.ndarray(0, kind, np.empty(32), 1) for kind in ("i4", "f8"))
     assert all(array.ctypes.data % array.itemsize for array in (indices, values))
-    held = kernels.Csr(np.zeros(3, np.int64), indices, values, 5)
-    assert held.row_sums().tolist() == [0, 0]
+    csr = kernels.Csr(np.zeros(3, np.int64), indices, values, 5)
+    assert csr.row_sums().tolist() == [0, 0]
 
 
 def test_an_unknown_order_of_coordinates_is_refused():

@@ -31,10 +31,10 @@ def test_generator_is_numpys_philox():
 
 def test_every_subset_is_equally_likely():
     n, s, draws = 5, 2, 20_000
-    seen = Counter(tuple(sorted(Draw(1, round=r).batch(n, s).tolist())) for r in range(draws))
-    assert set(seen) == set(itertools.combinations(range(n), s))
+    counts = Counter(tuple(sorted(Draw(1, round=r).batch(n, s).tolist())) for r in range(draws))
+    assert set(counts) == set(itertools.combinations(range(n), s))
     expected = draws / 10
-    chi_square = sum((count - expected) ** 2 / expected for count in seen.values())
+    chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
     assert chi_square < 27.9  # 99.9 % quantile for 9 degrees of freedom
 
 

@@ -16,9 +16,9 @@ from sipower.problems import KLBlock
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 64])
 def test_every_block_runs_once(threads):
-    seen = []
-    run_blocks(200, seen.append, threads)
-    assert sorted(seen) == list(range(200))
+    blocks = []
+    run_blocks(200, blocks.append, threads)
+    assert sorted(blocks) == list(range(200))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -68,11 +68,11 @@ def test_two_callers_at_once():
     W = np.random.default_rng(2).random((400, 8)) + 0.1
     block = KLBlock(V, H)
     expected = block.ratio_sums(W)
-    found = {}
+    results = {}
 
     def work(name):
         for _ in range(20):
-            found[name] = block.ratio_sums(W)
+            results[name] = block.ratio_sums(W)
 
     callers = [threading.Thread(target=work, args=(name,)) for name in "abc"]
     for caller in callers:
@@ -80,16 +80,16 @@ def test_two_callers_at_once():
     for caller in callers:
         caller.join()
     for name in "abc":
-        np.testing.assert_array_equal(found[name], expected)
+        np.testing.assert_array_equal(results[name], expected)
 
 
 def test_a_forked_child_starts_its_own_threads():
     run_blocks(8, lambda block: time.sleep(0.001), 2)
     pid = os.fork()
     if pid == 0:
-        done = []
-        run_blocks(8, done.append, 2)
-        os._exit(0 if sorted(done) == list(range(8)) else 1)
+        blocks = []
+        run_blocks(8, blocks.append, 2)
+        os._exit(0 if sorted(blocks) == list(range(8)) else 1)
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         finished, status = os.waitpid(pid, os.WNOHANG)

@@ -77,10 +77,10 @@ def test_a_finished_fit_is_only_read_again(tmp_path):
 def test_a_larger_limit_goes_on_as_if_it_had_been_the_first(tmp_path):
     whole = model(None, max_iter=30, tol=0).fit(V)
     for rounds in (7, 8, 30):
-        found = model(tmp_path / "run.npz", max_iter=rounds, tol=0).fit(V)
-    assert found.components_.tobytes() == whole.components_.tobytes()
-    assert found.n_iter_ == 30
-    assert [r.objective for r in found.trace_] == [r.objective for r in whole.trace_]
+        result = model(tmp_path / "run.npz", max_iter=rounds, tol=0).fit(V)
+    assert result.components_.tobytes() == whole.components_.tobytes()
+    assert result.n_iter_ == 30
+    assert [r.objective for r in result.trace_] == [r.objective for r in whole.trace_]
 
 
 def test_an_evaluation_that_a_limit_asked_for_decides_nothing_later(tmp_path):
@@ -90,11 +90,11 @@ def test_an_evaluation_that_a_limit_asked_for_decides_nothing_later(tmp_path):
     settings = {"n_components": 3, "solver": "s-sci-pi", "tol": 1e-2, "random_state": 0}
     whole = model(None, **settings).fit(data)
     for rounds in (20, 56, 57, 400):
-        found = model(tmp_path / "run.npz", max_iter=rounds, **settings)
+        result = model(tmp_path / "run.npz", max_iter=rounds, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found.fit(data)
-    same(whole, found)
+            result.fit(data)
+    same(whole, result)
 
 
 def test_seconds_add_up_and_limits_of_seconds_begin_anew(tmp_path):
@@ -144,12 +144,12 @@ def test_status_of_a_resumed_run_is_that_of_the_whole(tmp_path):
     whole = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500))
     part = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=3), checkpoint=tmp_path / "s.npz")
     assert part.status is Status.MAX_ROUNDS
-    found = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500), checkpoint=tmp_path / "s.npz")
-    assert (found.status, found.state.round) == (whole.status, whole.state.round)
-    assert found.x.tobytes() == whole.x.tobytes()
+    result = solve(problem, SSciPi(), stop=Stop(1e-8, rounds=500), checkpoint=tmp_path / "s.npz")
+    assert (result.status, result.state.round) == (whole.status, whole.state.round)
+    assert result.x.tobytes() == whole.x.tobytes()
 
 
 def test_replicates_have_no_use_for_a_checkpoint(tmp_path):
-    found = consensus(V, model(tmp_path / "run.npz", tol=1e-2), replicates=2)
-    assert found.H.shape == (4, 80)
+    result = consensus(V, model(tmp_path / "run.npz", tol=1e-2), replicates=2)
+    assert result.H.shape == (4, 80)
     assert not (tmp_path / "run.npz").exists()

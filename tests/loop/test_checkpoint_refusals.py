@@ -86,7 +86,7 @@ def test_no_certificate_is_taken_from_a_file(tmp_path):
     """The notes of a checkpoint say that a point has converged: it is evaluated again."""
     problem, path = PCA(np.random.default_rng(0).normal(size=(60, 5))), tmp_path / "run.npz"
     checkpoint = Checkpoint(path, 0)
-    begun = solve(problem, SSciPi(), stop=Stop(1e-9, rounds=2), checkpoint=checkpoint)
+    partial = solve(problem, SSciPi(), stop=Stop(1e-9, rounds=2), checkpoint=checkpoint)
     with np.load(path) as archive:
         parts = dict(archive)
     header = json.loads(parts["header"].tobytes())
@@ -95,7 +95,7 @@ def test_no_certificate_is_taken_from_a_file(tmp_path):
     np.savez(path, **parts)
     again = solve(problem, SSciPi(), stop=Stop(1e-9, rounds=2), checkpoint=checkpoint)
     assert again.status is Status.MAX_ROUNDS
-    assert (again.value, again.residual) == (begun.value, begun.residual)
+    assert (again.value, again.residual) == (partial.value, partial.residual)
 
 
 def test_checkpoints_of_other_data_or_starts_are_refused(tmp_path):
@@ -163,18 +163,18 @@ def test_two_sessions_do_not_share_a_checkpoint(tmp_path):
 
 
 def test_files_of_others_are_left_alone(tmp_path):
-    others = [
+    foreign = [
         tmp_path / name for name in ("run.lock", ".run.local", ".run.npz.local", "run.npz.lock")
     ]
-    for path in others:
+    for path in foreign:
         path.write_text("mine")
     (tmp_path / ".run.npz.folder").mkdir()
     for name in ("run.npz", "run", "run.k3", "fit.lock"):
         model(tmp_path / name).fit(V)
         assert model(tmp_path / name).fit(V).status_ == "converged"
-    assert all(path.read_text() == "mine" for path in others)
-    made = {"run.npz", "run", "run.k3", "fit.lock", ".run.npz.folder"}
-    assert {p.name for p in tmp_path.iterdir()} == made | {p.name for p in others}
+    assert all(path.read_text() == "mine" for path in foreign)
+    written = {"run.npz", "run", "run.k3", "fit.lock", ".run.npz.folder"}
+    assert {p.name for p in tmp_path.iterdir()} == written | {p.name for p in foreign}
 
 
 def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch):
@@ -185,8 +185,8 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_fit(tmp_path, monk
 
     monkeypatch.setattr("sipower.loop.checkpoint.atomic_write", full)
     with pytest.warns(RuntimeWarning, match=r"run.npz could not be written \(No space left"):
-        found = model(tmp_path / "run.npz").fit(V)
-    same(model().fit(V), found)
+        result = model(tmp_path / "run.npz").fit(V)
+    same(model().fit(V), result)
 
 
 @pytest.mark.parametrize("rows_only", [False, True])
@@ -198,7 +198,7 @@ def test_other_layouts_of_the_same_data_are_another_run(tmp_path, rows_only):
 
 
 @pytest.mark.parametrize(("path", "sentence"), [
-    ("missing/run.npz", "folder .*missing does not exist"),
+    ("missing/run.npz", "folder .*missing' does not exist"),
     ("", "`checkpoint` must be a file, got the folder"),
     (".", "`checkpoint` must be a file, got the folder"),
 ])  # fmt: skip

@@ -42,8 +42,8 @@ def run(folder, name, every, seconds=None):
 
 
 def factors(folder, name):
-    with np.load(folder / f"{name}-factors.npz") as found:
-        return {key: found[key].tobytes() for key in ("W", "H", "rounds")}
+    with np.load(folder / f"{name}-factors.npz") as arrays:
+        return {key: arrays[key].tobytes() for key in ("W", "H", "rounds")}
 
 
 def test_killed_at_random_moments_the_fit_ends_with_the_same_bits(tmp_path):

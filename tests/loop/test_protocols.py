@@ -46,7 +46,7 @@ class Narrow:
         return getattr(self._problem, name)
 
 
-def listed(solver):
+def members(solver):
     kinds = (Solvable, *getattr(solver, "needs", ()))
     return [name for kind in kinds for name in protocols._members(kind)]
 
@@ -57,7 +57,7 @@ def test_a_solver_uses_nothing_that_its_contract_does_not_list(name, solver):
     whole = PROBLEMS[name]()
     stop = Stop(0, rounds=3)
     expected = solve(whole, solver, stop=stop, seed=2)
-    result = solve(Narrow(PROBLEMS[name](), listed(solver)), solver, stop=stop, seed=2)
+    result = solve(Narrow(PROBLEMS[name](), members(solver)), solver, stop=stop, seed=2)
     assert result.value == expected.value
     assert result.passes == expected.passes
 
@@ -65,7 +65,7 @@ def test_a_solver_uses_nothing_that_its_contract_does_not_list(name, solver):
 @pytest.mark.parametrize(("name", "solver"), RUNS, ids=lambda value: repr(value)[:40])
 def test_a_missing_capability_is_named_before_anything_runs(name, solver):
     problem = PROBLEMS[name]()
-    names = listed(solver)
+    names = members(solver)
     for missing in names:
         narrow = Narrow(problem, [other for other in names if other != missing])
         with pytest.raises(ValueError, match=rf"needs `{missing}` of its problem, which Narrow"):

@@ -120,16 +120,16 @@ def test_seeds_are_whole_numbers():
 
 
 def test_callback_sees_every_round_and_may_stop():
-    seen = []
+    records = []
 
     def on_round(record):
-        seen.append(record)
+        records.append(record)
         return record.round == 5
 
     result = solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
     assert result.status is Status.STOPPED
-    assert [record.round for record in seen] == [1, 2, 3, 4, 5]
-    assert any(math.isnan(record.gap) for record in seen)
+    assert [record.round for record in records] == [1, 2, 3, 4, 5]
+    assert any(math.isnan(record.gap) for record in records)
 
 
 def test_an_error_in_the_callback_is_not_swallowed():

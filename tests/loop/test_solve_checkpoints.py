@@ -115,17 +115,17 @@ def test_a_minute_is_at_risk_unless_asked_otherwise(tmp_path, monkeypatch, set_c
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [(OSError(28, "No space left"), "No space left"), (OSError("a bad day"), "a bad day")],
 )
 def test_a_checkpoint_that_cannot_be_written_is_told_and_the_run_goes_on(
-    tmp_path, monkeypatch, error, said
+    tmp_path, monkeypatch, error, message
 ):
     def fails(self, state, notes):
         raise error
 
     monkeypatch.setattr(Checkpoint, "save", fails)
-    written = rf"^The checkpoint .*run\.npz could not be written \({said}\)"
+    written = rf"^The checkpoint .*run\.npz could not be written \({message}\)"
     sentence = rf"{written}: its previous content is kept\.$"
     with pytest.warns(RuntimeWarning, match=sentence):
         result = solve(PCA(A), SciPi(), stop=Stop(0, rounds=4), checkpoint=tmp_path / "run.npz")
@@ -141,15 +141,15 @@ def test_ctrl_c_writes_the_last_completed_round(tmp_path):
     with pytest.raises(Interrupted):
         solve(problem, Alternating(MU()), stop=stop, on_round=on_round, checkpoint=path)
     assert load_state(path, Alternating(MU()).init(problem, None, 0)).round == 4
-    done = []
+    rounds = []
     resumed = solve(
         problem,
         Alternating(MU()),
         stop=stop,
         checkpoint=path,
-        on_round=lambda r: done.append(r.round),
+        on_round=lambda r: rounds.append(r.round),
     )
-    assert done == [5, 6, 7, 8, 9]  # nothing is done twice
+    assert rounds == [5, 6, 7, 8, 9]  # nothing is done twice
     whole = solve(problem, Alternating(MU()), stop=stop)
     assert resumed.x.W.tobytes() == whole.x.W.tobytes()
     assert [r.round for r in resumed.trace] == [r.round for r in whole.trace]

@@ -36,7 +36,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=[(1280, "light"), (390, "dark")], ids=["desktop", "phone"])
-def opened(request: pytest.FixtureRequest, driver: Any, report: Path) -> Any:
+def page(request: pytest.FixtureRequest, driver: Any, report: Path) -> Any:
     width, scheme = request.param
     feature = {"name": "prefers-color-scheme", "value": scheme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
@@ -61,14 +61,14 @@ def choose(driver: Any, key: str, value: str) -> None:
     Select(by_id(driver, key)).select_by_value(value)
 
 
-def test_every_plot_is_drawn(opened: Any) -> None:
-    drawn = opened.execute_script(
+def test_every_plot_is_drawn(page: Any) -> None:
+    counts = page.execute_script(
         "return [...document.querySelectorAll('.plot')].filter((p) => p.querySelector('.main-svg'))"
         ".map((p) => [p.id, p.data.length, p.querySelectorAll('.trace, .hm').length,"
         " p.getBoundingClientRect().height])"
     )
-    assert {key.removesuffix("-plot") for key, *_ in drawn} == PLOTS
-    assert all(traces >= 1 and shapes >= 1 and height > 150 for _, traces, shapes, height in drawn)
+    assert {key.removesuffix("-plot") for key, *_ in counts} == PLOTS
+    assert all(traces >= 1 and shapes >= 1 and height > 150 for _, traces, shapes, height in counts)
 
 
 def fits(driver: Any, width: int) -> Any:
@@ -83,69 +83,69 @@ def fits(driver: Any, width: int) -> Any:
     )
 
 
-def test_the_page_never_scrolls_sideways(opened: Any) -> None:
-    own = opened.execute_script("return innerWidth")
-    assert fits(opened, own)
+def test_the_page_never_scrolls_sideways(page: Any) -> None:
+    own = page.execute_script("return innerWidth")
+    assert fits(page, own)
     for width in (390, 1280, own):  # the window changes, or the phone is turned
-        resize(opened, width)
-        wait(opened, lambda width=width: fits(opened, width))
+        resize(page, width)
+        wait(page, lambda width=width: fits(page, width))
 
 
-def test_hover_names_the_sample_and_its_components(opened: Any) -> None:
+def test_hover_names_the_sample_and_its_components(page: Any) -> None:
     from selenium.webdriver import ActionChains  # noqa: PLC0415 - optional
 
-    plot = by_id(opened, "sample-plot")
-    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    plot = by_id(page, "sample-plot")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
     steps = cycle((0, 3))
 
     def hovered() -> Any:
         # On a busy machine a single move may come before the plot listens.
-        ActionChains(opened).move_to_element_with_offset(plot, next(steps), 0).perform()
+        ActionChains(page).move_to_element_with_offset(plot, next(steps), 0).perform()
         return plot.find_elements("css selector", ".hoverlayer .hovertext")
 
-    label = wait(opened, hovered)
+    label = wait(page, hovered)
     assert len(label) == 1
     assert "component" in label[0].get_attribute("textContent")
 
 
 def ticks(driver: Any, key: str, axis: str) -> list[str]:
     """Labels along an axis, as they are drawn."""
-    found = driver.execute_script(
+    sizes = driver.execute_script(
         "return [...document.querySelectorAll(`#${arguments[0]} .${arguments[1]}tick text`)]"
         ".map((label) => label.textContent)",
         key,
         axis,
     )
-    return [str(label) for label in found]
+    return [str(label) for label in sizes]
 
 
-def cut(name: str, most: int) -> str:
+def shorten_label(name: str, max_length: int) -> str:
     """What the page shows of a name."""
     name = readable(name, 60)
-    return name if len(name) <= most else name[: most - 1] + "…"
+    return name if len(name) <= max_length else name[: max_length - 1] + "…"
 
 
-def test_labels_show_names_letter_by_letter(opened: Any, hostile_run: Run) -> None:
+def test_labels_show_names_letter_by_letter(page: Any, hostile_run: Run) -> None:
     """Plotly takes markup in labels: a name in bold, or without its tags, is another name."""
-    choose(opened, "sample-order", "file")
-    samples = [cut(name, 16) for name in hostile_run.sample_names()]
-    assert ticks(opened, "sample-plot", "x") == samples
-    narrow = opened.execute_script("return innerWidth") < 600
-    features = {cut(name, 16 if narrow else 40) for name in hostile_run.feature_names()}
-    assert set(ticks(opened, "feature-plot", "y")) == features
+    choose(page, "sample-order", "file")
+    samples = [shorten_label(name, 16) for name in hostile_run.sample_names()]
+    assert ticks(page, "sample-plot", "x") == samples
+    narrow = page.execute_script("return innerWidth") < 600
+    features = {shorten_label(name, 16 if narrow else 40) for name in hostile_run.feature_names()}
+    assert set(ticks(page, "feature-plot", "y")) == features
 
 
 @pytest.mark.parametrize("key", ["sample-plot", "feature-plot"])
-def test_hover_shows_names_letter_by_letter(opened: Any, hostile_run: Run, key: str) -> None:
-    choose(opened, "sample-order", "file")
+def test_hover_shows_names_letter_by_letter(page: Any, hostile_run: Run, key: str) -> None:
+    choose(page, "sample-order", "file")
     names, trace = list(hostile_run.sample_names()), -1
     if key == "feature-plot":
         profile = describe(hostile_run.W, hostile_run.H).profiles[0]
         names, trace = [hostile_run.feature_names()[i] for i in largest(profile, 12)], 0
     for point, name in enumerate(names):
 
-        def said(point: int = point, name: str = name) -> bool:
-            label = opened.execute_script(
+        def is_named(point: int = point, name: str = name) -> bool:
+            label = page.execute_script(
                 "const [key, trace, pointNumber] = arguments, plot = document.getElementById(key);"
                 "const curveNumber = (trace + plot.data.length) % plot.data.length;"
                 "Plotly.Fx.hover(plot, [{ curveNumber, pointNumber }]);"
@@ -154,34 +154,34 @@ def test_hover_shows_names_letter_by_letter(opened: Any, hostile_run: Run, key: 
             )  # fmt: skip
             return str(label).startswith(readable(name, 60))
 
-        wait(opened, said)
+        wait(page, is_named)
 
 
-def test_no_name_is_run(opened: Any) -> None:
-    assert opened.execute_script("return window.pwned === undefined")
-    assert not opened.find_elements("css selector", "[onerror], [src='x']")
+def test_no_name_is_run(page: Any) -> None:
+    assert page.execute_script("return window.pwned === undefined")
+    assert not page.find_elements("css selector", "[onerror], [src='x']")
 
 
-def test_sort_control_reorders_the_bars(opened: Any, hostile_run: Run) -> None:
+def test_sort_control_reorders_the_bars(page: Any, hostile_run: Run) -> None:
     memberships = describe(hostile_run.W, hostile_run.H).memberships.round(4)
     orders = {"file": np.arange(20), "1": np.argsort(-memberships[:, 1], kind="stable")}
     outlines = set()
     for value, order in orders.items():
-        choose(opened, "sample-order", value)
-        heights = opened.execute_script(
+        choose(page, "sample-order", value)
+        heights = page.execute_script(
             "return document.getElementById('sample-plot').data.slice(0, -1)"
             ".map((trace) => trace.y.slice(1, -1))"
         )
         np.testing.assert_allclose(np.array(heights).T, memberships[order], atol=1e-4)
         outlines.add(
-            opened.execute_script(
+            page.execute_script(
                 "return document.querySelector('#sample-plot .js-fill').getAttribute('d')"
             )
         )
     assert len(outlines) == 2
 
 
-def test_other_controls_redraw(opened: Any) -> None:
+def test_other_controls_redraw(page: Any) -> None:
     read = {
         "convergence-against": "document.getElementById('convergence-plot').data[0].x",
         "feature-rank": "document.getElementById('feature-plot').data[0].x",
@@ -190,48 +190,48 @@ def test_other_controls_redraw(opened: Any) -> None:
     }
     values = ("passes", "distinctive", "2", "features")
     for (control, place), value in zip(read.items(), values, strict=True):
-        before = opened.execute_script(f"return {place}")
-        choose(opened, control, value)
-        assert opened.execute_script(f"return {place}") != before
+        before = page.execute_script(f"return {place}")
+        choose(page, control, value)
+        assert page.execute_script(f"return {place}") != before
 
 
-def test_table_is_searched_and_sorted(opened: Any, hostile_run: Run) -> None:
-    box, table = by_id(opened, "component-search"), by_id(opened, "component-table")
+def test_table_is_searched_and_sorted(page: Any, hostile_run: Run) -> None:
+    box, table = by_id(page, "component-search"), by_id(page, "component-table")
 
-    def shown() -> list[str]:
+    def visible_rows() -> list[str]:
         rows = table.find_elements("css selector", "tbody tr")
         return [r.find_element("tag name", "td").text.strip() for r in rows if r.is_displayed()]
 
-    assert shown() == ["1", "2", "3"]
-    assert by_id(opened, "component-count").text == "3 of 3 components"
-    for wanted, found in (("no such feature", []), ("4%", []), ("3", ["3"])):
+    assert visible_rows() == ["1", "2", "3"]
+    assert by_id(page, "component-count").text == "3 of 3 components"
+    for query, matches in (("no such feature", []), ("4%", []), ("3", ["3"])):
         box.clear()
-        box.send_keys(wanted)
-        assert shown() == found
+        box.send_keys(query)
+        assert visible_rows() == matches
     box.clear()
     box.send_keys("<SCRIPT>window")
     about = describe(hostile_run.W, hostile_run.H)
     tables = (about.profiles, about.distinctiveness())
     listed = [any(0 in largest(values[k], 10) for values in tables) for k in range(3)]
-    assert shown() == [str(k + 1) for k in range(3) if listed[k]]
-    opened.execute_script("arguments[0].value = ''", box)
+    assert visible_rows() == [str(k + 1) for k in range(3) if listed[k]]
+    page.execute_script("arguments[0].value = ''", box)
     box.send_keys(" ")
     size = table.find_elements("css selector", "th button")[1]
     for expected, state in ((["1", "2", "3"], "descending"), (["3", "2", "1"], "ascending")):
-        opened.execute_script("arguments[0].click()", size)
-        assert shown() == expected
+        page.execute_script("arguments[0].click()", size)
+        assert visible_rows() == expected
         head = size.find_element("xpath", "..")
         assert head.get_attribute("aria-sort") == state
 
 
-def test_focus_is_visible(opened: Any) -> None:
-    by_id(opened, "component-search").send_keys("\t")
-    style = opened.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+def test_focus_is_visible(page: Any) -> None:
+    by_id(page, "component-search").send_keys("\t")
+    style = page.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
     assert style != "none"
 
 
-def test_text_stands_out_in_both_schemes(opened: Any) -> None:
-    ink, paper = opened.execute_script(
+def test_text_stands_out_in_both_schemes(page: Any) -> None:
+    ink, paper = page.execute_script(
         "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
     )
     assert _contrast(ink, paper) >= 7
@@ -247,9 +247,9 @@ def _contrast(one: str, other: str) -> float:
     return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
-def test_no_error_and_no_request(opened: Any) -> None:
-    requests = opened.execute_script(
+def test_no_error_and_no_request(page: Any) -> None:
+    requests = page.execute_script(
         "return performance.getEntriesByType('resource').map((entry) => entry.name)"
     )
     assert [name for name in requests if not name.startswith("data:")] == []
-    assert opened.get_log("browser") == []
+    assert page.get_log("browser") == []

@@ -103,11 +103,13 @@ def test_largest_leaves_out_what_is_not_positive() -> None:
     assert_array_equal(largest(np.array([0.0, 2, -1, 3, 2]), 10), [3, 1, 4])
 
 
-@pytest.mark.parametrize(("count", "most"), [(1, 5), (5, 5), (7, 3), (3362, 2000), (10**6, 2000)])
-def test_chosen_samples_are_distinct_even_and_reach_both_ends(count: int, most: int) -> None:
-    chosen = choose_evenly(count, most)
+@pytest.mark.parametrize(
+    ("count", "max_count"), [(1, 5), (5, 5), (7, 3), (3362, 2000), (10**6, 2000)]
+)
+def test_chosen_samples_are_distinct_even_and_reach_both_ends(count: int, max_count: int) -> None:
+    chosen = choose_evenly(count, max_count)
     steps = np.diff(chosen)
-    assert len(chosen) == min(count, most)
+    assert len(chosen) == min(count, max_count)
     assert chosen[0] == 0
     assert chosen[-1] == count - 1
     assert not len(steps) or 1 <= steps.min() <= steps.max() <= steps.min() + 1
@@ -116,9 +118,9 @@ def test_chosen_samples_are_distinct_even_and_reach_both_ends(count: int, most: 
 def test_correlations_are_those_of_numpy_and_missing_for_constants() -> None:
     assert_allclose(correlations(W), np.corrcoef(W.T))
     with_constant = np.column_stack([W, np.full(len(W), 1 / 3)])
-    found = correlations(with_constant)
-    assert np.isnan(found[-1]).all()
-    assert_allclose(found[:-1, :-1], np.corrcoef(W.T))
+    matrix = correlations(with_constant)
+    assert np.isnan(matrix[-1]).all()
+    assert_allclose(matrix[:-1, :-1], np.corrcoef(W.T))
 
 
 def test_similar_samples_become_neighbours() -> None:
@@ -126,8 +128,8 @@ def test_similar_samples_become_neighbours() -> None:
     order = order_by_similarity(np.eye(3)[groups] * 0.9 + 0.1 / 3)
     assert sorted(order) == list(range(60))
     assert np.count_nonzero(np.diff(groups[order])) == 2
-    for few in range(3):
-        assert_array_equal(order_by_similarity(np.eye(3)[:few]), np.arange(few))
+    for n_rows in range(3):
+        assert_array_equal(order_by_similarity(np.eye(3)[:n_rows]), np.arange(n_rows))
 
 
 def test_convergence_is_in_shares_of_the_counts() -> None:

@@ -46,7 +46,7 @@ class Reader(HTMLParser):
         (self.scripts if self.open[-1:] == ["script"] else self.texts).append(data)
 
     def attributes(self, name: str) -> list[str]:
-        return [found[name] or "" for _, found in self.elements if name in found]
+        return [attributes[name] or "" for _, attributes in self.elements if name in attributes]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def light(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_plotly", lambda: "/* plotly */")
 
 
-def written(run: Run, folder: Path, **more: Any) -> str:
+def write_and_parse(run: Run, folder: Path, **more: Any) -> str:
     return write_report(run, folder / "report.html", **more).read_text("utf-8")
 
 
@@ -63,35 +63,35 @@ def written(run: Run, folder: Path, **more: Any) -> str:
 def test_hostile_names_are_text_and_nothing_else(
     hostile_run: Run, everything: dict[str, Any], tmp_path: Path
 ) -> None:
-    html = written(hostile_run, tmp_path, **everything)
+    html = write_and_parse(hostile_run, tmp_path, **everything)
     reader = Reader(html)
     assert not reader.open
     assert len(reader.scripts) == 3
     assert {tag for tag, _ in reader.elements}.isdisjoint({"a", "b", "iframe", "object"})
-    assert all(not key.startswith("on") for _, found in reader.elements for key in found)
+    assert all(not key.startswith("on") for _, attributes in reader.elements for key in attributes)
     assert all(letter == "\n" or letter.isprintable() for letter in html)
-    shown = "\n".join(reader.texts)
+    text = "\n".join(reader.texts)
     for name in hostile_run.feature_names():
-        assert readable(name, 64) in shown
+        assert readable(name, 64) in text
     assert readable(hostile_run.feature_names()[7], 500) in reader.attributes("title")
-    assert "sipower report: a<b>\"&'.mtx" in shown
+    assert "sipower report: a<b>\"&'.mtx" in text
 
 
 @pytest.mark.usefixtures("light")
 def test_nothing_is_loaded_from_anywhere(
     hostile_run: Run, everything: dict[str, Any], tmp_path: Path
 ) -> None:
-    reader = Reader(written(hostile_run, tmp_path, **everything))
+    reader = Reader(write_and_parse(hostile_run, tmp_path, **everything))
     for kind in ("src", "href", "srcset", "action", "data", "poster"):
         assert all(address.startswith("data:") for address in reader.attributes(kind))
-    policy = [found for tag, found in reader.elements if "http-equiv" in found]
+    policy = [attributes for tag, attributes in reader.elements if "http-equiv" in attributes]
     assert "default-src 'none'" in str(policy[0]["content"])
     assert "url(" not in (Path(page.__file__).parent / "page.css").read_text("utf-8")
 
 
 def test_plotly_is_within_once_and_cannot_end_its_script(hostile_run: Run, tmp_path: Path) -> None:
     offline = pytest.importorskip("plotly.offline", reason="plotly is not installed")
-    html, library = written(hostile_run, tmp_path), offline.get_plotlyjs()
+    html, library = write_and_parse(hostile_run, tmp_path), offline.get_plotlyjs()
     assert html.count(library) == 1
     assert "</script" not in library.lower()
 
@@ -100,7 +100,7 @@ def test_plotly_is_within_once_and_cannot_end_its_script(hostile_run: Run, tmp_p
 def test_data_within_are_the_numbers_of_the_run(
     hostile_run: Run, everything: dict[str, Any], tmp_path: Path
 ) -> None:
-    html = written(hostile_run, tmp_path, **everything)
+    html = write_and_parse(hostile_run, tmp_path, **everything)
     data, about = json.loads(Reader(html).scripts[1]), describe(hostile_run.W, hostile_run.H)
     assert_allclose(data["sizes"], about.sizes, rtol=1e-3)
     shares = np.array(data["samples"]["shares"]).T / data["samples"]["whole"]
@@ -119,21 +119,21 @@ def test_data_within_are_the_numbers_of_the_run(
 def test_headings_are_in_order_and_controls_have_labels(
     hostile_run: Run, everything: dict[str, Any], tmp_path: Path
 ) -> None:
-    reader = Reader(written(hostile_run, tmp_path, **everything))
+    reader = Reader(write_and_parse(hostile_run, tmp_path, **everything))
     levels = [int(tag[1]) for tag, _ in reader.elements if tag in ("h1", "h2", "h3", "h4")]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert max(np.diff(levels)) == 1
     ids = reader.attributes("id")
     assert len(ids) == len(set(ids))
-    assert all(found.get("alt") for tag, found in reader.elements if tag == "img")
+    assert all(attributes.get("alt") for tag, attributes in reader.elements if tag == "img")
 
 
 @pytest.mark.usefixtures("light")
 def test_images_are_the_profiles(hostile_run: Run, tmp_path: Path) -> None:
-    reader = Reader(written(hostile_run, tmp_path, image_shape=(3, 4)))
+    reader = Reader(write_and_parse(hostile_run, tmp_path, image_shape=(3, 4)))
     profiles = describe(hostile_run.W, hostile_run.H).profiles
-    sources = [str(found["src"]) for tag, found in reader.elements if tag == "img"]
+    sources = [str(attributes["src"]) for tag, attributes in reader.elements if tag == "img"]
     assert len(sources) == len(profiles)
     for source, profile in zip(sources, profiles, strict=True):
         pixels = np.array(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))))
@@ -143,7 +143,7 @@ def test_images_are_the_profiles(hostile_run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("light")
 def test_the_certificate_is_in_plain_words(hostile_run: Run, tmp_path: Path) -> None:
-    words = " ".join(Reader(written(hostile_run, tmp_path)).texts)
+    words = " ".join(Reader(write_and_parse(hostile_run, tmp_path)).texts)
     assert "by more than 3.085 (0.25% of the sum)" in words  # 0.0025 x 1234
     assert "does not certify that no other pair of factors is better" in words
     assert "KLNMF(n_components=3, random_state=0, dtype='float32')" in words
@@ -155,7 +155,7 @@ def test_a_run_made_by_hand_has_a_report(samples: int, components: int, tmp_path
     rng = np.random.default_rng(0)
     facts = {} if samples > 1 else {"input": None, "parameters": None, "divergence": None}
     run = Run(rng.random((samples, components)), rng.random((components, 4)), (), facts)
-    reader = Reader(written(run, tmp_path))
+    reader = Reader(write_and_parse(run, tmp_path))
     words = " ".join(reader.texts)
     assert "nothing is certified" in words
     assert ("Nothing was recorded" in words) == (not facts)
@@ -168,14 +168,14 @@ def test_many_samples_are_drawn_in_part_and_the_file_stays_small(tmp_path: Path)
     rng = np.random.default_rng(0)
     W, H = rng.gamma(0.1, size=(3400, 20)), rng.gamma(0.1, size=(20, 6700))
     names = tuple(f"package.module.function_{i}" for i in range(3400))
-    html = written(Run(W, H, samples=names, features=names + names[:3300]), tmp_path)
+    html = write_and_parse(Run(W, H, samples=names, features=names + names[:3300]), tmp_path)
     assert "2,000 of the 3,400 samples are drawn, evenly chosen" in html
     assert len(html.encode()) < 2_000_000
 
 
 @pytest.mark.usefixtures("light")
 def test_what_cannot_be_written_is_refused_in_a_sentence(hostile_run: Run, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"5 x 5 pixels do not fit 12 features\."):
+    with pytest.raises(ValueError, match=r"5 x 5 must have 12 pixels"):
         write_report(hostile_run, tmp_path / "report.html", image_shape=(5, 5))
     with pytest.raises(ValueError, match="is a folder: name a file in it"):
         write_report(hostile_run, tmp_path)
@@ -193,11 +193,11 @@ def test_the_call_to_repeat_a_run_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         (3, "3"), (1234567, "1,234,567"), (1e6, "1,000,000"), (1234.5, "1,234"), (0.25, "0.25"),
         (2.5e-5, "2.50e-05"), (0.0, "0"), (float("nan"), "nan"), (float("inf"), "inf"),
     ],
 )  # fmt: skip
-def test_numbers_are_written_for_reading(value: float, shown: str) -> None:
-    assert number(value) == shown
+def test_numbers_are_written_for_reading(value: float, expected: str) -> None:
+    assert number(value) == expected

@@ -33,15 +33,15 @@ def run():
 
 
 def test_a_run_survives_its_folder(run, tmp_path):
-    found = load_run(save_run(run, tmp_path / "new" / "run"))
-    np.testing.assert_array_equal(found.W, run.W)
-    np.testing.assert_array_equal(found.H, run.H)
-    assert found.samples == NAMES
-    assert found.features is None
-    assert found.feature_names() == ("1", "2", "3", "4")
-    assert found.facts["status"] == "converged"
-    assert found.trace[0] == run.trace[0]
-    assert math.isnan(found.trace[1].gap)
+    loaded = load_run(save_run(run, tmp_path / "new" / "run"))
+    np.testing.assert_array_equal(loaded.W, run.W)
+    np.testing.assert_array_equal(loaded.H, run.H)
+    assert loaded.samples == NAMES
+    assert loaded.features is None
+    assert loaded.feature_names() == ("1", "2", "3", "4")
+    assert loaded.facts["status"] == "converged"
+    assert loaded.trace[0] == run.trace[0]
+    assert math.isnan(loaded.trace[1].gap)
 
 
 @pytest.mark.parametrize("file", ["factors.npz", "names.json", "trace.csv", "run.json"])
@@ -63,7 +63,7 @@ def test_a_damaged_run_is_refused_in_one_sentence(run, tmp_path, file, kind):
 def test_factors_that_do_not_fit_are_refused(run, tmp_path):
     save_run(run, tmp_path)
     np.savez(tmp_path / "factors.npz", W=np.ones((5, 2)), H=np.ones((3, 4)))
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="differ in size"):
         load_run(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(ValueError, match="is of format 99"):
@@ -123,16 +123,16 @@ def test_tables_hold_the_factors(run, tmp_path):
 def test_anndata_holds_the_factors(run, tmp_path):
     anndata = pytest.importorskip("anndata")
     (file,) = export(run, tmp_path, "h5ad")
-    found = anndata.read_h5ad(file)
+    adata = anndata.read_h5ad(file)
     W, H = by_size(run)
-    np.testing.assert_array_equal(found.obsm["X_nmf"], W)
-    np.testing.assert_array_equal(found.varm["nmf"], H.T)
-    assert tuple(found.obs_names) == NAMES
-    assert found.uns["nmf"]["status"] == "converged"
+    np.testing.assert_array_equal(adata.obsm["X_nmf"], W)
+    np.testing.assert_array_equal(adata.varm["nmf"], H.T)
+    assert tuple(adata.obs_names) == NAMES
+    assert adata.uns["nmf"]["status"] == "converged"
 
 
 def test_weights_in_an_unknown_format_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"use \.npz, \.csv, \.tsv or \.parquet"):
+    with pytest.raises(ValueError, match=r"must end in \.npz, \.csv, \.tsv or \.parquet"):
         write_rows(tmp_path / "W.xlsx", np.ones((2, 2)), None)
     assert not list(tmp_path.iterdir())
 
@@ -144,15 +144,15 @@ def test_fingerprint_is_of_the_counts_alone():
     assert len({one.sha256 for one in same}) == 1
     changed = V.copy()
     changed[-1, 0] += 1
-    others = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
-    assert len({one.sha256 for one in (same[0], *others)}) == 4
+    other_data = [as_matrix(changed), as_matrix(V[:-1]), as_matrix(V.T.copy())]
+    assert len({one.sha256 for one in (same[0], *other_data)}) == 4
 
 
 def test_parts_that_do_not_fit_are_no_run():
     W, H = np.ones((5, 2)), np.ones((2, 4))
-    with pytest.raises(ValueError, match=r"expected \(n, K\) and \(K, m\)"):
+    with pytest.raises(ValueError, match=r"must have shapes \(n, K\) and \(K, m\)"):
         Run(W[:, :1], H)
-    with pytest.raises(ValueError, match="3 names for 5 samples"):
+    with pytest.raises(ValueError, match="`samples` must be 5 names, got 3"):
         Run(W, H, samples=("a", "b", "c"))
 
 
@@ -160,10 +160,10 @@ def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
     W, H = np.ones((2, 1)), np.ones((1, 3))
     facts = {"status": "converged", "rounds": np.int64(3), "divergence": np.float32(0.5)}
     run = Run(pd.DataFrame(W), pd.DataFrame(H), (), facts, features=np.array(["a", "b", "c"]))
-    found = load_run(save_run(run, tmp_path))
-    np.testing.assert_array_equal(found.W, W)
-    assert found.features == ("a", "b", "c")
-    assert (found.facts["rounds"], found.facts["divergence"]) == (3, 0.5)
+    loaded = load_run(save_run(run, tmp_path))
+    np.testing.assert_array_equal(loaded.W, W)
+    assert loaded.features == ("a", "b", "c")
+    assert (loaded.facts["rounds"], loaded.facts["divergence"]) == (3, 0.5)
     with pytest.raises(TypeError, match=r"run\.json cannot hold"):
         save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")
 
@@ -209,11 +209,11 @@ def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
 def test_what_is_no_run_and_no_fitted_model_is_refused(fitted_model, run):
     model, W = fitted_model
     assert as_run(run) is run
-    with pytest.raises(ValueError, match="give `W`, which is what fit_transform returned"):
+    with pytest.raises(ValueError, match="`W` must be given with a fitted model"):
         as_run(model)
-    with pytest.raises(ValueError, match="a Run has its own"):
+    with pytest.raises(ValueError, match="which has its own W"):
         as_run(run, W)
-    with pytest.raises(TypeError, match="Expected a Run or a fitted KLNMF, got ndarray"):
+    with pytest.raises(TypeError, match="`run` must be a Run or a fitted KLNMF, got a ndarray"):
         as_run(W)
     with pytest.raises(NotFittedError):
         as_run(KLNMF(3), W)

@@ -26,7 +26,7 @@ def head(shape: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zip_content(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -36,7 +36,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 def lying(members: dict[str, bytes], name: str, size: int) -> bytes:
     """An archive whose directory claims so many bytes for a member, as the member's head may."""
-    archive = bytearray(zipped(members))
+    archive = bytearray(zip_content(members))
     entry = archive.rindex(name.encode()) - 46  # the fixed part of an entry is before its name
     assert archive[entry : entry + 4] == b"PK\x01\x02"
     archive[entry + 24 : entry + 28] = size.to_bytes(4, "little")
@@ -61,7 +61,9 @@ def bombs() -> dict[str, bytes]:
     whole |= dict.fromkeys(square, start + bytes(100))
     return {
         "claims.npy": head("(1000000, 1000000)"),
-        "claims.npz": zipped({"format.npy": good.getvalue(), "shape.npy": head("(2,)"), **square}),
+        "claims.npz": zip_content(
+            {"format.npy": good.getvalue(), "shape.npy": head("(2,)"), **square}
+        ),
         "directory.npz": lying(whole, "data.npy", len(start) + 4 * 10**9),
         "claims.mtx": market + b"2147483646 2147483646 9000000000000000\n1 1 1\n",
         "claims.txt": b"2000000000\n2000000000\n9000000000000000\n1 1 1\n",
@@ -77,21 +79,21 @@ def main(folder: Path) -> None:
     read(small(folder))  # imports the libraries, whose memory does not count
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    said = {}
+    messages = {}
     for name, content in files.items():
         (folder / name).write_bytes(content)
         try:
             read(folder / name)
-            said[name] = "was read"
+            messages[name] = "was read"
         except ReadError as problem:
-            said[name] = str(problem)
+            messages[name] = str(problem)
     run = save_run(Run(np.ones((2, 2)), np.ones((2, 2))), folder / "run")
-    (run / "factors.npz").write_bytes(zipped({"W.npy": head("(2000000000, 4)"), "H.npy": b""}))
+    (run / "factors.npz").write_bytes(zip_content({"W.npy": head("(2000000000, 4)"), "H.npy": b""}))
     try:
         load_run(run)
     except ValueError as problem:
-        said["factors.npz"] = str(problem)
-    sys.stdout.write(json.dumps(said))
+        messages["factors.npz"] = str(problem)
+    sys.stdout.write(json.dumps(messages))
 
 
 def small(folder: Path) -> Path:

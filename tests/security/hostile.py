@@ -39,7 +39,7 @@ class Payload:
         return Path.touch, (self.marker,)
 
 
-def pickled(marker: Path) -> bytes:
+def pickle_bytes(marker: Path) -> bytes:
     return pickle.dumps(Payload(marker))
 
 
@@ -72,7 +72,7 @@ def source_as_head(marker: Path) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
 
 
-CODE = (pickled, object_array, object_record, object_archive, source_as_head)
+CODE = (pickle_bytes, object_array, object_record, object_archive, source_as_head)
 
 
 def commands(text: str) -> list[str]:

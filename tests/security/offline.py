@@ -21,7 +21,7 @@ def watch(event: str, _: object) -> None:
         attempts.append(event)
 
 
-def code_of(app: Callable[[list[str]], object], words: list[str]) -> object:
+def exit_code(app: Callable[[list[str]], object], words: list[str]) -> object:
     try:
         app(words)
     except SystemExit as done:
@@ -51,9 +51,15 @@ def main(folder: Path) -> None:
         ["demo", "-k", "2", "-o", str(folder / "demo")],
         ["reproduce", "table1", "--quick", "--jobs", "1", "--out", str(folder / "paper")],
     ):  # fmt: skip
-        assert code_of(app, words) == 0, words  # a command that failed has shown nothing
-    for made in ("run/report.html", "again.html", "weights.csv", "consensus", "demo/report.html"):
-        assert (folder / made).exists(), made
+        assert exit_code(app, words) == 0, words  # a command that failed has shown nothing
+    for file_name in (
+        "run/report.html",
+        "again.html",
+        "weights.csv",
+        "consensus",
+        "demo/report.html",
+    ):
+        assert (folder / file_name).exists(), file_name
 
 
 if __name__ == "__main__":

@@ -16,17 +16,19 @@ from faults.children import run_code
 def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
     script = Path(__file__).parent / "bombs.py"
     words = [sys.executable, script, tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert len(said) == 10
-    for name, sentence in said.items():
+    result = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    messages = json.loads(result.stdout)
+    assert len(messages) == 10
+    for name, sentence in messages.items():
         assert sentence != "was read", name
         assert str(tmp_path) in sentence
         assert "\n" not in sentence
-    assert all("promises" in said[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt"))
-    assert "is longer than" in said["line.csv.gz"]
-    assert "promises 4000000128 bytes for the array data and stores" in said["directory.npz"]
+    assert all(
+        "declares" in messages[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt")
+    )
+    assert "is longer than" in messages["line.csv.gz"]
+    assert "declares 4000000128 bytes for the array data and stores" in messages["directory.npz"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")
@@ -41,7 +43,7 @@ def test_a_parquet_file_that_repeats_a_long_text(tmp_path, kind):
     file = tmp_path / "bomb.parquet"
     parquet.write_table(table, file, store_schema=False, compression="zstd")
     assert file.stat().st_size < 10_000
-    said = run_code(
+    messages = run_code(
         """
         import resource, sys
         from sipower.io import ReadError, read
@@ -54,4 +56,4 @@ def test_a_parquet_file_that_repeats_a_long_text(tmp_path, kind):
         """,
         file,
     )
-    assert said.startswith(f"{file}, row 2, has the same sample and feature as row 1: ")
+    assert messages.startswith(f"{file}, row 2, has the same sample and feature as row 1: ")

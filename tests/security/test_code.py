@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from oracles import counts
-from security.hostile import CODE, object_archive, pickled
+from security.hostile import CODE, object_archive, pickle_bytes
 from sipower import KLNMF
 from sipower.datasets import load
 from sipower.experiments.table import read as read_table
@@ -30,11 +30,11 @@ def marker(tmp_path):
     return tmp_path / "pwned"
 
 
-def refused(act, marker):
+def assert_refused(act, marker):
     """One sentence, and nothing was run."""
-    with pytest.raises(ValueError, match=r"\S") as said:
+    with pytest.raises(ValueError, match=r"\S") as caught:
         act()
-    assert "\n" not in str(said.value)
+    assert "\n" not in str(caught.value)
     assert not marker.exists()
 
 
@@ -45,9 +45,9 @@ def a_run(folder):
 @pytest.mark.parametrize("make", CODE[:4])
 def test_the_payload_would_run_elsewhere(make, marker):
     """The control: without it the other tests would pass for any file."""
-    found = np.load(io.BytesIO(make(marker)), allow_pickle=True)
+    loaded = np.load(io.BytesIO(make(marker)), allow_pickle=True)
     if make is object_archive:
-        found["W"]
+        loaded["W"]
     assert marker.exists()
 
 
@@ -62,25 +62,25 @@ def test_the_source_in_a_head_would_run_elsewhere(marker):
 def test_data(ending, make, tmp_path, marker):
     file = tmp_path / f"counts{ending}"
     file.write_bytes(make(marker))
-    refused(lambda: read(file), marker)
-    refused(lambda: convert(file, tmp_path / "counts.sipower"), marker)
+    assert_refused(lambda: read(file), marker)
+    assert_refused(lambda: convert(file, tmp_path / "counts.sipower"), marker)
 
 
 @pytest.mark.parametrize("make", CODE)
 @pytest.mark.parametrize("name", ["factors.npz", "run.json", "names.json", "trace.csv"])
 def test_runs(name, make, tmp_path, marker):
     (a_run(tmp_path / "run") / name).write_bytes(make(marker))
-    refused(lambda: load_run(tmp_path / "run"), marker)
+    assert_refused(lambda: load_run(tmp_path / "run"), marker)
 
 
 @pytest.mark.parametrize("make", CODE)
 def test_checkpoints(make, tmp_path, marker):
     (tmp_path / "fit.npz").write_bytes(make(marker))
     model = KLNMF(2, random_state=0, checkpoint=tmp_path / "fit.npz")
-    refused(lambda: model.fit(V), marker)
+    assert_refused(lambda: model.fit(V), marker)
 
 
-def resaved(file, change):
+def resave(file, change):
     """A checkpoint with one thing changed in its arrays or its head."""
     with np.load(file) as archive:
         arrays = dict(archive)
@@ -113,8 +113,8 @@ def with_other_memory(arrays, header):
 def test_checkpoints_with_one_thing_changed(change, tmp_path, marker):
     model = KLNMF(2, random_state=0, max_iter=2, tol=0, checkpoint=tmp_path / "fit.npz")
     model.fit(V)
-    resaved(tmp_path / "fit.npz", change)
-    refused(lambda: model.set_params(max_iter=4).fit(V), marker)
+    resave(tmp_path / "fit.npz", change)
+    assert_refused(lambda: model.set_params(max_iter=4).fit(V), marker)
 
 
 @pytest.mark.parametrize("make", CODE)
@@ -124,14 +124,14 @@ def test_checkpoints_with_one_thing_changed(change, tmp_path, marker):
 def test_stores(name, make, tmp_path, marker):
     write_store([V], tmp_path / "counts.sipower")
     (tmp_path / "counts.sipower" / name).write_bytes(make(marker))
-    refused(lambda: open_store(tmp_path / "counts.sipower"), marker)
+    assert_refused(lambda: open_store(tmp_path / "counts.sipower"), marker)
 
 
 @pytest.mark.parametrize("make", CODE)
 def test_outcomes_and_their_pieces(make, tmp_path, marker):
     (tmp_path / "rank.json").write_bytes(make(marker))
-    refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
-    refused(lambda: load_outcome(Consensus, tmp_path / "rank.json"), marker)
+    assert_refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
+    assert_refused(lambda: load_outcome(Consensus, tmp_path / "rank.json"), marker)
     (tmp_path / "piece.npz").write_bytes(make(marker))
     assert SavedFits(tmp_path, {"model": {"random_state": 0}}).load("piece", W=(-1, -1)) is None
     (tmp_path / "runs.jsonl").write_bytes(make(marker))
@@ -144,7 +144,7 @@ def test_outcomes_and_their_pieces(make, tmp_path, marker):
 def test_prepared_data_sets(name, make, tmp_path, marker, monkeypatch):
     monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
     (tmp_path / f"{name}.npz").write_bytes(make(marker))
-    refused(lambda: load(name), marker)
+    assert_refused(lambda: load(name), marker)
 
 
 def test_types_of_parquet_that_are_pickled(tmp_path, marker):
@@ -152,7 +152,7 @@ def test_types_of_parquet_that_are_pickled(tmp_path, marker):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     about = {
         b"ARROW:extension:name": b"arrow.py_extension_type",
-        b"ARROW:extension:metadata": pickled(marker),
+        b"ARROW:extension:metadata": pickle_bytes(marker),
     }
     fields = [arrow.field("a", arrow.int64(), metadata=about), arrow.field("b", arrow.int64())]
     table = arrow.table([[1, 2], [3, 4]], schema=arrow.schema(fields))
@@ -166,11 +166,11 @@ def test_pickles_in_hdf5_are_bytes(tmp_path, marker):
     anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
     anndata.AnnData(sparse.csr_matrix(V)).write_h5ad(tmp_path / "counts.h5ad")
     with h5py.File(tmp_path / "counts.h5ad", "r+") as file:
-        code = np.void(pickled(marker))
+        code = np.void(pickle_bytes(marker))
         file["uns"].attrs["encoding-type"] = code
         file.create_dataset("uns/pickle", data=code)
         file["X"].attrs["encoding-type"] = code
-    refused(lambda: read(tmp_path / "counts.h5ad"), marker)
+    assert_refused(lambda: read(tmp_path / "counts.h5ad"), marker)
 
 
 # ---- facts that are not what they should be ------------------------------------------------------
@@ -188,7 +188,7 @@ FACTS = [
 @pytest.mark.parametrize("fact", FACTS, ids=range(len(FACTS)))
 def test_facts_of_another_kind_are_refused(fact, tmp_path, marker):
     (a_run(tmp_path / "run") / "run.json").write_text(f'{{"format": 1, {fact}}}')
-    refused(lambda: load_run(tmp_path / "run"), marker)
+    assert_refused(lambda: load_run(tmp_path / "run"), marker)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_facts_of_another_kind_are_refused(fact, tmp_path, marker):
 )
 def test_names_of_another_kind_are_refused(names, tmp_path, marker):
     (a_run(tmp_path / "run") / "names.json").write_text(names)
-    refused(lambda: load_run(tmp_path / "run"), marker)
+    assert_refused(lambda: load_run(tmp_path / "run"), marker)
 
 
 SOUND = {"ranks": [3], "deviance": [[1]], "stability": [1], "best": 3, "reason": "", "method": ""}
@@ -213,13 +213,13 @@ def test_outcomes_of_another_kind_are_refused(change, tmp_path, marker):
     file.write_text(json.dumps(SOUND))
     assert load_outcome(RankSelection, file).best == 3
     file.write_text(json.dumps(SOUND | change))
-    refused(lambda: load_outcome(RankSelection, file), marker)
+    assert_refused(lambda: load_outcome(RankSelection, file), marker)
 
 
 @pytest.mark.parametrize("text", [DEEP, "5", "[]"], ids=["deep", "number", "list"])
 def test_outcomes_that_are_no_tables_are_refused(text, tmp_path, marker):
     (tmp_path / "rank.json").write_text(text)
-    refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
+    assert_refused(lambda: load_outcome(RankSelection, tmp_path / "rank.json"), marker)
 
 
 def test_anything_a_run_may_tell_has_a_report(tmp_path):

@@ -46,12 +46,18 @@ def table(file):
 
 def call(*words, code=None):
     """Run a command; whatever it says, the terminal is not commanded."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert commands(done.stdout + done.stderr) == []
-    assert not set("\u2028\u202e\u2066") & set(done.stdout + done.stderr)
-    assert not any(line.startswith("forged") for line in (done.stdout + done.stderr).splitlines())
-    assert code is None or done.exit_code == code, (done.output, done.stderr, done.exception)
-    return done
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert commands(result.stdout + result.stderr) == []
+    assert not set("\u2028\u202e\u2066") & set(result.stdout + result.stderr)
+    assert not any(
+        line.startswith("forged") for line in (result.stdout + result.stderr).splitlines()
+    )
+    assert code is None or result.exit_code == code, (
+        result.output,
+        result.stderr,
+        result.exception,
+    )
+    return result
 
 
 # ---- the terminal --------------------------------------------------------------------------------
@@ -64,10 +70,10 @@ def test_kinds_of_features_cannot_forge_lines(here):
     (here / "matrix.mtx").write_text(
         "%%MatrixMarket matrix coordinate integer general\n13 1 1\n1 1 5\n"
     )
-    done = call("fit", "matrix.mtx", "-k", 1, "--no-report", code=0)
+    result = call("fit", "matrix.mtx", "-k", 1, "--no-report", code=0)
     assert (
         "several kinds, all of them kept: 0, 1, 10, 11, 2, 3, 4, 5, 6, 7 and 3 more.\n"
-        in done.stdout
+        in result.stdout
     )
     h5py = pytest.importorskip("h5py")
     with h5py.File("k.h5", "w") as file:
@@ -110,11 +116,11 @@ def test_every_command_speaks_to_machines_in_json(here):
                   ("consensus", f"{file}.csv", "-k", 2, "--replicates", 2, "-o", f"{file}c"),
                   ("rank", f"{file}.csv", "-k", "1,2", "--replicates", 2, "-o", f"{file}r"),
                   ("info",)):  # fmt: skip
-        done = call(*words, "--json", code=0)
-        assert [json.loads(line)["event"] for line in done.stdout.splitlines()]
+        result = call(*words, "--json", code=0)
+        assert [json.loads(line)["event"] for line in result.stdout.splitlines()]
     call("report", file, "--rank", f"{file}r", "-o", f"{file}.html", code=0)
-    kept = load_run(file).samples
-    assert [name for name in NAMES if name not in kept] == [NAMES[10]]
+    samples = load_run(file).samples
+    assert [name for name in NAMES if name not in samples] == [NAMES[10]]
 
 
 def test_what_is_wrong_with_a_hostile_file_is_said_in_plain_letters(here):
@@ -153,20 +159,20 @@ def test_a_real_terminal_sees_only_the_colours_of_the_command(here):
     file = table(f"{FILES[6]}{FILES[8]}.csv")
     master, slave = pty.openpty()
     words = [sys.executable, "-m", "sipower", "fit", file, "-k", "2", "-o", f"[red]{FILES[5]}"]
-    done = subprocess.Popen(words, stdout=slave, stderr=slave, close_fds=True)
+    process = subprocess.Popen(words, stdout=slave, stderr=slave, close_fds=True)
     os.close(slave)
-    seen = b""
+    output = b""
     while True:
         try:
             part = os.read(master, 1 << 16)
         except OSError:  # the other end is closed
             break
-        seen += part
-    assert done.wait(120) == 0
-    assert rb"\x1b]8;;https:" in seen
-    assert rb"[red]\x1b[31mred" in seen
+        output += part
+    assert process.wait(120) == 0
+    assert rb"\x1b]8;;https:" in output
+    assert rb"[red]\x1b[31mred" in output
     for command in (b"\x1b]8;", b"\x1b[31mred", b"\x08", b"\x07"):
-        assert command not in seen
+        assert command not in output
 
 
 # ---- files that are written ----------------------------------------------------------------------
@@ -205,15 +211,15 @@ def test_figures_hold_the_names_as_text(tmp_path, draw):
     tags = {element.tag.rpartition("}")[2] for element in elements}
     assert not tags & {"script", "image", "a", "foreignObject", "iframe"}
     assert not [key for e in elements for key in e.attrib if key.lower().startswith("on")]
-    shown = [element.text for element in elements if element.text]
-    assert "<script>window.pwned=1</script>" in shown
+    texts = [element.text for element in elements if element.text]
+    assert "<script>window.pwned=1</script>" in texts
 
 
 def test_a_report_takes_no_markup_from_an_outcome(tmp_path):
     """`best` is a number; one that a file makes a text was put into the page as it was."""
     pytest.importorskip("plotly")
-    found = RankSelection((2,), np.ones((1, 1)), np.ones(1), NAMES[1], NAMES[0], NAMES[2])  # type: ignore[arg-type]
-    before = markup(a_run(), tmp_path, selection=found)
+    selection = RankSelection((2,), np.ones((1, 1)), np.ones(1), NAMES[1], NAMES[0], NAMES[2])  # type: ignore[arg-type]
+    before = markup(a_run(), tmp_path, selection=selection)
     assert "<img" not in before
     assert "&lt;img src=x onerror=window.pwned=1&gt;" in before
 

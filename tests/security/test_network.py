@@ -21,9 +21,9 @@ from sipower.results import Run
 
 def test_no_part_of_the_library_reaches_out(tmp_path):
     words = [sys.executable, Path(__file__).parent / "offline.py", tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    control, attempts = json.loads(done.stderr.splitlines()[-1])
+    result = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    control, attempts = json.loads(result.stderr.splitlines()[-1])
     assert "socket.connect" in control
     assert attempts == []
 
@@ -31,11 +31,11 @@ def test_no_part_of_the_library_reaches_out(tmp_path):
 @pytest.fixture
 def server():
     """A real server, and what it was asked for."""
-    asked = []
+    requests = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_response(200)
             self.send_header("Access-Control-Allow-Origin", "*")
             self.end_headers()
@@ -46,7 +46,7 @@ def server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         thread = threading.Thread(target=listening.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{listening.server_port}/", asked
+        yield f"http://127.0.0.1:{listening.server_port}/", requests
         listening.shutdown()
         thread.join()
 
@@ -54,7 +54,7 @@ def server():
 @with_browser
 def test_a_report_runs_no_name_and_reaches_nobody(tmp_path, server, driver):  # noqa: F811 - the fixture
     """In a real browser; what might ever get in is stopped by the page's own policy."""
-    address, asked = server
+    address, requests = server
     size = len(NAMES)
     rng = np.random.default_rng(0)
     facts = {name: name for name in NAMES} | {"input": {"file": NAMES[1]}, "status": NAMES[0]}
@@ -62,9 +62,9 @@ def test_a_report_runs_no_name_and_reaches_nobody(tmp_path, server, driver):  # 
     driver.get(write_report(run, tmp_path / "report.html").as_uri())
     wait(driver, lambda: driver.execute_script("return document.querySelector('.main-svg')"))
     assert driver.execute_script("return typeof window.pwned") == "undefined"
-    shown = driver.find_element("id", "component-table").get_attribute("textContent")
+    text = driver.find_element("id", "component-table").get_attribute("textContent")
     for name in NAMES[:5]:
-        assert name in shown
+        assert name in text
     foreign = "return document.querySelectorAll('main a, iframe, object').length"
     assert driver.execute_script(foreign) == 0
     handlers = "e.getAttributeNames().filter((name) => name.startsWith('on'))"
@@ -83,9 +83,11 @@ def test_a_report_runs_no_name_and_reaches_nobody(tmp_path, server, driver):  # 
                 "document.body.append(f); f.submit(); setTimeout(() => done('shut'), 500)",
     }  # fmt: skip
     for way, script in ways.items():
-        found = driver.execute_async_script(f"const [a, done] = arguments; {script}", address + way)
-        assert found in ("shut", "error"), way
-    assert asked == []
+        outcome = driver.execute_async_script(
+            f"const [a, done] = arguments; {script}", address + way
+        )
+        assert outcome in ("shut", "error"), way
+    assert requests == []
     driver.get(address + "control")
-    assert asked[0] == "/control"
+    assert requests[0] == "/control"
     driver.get_log("browser")  # what the policy has stopped

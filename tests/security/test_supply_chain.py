@@ -19,8 +19,8 @@ def audit(*words, root=ROOT):
 
 
 def test_the_lock_has_every_requirement_and_licences_allow_it():
-    done = audit()
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = audit()
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_a_lock_that_lacks_a_hash_or_a_package_is_found(tmp_path):
@@ -32,9 +32,9 @@ def test_a_lock_that_lacks_a_hash_or_a_package_is_found(tmp_path):
     for change, message in changes.items():
         changed = re.sub(r"\nscipy==(.|\n)*?(?=\n\w)", change, text)
         (tmp_path / "requirements/locked.txt").write_text(changed)
-        done = audit(root=tmp_path)
-        assert done.returncode == 1
-        assert message in done.stdout
+        result = audit(root=tmp_path)
+        assert result.returncode == 1
+        assert message in result.stdout
 
 
 def test_the_lock_names_no_server():

@@ -19,14 +19,14 @@ from sipower.selection import (
 
 def test_consensus_of_clear_topics_is_stable_and_its_medoid_is_a_fit():
     V = poisson_topics(200, 150, 4, seed=0)
-    found = consensus(V, KLNMF(4, random_state=0, tol=1e-4), replicates=4)
-    np.testing.assert_allclose(found.similarity, found.similarity.T, atol=1e-12)
-    assert np.diag(found.similarity).tolist() == [1.0] * 4
-    assert found.medoid == np.argmax(found.similarity.sum(axis=1))
-    one = KLNMF(4, random_state=found.medoid, tol=1e-4)
-    np.testing.assert_array_equal(one.fit_transform(V), found.W)
-    assert one.kl_divergence_ == found.divergences[found.medoid]
-    assert set(found.statuses) == {"converged"}
+    result = consensus(V, KLNMF(4, random_state=0, tol=1e-4), replicates=4)
+    np.testing.assert_allclose(result.similarity, result.similarity.T, atol=1e-12)
+    assert np.diag(result.similarity).tolist() == [1.0] * 4
+    assert result.medoid == np.argmax(result.similarity.sum(axis=1))
+    one = KLNMF(4, random_state=result.medoid, tol=1e-4)
+    np.testing.assert_array_equal(one.fit_transform(V), result.W)
+    assert one.kl_divergence_ == result.divergences[result.medoid]
+    assert set(result.statuses) == {"converged"}
 
 
 def test_stability_tells_a_component_that_comes_back_from_one_that_does_not():
@@ -35,8 +35,8 @@ def test_stability_tells_a_component_that_comes_back_from_one_that_does_not():
     V = rng.poisson(0.5, (80, 60))
     V[:30, :20] += rng.poisson(20, (30, 20))
     V[30:60, 20:40] += rng.poisson(20, (30, 20))
-    found = consensus(V, KLNMF(4, random_state=0), replicates=6)
-    ordered = np.sort(found.stability)
+    result = consensus(V, KLNMF(4, random_state=0), replicates=6)
+    ordered = np.sort(result.stability)
     assert ordered[-2:].min() > 0.95
     assert ordered[0] < 0.7
 
@@ -45,14 +45,14 @@ def test_interrupted_consensus_gives_the_same_bits(tmp_path):
     V, model = poisson_topics(100, 80, 3, seed=0), KLNMF(3, random_state=7, n_jobs=2)
     whole = consensus(V, model, replicates=20)
 
-    def interrupt(done, total):
-        if done == 2:
+    def interrupt(completed, total):
+        if completed == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         consensus(V, model, replicates=20, folder=tmp_path, on_fit=interrupt)
-    kept = len(list(tmp_path.glob("replicate-*.npz")))
-    assert 2 <= kept < 20  # fits that run are finished, none begins
+    n_saved = len(list(tmp_path.glob("replicate-*.npz")))
+    assert 2 <= n_saved < 20  # fits that run are finished, none begins
     again = consensus(V, model, replicates=20, folder=tmp_path)
     np.testing.assert_array_equal(again.W, whole.W)
     np.testing.assert_array_equal(again.stability, whole.stability)
@@ -113,9 +113,9 @@ def test_a_failing_fit_stops_the_others():
 def test_outcomes_survive_their_file(tmp_path):
     one = rank_selection(poisson_topics(60, 50, 2, seed=0), [1, 2, 3], replicates=2)
     save_outcome(one, tmp_path / "rank.json")
-    found = load_outcome(RankSelection, tmp_path / "rank.json")
-    assert (found.ranks, found.best, found.reason) == (one.ranks, one.best, one.reason)
-    np.testing.assert_array_equal(found.deviance, one.deviance)
+    loaded = load_outcome(RankSelection, tmp_path / "rank.json")
+    assert (loaded.ranks, loaded.best, loaded.reason) == (one.ranks, one.best, one.reason)
+    np.testing.assert_array_equal(loaded.deviance, one.deviance)
     two = consensus(poisson_topics(60, 50, 2, seed=0), KLNMF(2, random_state=0), replicates=2)
     save_outcome(two, tmp_path / "consensus.json")
     back = load_outcome(Consensus, tmp_path / "consensus.json", W=two.W, H=two.H)

@@ -54,11 +54,11 @@ def test_prediction_error_is_the_divergence_of_the_best_mixture():
     W, H = rng.gamma(1.0, size=(9, 2)), rng.gamma(1.0, size=(2, 7))
     r, c = rng.gamma(1.0, size=(9, 1)), rng.gamma(1.0, size=(1, 7))
     V = rng.poisson(W @ H)
-    found = prediction_errors(sparse.csr_array(V), (W, H), (r, c)).sum()
+    result = prediction_errors(sparse.csr_array(V), (W, H), (r, c)).sum()
     shares = np.linspace(1e-6, 1, 20001)
     tried = [kl(V, (1 - s) * W @ H + s * r @ c) / V.sum() for s in shares[::200]]
-    assert found <= min(tried) + 1e-5
-    assert found >= min(tried) - 1e-3
+    assert result <= min(tried) + 1e-5
+    assert result >= min(tried) - 1e-3
 
 
 def test_a_feature_that_was_never_seen_does_not_count():

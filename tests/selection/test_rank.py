@@ -15,17 +15,17 @@ from sipower.selection.rank import _recommend
 @pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
 def test_rank_of_a_topic_model_is_found(scale):
     V = poisson_topics(300, 200, 5, length=300, seed=2) * scale
-    found = rank_selection(V, range(2, 9), replicates=2)
-    assert found.method == ("thinning" if scale == 1 else "bi-cross-validation")
-    assert found.best == 5
-    assert found.stability[3] > 0.95
-    assert found.deviance.shape == (7, 2)
-    assert "the lowest of all" in found.reason
+    result = rank_selection(V, range(2, 9), replicates=2)
+    assert result.method == ("thinning" if scale == 1 else "bi-cross-validation")
+    assert result.best == 5
+    assert result.stability[3] > 0.95
+    assert result.deviance.shape == (7, 2)
+    assert "the lowest of all" in result.reason
 
 
 def test_independent_counts_have_rank_one():
-    found = rank_selection(poisson(200, 150, 0.3, seed=5), range(1, 5), replicates=3)
-    assert found.best <= 2
+    result = rank_selection(poisson(200, 150, 0.3, seed=5), range(1, 5), replicates=3)
+    assert result.best <= 2
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -42,7 +42,7 @@ def test_exact_products_have_their_rank():
 
 
 def test_too_few_counts_are_refused():
-    with pytest.raises(ValueError, match="All data are zero"):
+    with pytest.raises(ValueError, match="The data are all zero"):
         rank_selection(np.zeros((5, 4)), [1, 2])
     one = np.zeros((5, 4))
     one[2, 2] = 1
@@ -72,7 +72,7 @@ def test_bad_ranks_are_refused():
             rank_selection(V, ranks)
     with pytest.raises(ValueError, match="`replicates` must be a positive integer, got 0"):
         rank_selection(V, [2], replicates=0)
-    with pytest.raises(ValueError, match="needs at least 2 rows and 2 columns, got shape"):
+    with pytest.raises(ValueError, match="at least 2 rows and 2 columns to choose a rank, got"):
         rank_selection(np.full((1, 5), 0.5), [1])
 
 
@@ -85,9 +85,9 @@ def test_interrupted_rank_selection_goes_on(tmp_path):
     V = poisson_topics(120, 90, 3, length=150, seed=0)
     whole = rank_selection(V, range(1, 6), replicates=2)
 
-    def interrupt(done, total):
+    def interrupt(completed, total):
         assert total == 10
-        if done == 4:
+        if completed == 4:
             raise KeyboardInterrupt
 
     model = KLNMF(tol=1e-2, random_state=0, n_jobs=1)
@@ -109,5 +109,5 @@ def test_a_model_whose_output_is_a_frame_chooses_as_any_other(tmp_path):
     one, other = (rank_selection(V, [1, 2], model, replicates=2) for model in (plain, framed))
     np.testing.assert_array_equal(one.deviance, other.deviance)
     for _ in range(2):  # made, and read again
-        found = consensus(V, framed, replicates=2, folder=tmp_path / "fits")
-        assert isinstance(found.W, np.ndarray)
+        result = consensus(V, framed, replicates=2, folder=tmp_path / "fits")
+        assert isinstance(result.W, np.ndarray)

@@ -31,8 +31,8 @@ def assert_store():
         assert (store.smallest, store.largest) == extremes
         assert store.orientations == (("rows",) if rows_only else ("rows", "columns"))
         sides = {"rows": matrix} if rows_only else {"rows": matrix, "columns": matrix.T}
-        for side, held in sides.items():
-            expected = held.array.indptr, held.array.indices, held.array.data, held.mass
+        for side, part in sides.items():
+            expected = part.array.indptr, part.array.indices, part.array.data, part.mass
             for name, numbers in zip(PARTS, expected, strict=True):
                 np.testing.assert_array_equal(_part(store, side, name), numbers, err_msg=side)
             if kind is not None:

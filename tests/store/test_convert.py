@@ -46,13 +46,13 @@ FILES = {
 def test_every_format_becomes_what_reading_it_gives(tmp_path, assert_store, kind, transpose):
     (tmp_path / "in").mkdir()
     file, target = FILES[kind](tmp_path / "in"), tmp_path / "v.sipower"
-    table, seen = read(file, transpose=transpose), []
+    table, calls = read(file, transpose=transpose), []
     remarks = convert(
         file,
         target,
         transpose=transpose,
         memory_limit=TINY,
-        on_block=lambda *told: seen.append(told),
+        on_block=lambda *arguments: calls.append(arguments),
     )
     assert remarks == table.remarks
     assert_store(target, table.counts)
@@ -60,8 +60,8 @@ def test_every_format_becomes_what_reading_it_gives(tmp_path, assert_store, kind
     if kind not in ("mtx symmetric", "mtx real", "npy", "h5ad layer"):
         expected = V.T if transpose else V
         assert (table.counts != expected).sum() == 0
-    assert sum(what == "rows" for what, *_ in seen) > 1
-    assert sum(what == "columns" for what, *_ in seen) > 1
+    assert sum(what == "rows" for what, *_ in calls) > 1
+    assert sum(what == "columns" for what, *_ in calls) > 1
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array, np.asarray])
@@ -110,14 +110,14 @@ def test_a_text_larger_than_memory(tmp_path, assert_store) -> None:
         file.write(f"20000\n1000\n{len(places)}\n")
         np.savetxt(file, np.column_stack([rows + 1, columns + 1, values]), "%d")
     command = [sys.executable, "-c", LIMITED, tmp_path / "docword.v.txt", tmp_path / "v"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
     for side in ("rows", "columns"):
-        sizes = np.diff([0, *(nonzeros for what, _, nonzeros in found["told"] if what == side)])
+        sizes = np.diff([0, *(nonzeros for what, _, nonzeros in facts["told"] if what == side)])
         assert len(sizes) > 20
         assert 12 * sizes.max() < 2_000_000
-    assert found["kilobytes"] < 60_000  # lines of a block of text are the most of it
+    assert facts["kilobytes"] < 60_000  # lines of a block of text are the most of it
     expected = sparse.csr_array((values, (rows, columns)), shape=(20_000, 1_000))
     assert_store(tmp_path / "v", expected, np.uint8)
 
@@ -126,28 +126,28 @@ def test_a_text_larger_than_memory(tmp_path, assert_store) -> None:
 
 
 def call(*words, code=0):
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == code, (done.output, done.stderr, done.exception)
-    return done
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, (result.output, result.stderr, result.exception)
+    return result
 
 
 def test_the_command(tmp_path, assert_store) -> None:
     file, target = docword(tmp_path / "docword.v.txt", V), tmp_path / "v.sipower"
-    done = call("convert", file, "-o", target)
-    assert re.search(r"wrote .*: 600 samples x 150 features, [\d,]+ nonzeros", done.stdout)
+    result = call("convert", file, "-o", target)
+    assert re.search(r"wrote .*: 600 samples x 150 features, [\d,]+ nonzeros", result.stdout)
     assert_store(target, V)
-    done = call("convert", file, "-o", target, code=2)
-    assert "is a store already: choose another name, or use force" in done.stderr
-    done = call("convert", file, "-o", target, "--transpose", "--rows-only", "--force", "--json")
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    result = call("convert", file, "-o", target, code=2)
+    assert "is a store already: choose another name, or use force" in result.stderr
+    result = call("convert", file, "-o", target, "--transpose", "--rows-only", "--force", "--json")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
     assert events[-1]["event"] == "done"
     assert events[-1]["sha256"] == read_layout(target).sha256
     assert {event["of"] for event in events[:-1]} == {"entries", "rows"}
     assert_store(target, V.T, rows_only=True)
-    done = call("convert", file, "-o", tmp_path / "w", "--memory-limit", "lots", code=2)
-    assert "`memory_limit` must be bytes or a size such as 512MB, got 'lots'" in done.stderr
-    done = call("convert", tmp_path / "none.mtx", "-o", tmp_path / "w", code=2)
-    assert "none.mtx does not exist" in done.stderr
+    result = call("convert", file, "-o", tmp_path / "w", "--memory-limit", "lots", code=2)
+    assert "`memory_limit` must be bytes or a size such as 512MB, got 'lots'" in result.stderr
+    result = call("convert", tmp_path / "none.mtx", "-o", tmp_path / "w", code=2)
+    assert "none.mtx does not exist" in result.stderr
 
 
 SLOW = """
@@ -175,6 +175,6 @@ def test_ctrl_c_in_mid_work_leaves_nothing(tmp_path) -> None:
         assert run.stdout.readline().startswith(b"entries")
         assert len(list(target.parent.glob(".v.sipower.*"))) == 2
         run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=30)[1]
+        output = run.communicate(timeout=30)[1]
     assert (run.returncode, list(target.parent.iterdir())) == (3, [])
-    assert b"Interrupted; nothing is saved." in said
+    assert b"Interrupted; nothing is saved." in output

@@ -35,7 +35,7 @@ TEXTS = {
     "table": ("v.csv", "name,a,b\ns1,1,2\ns2,3,-4\n"),
 }
 PARTS = {
-    "index": ("indices", np.array([0, 9, 1]), "an index lies outside 2 x 3"),
+    "index": ("indices", np.array([0, 9, 1]), "an index is outside 2 x 3"),
     "starts": ("indptr", np.array([0, 9, 3]), "the starts of its rows are out of order"),
     "value": ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
     "later": ("data", np.array([1, 1, np.nan]), "row 2, column 1, holds nan"),
@@ -48,18 +48,18 @@ PARTS = {
 
 def same_sentence(file, tmp_path, **options):
     """Reading and converting say the same, and converting leaves nothing."""
-    before, said = sorted(tmp_path.iterdir()), []
+    before, messages = sorted(tmp_path.iterdir()), []
     for attempt in (
         lambda: read(file, **options),
         lambda: convert(file, tmp_path / "s", **options),
     ):
         with pytest.raises(ReadError) as caught:
             attempt()
-        said.append(str(caught.value))
+        messages.append(str(caught.value))
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    assert said[0] == said[1]
+    assert messages[0] == messages[1]
     assert sorted(tmp_path.iterdir()) == before
-    return said[0]
+    return messages[0]
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -67,8 +67,8 @@ def same_sentence(file, tmp_path, **options):
 def test_bad_texts_give_the_sentence_of_read(tmp_path, kind, transpose) -> None:
     name, text = TEXTS[kind]
     (tmp_path / name).write_text(text)
-    said = same_sentence(tmp_path / name, tmp_path, transpose=transpose)
-    assert said.startswith(str(tmp_path / name))
+    message = same_sentence(tmp_path / name, tmp_path, transpose=transpose)
+    assert message.startswith(str(tmp_path / name))
 
 
 def test_broken_compression(tmp_path) -> None:
@@ -80,16 +80,16 @@ def test_broken_compression(tmp_path) -> None:
 @pytest.mark.parametrize("kind", PARTS)
 def test_bad_matrices_of_10x_give_the_sentence_of_read(tmp_path, kind) -> None:
     file, good = tmp_path / "v.h5", sparse.csr_array(np.array([[0, 2, 1], [3, 0, 0]]))
-    with h5py.File(file, "w") as opened:
-        group = opened.create_group("matrix")
+    with h5py.File(file, "w") as handle:
+        group = handle.create_group("matrix")
         for part in ("data", "indices", "indptr"):
             group[part] = getattr(good, part)
         group["shape"], group["barcodes"] = [3, 2], np.array([b"x", b"y"])
         group["features/name"] = np.array([b"a", b"b", b"c"])
-        name, content, said = PARTS[kind]
+        name, content, message = PARTS[kind]
         del group[name]
         group[name] = content
-    assert said in same_sentence(file, tmp_path)
+    assert message in same_sentence(file, tmp_path)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array, np.asarray])
@@ -97,11 +97,9 @@ def test_bad_anndata_gives_the_sentence_of_read(tmp_path, make, monkeypatch) -> 
     bad = V.astype(float)
     bad[500, 100] = -3
     file = cells(tmp_path / "v.h5ad", make, raw=bad)
-    monkeypatch.setattr(
-        "sipower.store.external_sort._BYTES_PER_ENTRY", 10**6
-    )  # blocks of 512 entries
-    said = same_sentence(file, tmp_path, layer="raw")
-    assert re.search(r"row 501, column 101, holds -3\.0", said)
+    monkeypatch.setattr("sipower.store.workspace._BYTES_PER_ENTRY", 10**6)  # 512 entries a block
+    message = same_sentence(file, tmp_path, layer="raw")
+    assert re.search(r"row 501, column 101, holds -3\.0", message)
     assert "no layers/other" in same_sentence(file, tmp_path, layer="other")
     file.write_bytes(file.read_bytes()[:3000])
     assert "is damaged or not an HDF5 file" in same_sentence(file, tmp_path)
@@ -109,8 +107,8 @@ def test_bad_anndata_gives_the_sentence_of_read(tmp_path, make, monkeypatch) -> 
 
 def test_damage_inside_a_dataset_is_one_sentence(tmp_path) -> None:
     file = tenx_hdf5(tmp_path / "v.h5")
-    with h5py.File(file) as opened:
-        chunk = opened["matrix/data"].id.get_chunk_info(20)
+    with h5py.File(file) as handle:
+        chunk = handle["matrix/data"].id.get_chunk_info(20)
     raw = bytearray(file.read_bytes())
     raw[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
     file.write_bytes(raw)
@@ -122,5 +120,5 @@ def test_the_lines_of_a_repetition_are_found_far_apart(tmp_path, monkeypatch) ->
     lines = [f"{i} 1 1" for i in range(1, 501)]
     lines[399] = "7 1 1"
     (tmp_path / "docword.txt").write_text("\n".join(["500", "1", "500", *lines]) + "\n")
-    said = same_sentence(tmp_path / "docword.txt", tmp_path)
-    assert "line 403, has the same row and column as line 10" in said
+    message = same_sentence(tmp_path / "docword.txt", tmp_path)
+    assert "line 403, has the same row and column as line 10" in message

@@ -9,12 +9,12 @@ import oracles
 from sipower import KLNMF
 from sipower.io import ReadError, open_h5ad, open_store
 from sipower.store import write_store
-from sipower.store.reader import check_terms
+from sipower.store.layout import check_terms
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
 
 
-def fitted(data, solver):
+def fit_model(data, solver):
     return KLNMF(4, solver=solver, random_state=3, tol=0, max_iter=6).fit(data)
 
 
@@ -27,10 +27,10 @@ def test_damage_on_disk_is_an_error_and_no_crash(tmp_path):
     file.write_bytes(content)
     stored = open_store(path)
     with pytest.raises(ValueError, match="column index is out of range"):
-        fitted(stored, "mu")
+        fit_model(stored, "mu")
     file.write_bytes(content[:-400])
     with pytest.raises(ValueError, match="has become shorter"):
-        fitted(stored, "mu")
+        fit_model(stored, "mu")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
@@ -42,7 +42,7 @@ def test_a_value_on_disk_that_is_no_count_is_an_error(tmp_path, value):
     values[5] = value
     np.save(file, values)
     with pytest.raises(ValueError, match=f"{path} is damaged: a value is not positive and finite"):
-        fitted(open_store(path), "mu")
+        fit_model(open_store(path), "mu")
     with pytest.raises(ValueError, match="a value is not positive and finite"):
         open_store(path).rows(0, 20)
 
@@ -63,7 +63,7 @@ def test_a_store_that_is_replaced_while_it_is_open_is_not_mixed_with_the_new_one
     write_store(V, path)
     stored = open_store(path, memory_limit=500_000)
     write_store(V[::-1], path, force=True)
-    assert fitted(stored, "mu").components_.tobytes() == fitted(V, "mu").components_.tobytes()
+    assert fit_model(stored, "mu").components_.tobytes() == fit_model(V, "mu").components_.tobytes()
 
 
 def _another_value(indices, values, mass):
@@ -80,14 +80,14 @@ def _a_column_twice(indices, values, mass):
 
 @pytest.mark.parametrize("side", ["rows", "columns"])
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (_another_value, "do not have the recorded sum"),
         (_masses_of_others, "do not have the recorded sum"),
         (_a_column_twice, "not in order"),
     ],
 )
-def test_counts_on_disk_that_contradict_each_other_are_damage(tmp_path, side, damage, said):
+def test_counts_on_disk_that_contradict_each_other_are_damage(tmp_path, side, damage, message):
     path = tmp_path / "counts.sipower"
     write_store(V, path)
     names = ("indices", "values", "mass")
@@ -95,13 +95,13 @@ def test_counts_on_disk_that_contradict_each_other_are_damage(tmp_path, side, da
     damage(*parts)
     for name, part in zip(names, parts, strict=True):
         np.save(path / side / f"{name}.npy", part)
-    with pytest.raises(ValueError, match=f"is damaged: .* {said}; convert the data again"):
-        fitted(open_store(path), "mu")
+    with pytest.raises(ValueError, match=f"is damaged: .* {message}; convert the data again"):
+        fit_model(open_store(path), "mu")
 
 
 def test_order_is_asked_for_across_parts(monkeypatch):
     """Of a part that begins in the middle of a row too."""
-    monkeypatch.setattr("sipower.store.reader._CHECKED_AT_ONCE", 2)
+    monkeypatch.setattr("sipower.store.layout._CHECKED_AT_ONCE", 2)
     values, starts = np.ones(6), np.array([0, 0, 3, 6, 6])
     check_terms(starts, np.array([0, 4, 7, 1, 2, 9]), values)
     for indices in ([4, 4, 7, 1, 2, 9], [0, 4, 3, 1, 2, 9], [0, 4, 7, 1, 9, 9]):

@@ -21,7 +21,7 @@ def test_sizes_as_people_write_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": 2}, "is of format 2, this version reads 1"),
         ({"shape": [3]}, r"shape of store.json is \[3\]"),
@@ -38,12 +38,12 @@ def test_sizes_as_people_write_them() -> None:
         ({"orientations": ["columns"]}, r"orientations of store.json is \['columns'\]"),
     ],
 )
-def test_wrong_facts_are_refused(tmp_path, change, said) -> None:
+def test_wrong_facts_are_refused(tmp_path, change, message) -> None:
     write_store(np.eye(3), tmp_path / "v")
     file = tmp_path / "v" / "store.json"
     facts = json.loads(file.read_text()) | change
     file.write_text(json.dumps({key: fact for key, fact in facts.items() if fact is not None}))
-    with pytest.raises(ValueError, match=said) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         read_layout(tmp_path / "v")
     assert str(caught.value).endswith("convert the data again.")
 
@@ -73,7 +73,7 @@ def test_what_is_no_store_is_said(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"store\.json cannot be read"):
         read_layout(tmp_path)
     (tmp_path / "store.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"store\.json holds no facts"):
+    with pytest.raises(ValueError, match=r"store\.json is not a JSON object"):
         read_layout(tmp_path)
     write_store(np.eye(3), tmp_path / "v")
     (tmp_path / "v" / "names.json").write_text('{"samples": ["a"]}')

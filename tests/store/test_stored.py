@@ -46,7 +46,7 @@ def h5ad(tmp_path_factory):
     return path
 
 
-def fitted(data, solver, **more):
+def fit_model(data, solver, **more):
     return KLNMF(4, solver=solver, random_state=3, tol=0, max_iter=6, **more).fit(data)
 
 
@@ -56,7 +56,7 @@ def fitted(data, solver, **more):
 def test_every_solver_gives_the_bits_of_memory(store, solver, limit, dtype):
     stored = open_store(store, memory_limit=limit, dtype=dtype)
     assert (len(stored.windows_of_blocks) > 1) == (limit == 500_000)
-    here, there = fitted(V, solver, dtype=dtype), fitted(stored, solver, dtype=dtype)
+    here, there = fit_model(V, solver, dtype=dtype), fit_model(stored, solver, dtype=dtype)
     assert here.components_.tobytes() == there.components_.tobytes()
     assert here.kl_divergence_ == there.kl_divergence_
     assert here.status_ == there.status_
@@ -67,16 +67,16 @@ def test_every_solver_gives_the_bits_of_memory(store, solver, limit, dtype):
 def test_rows_alone_serve_the_rules_that_need_sums(rows_only, h5ad, solver):
     stored = open_store(rows_only, memory_limit=500_000)
     backed = open_h5ad(h5ad, dtype=np.float64, memory_limit=900_000)
-    expected = fitted(as_matrix(V, rows_only=True), solver)
+    expected = fit_model(as_matrix(V, rows_only=True), solver)
     for data in (stored, backed):
         assert len(data.windows_of_blocks) > 1
-        assert fitted(data, solver).components_.tobytes() == expected.components_.tobytes()
+        assert fit_model(data, solver).components_.tobytes() == expected.components_.tobytes()
 
 
 @pytest.mark.parametrize("solver", ["ccd", "newton", "scd"])
 def test_rules_that_need_columns_say_so(rows_only, solver):
     with pytest.raises(ValueError, match="hold their rows only"):
-        fitted(open_store(rows_only), solver)
+        fit_model(open_store(rows_only), solver)
 
 
 def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
@@ -94,13 +94,13 @@ def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
 
 
 def test_a_file_is_opened_and_checked_once_for_a_fit(store, h5ad, monkeypatch):
-    opened = []
+    files_opened = []
 
     def count(kind):
         init = kind.__init__
 
         def counted(self, *arguments):
-            opened.append(kind)
+            files_opened.append(kind)
             init(self, *arguments)
 
         monkeypatch.setattr(kind, "__init__", counted)
@@ -111,8 +111,8 @@ def test_a_file_is_opened_and_checked_once_for_a_fit(store, h5ad, monkeypatch):
         data = open_file()
         for dtype in (np.float32, np.float64):
             KLNMF(3, max_iter=2, tol=0, random_state=0, dtype=dtype, n_jobs=2).fit(data)
-        assert len(opened) == sources
-        opened.clear()
+        assert len(files_opened) == sources
+        files_opened.clear()
 
 
 def test_another_working_type_shares_the_open_file(store):
@@ -209,22 +209,22 @@ def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
         model = KLNMF(5, random_state=0, max_iter=2, tol=0).fit(V)
         print(model.trace_[0].objective > model.kl_divergence_)
     """)
-    found = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False,
         env=os.environ | {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},  # no reserves
     )  # fmt: skip
-    assert found.stdout.strip() == "True", found.stderr
+    assert output.stdout.strip() == "True", output.stderr
 
 
 def test_score_and_the_transpose_of_a_store(store):
-    model = fitted(V, "mu")
+    model = fit_model(V, "mu")
     assert model.score(open_store(store)) == model.score(V)
-    turned, expected = fitted(open_store(store).T, "mu"), fitted(sp.csr_array(V.T), "mu")
-    assert turned.components_.tobytes() == expected.components_.tobytes()
+    transposed, expected = fit_model(open_store(store).T, "mu"), fit_model(sp.csr_array(V.T), "mu")
+    assert transposed.components_.tobytes() == expected.components_.tobytes()
 
 
 def test_counts_that_no_component_explains_are_named(store):
-    model = fitted(V, "mu")
+    model = fit_model(V, "mu")
     model.components_[:, 7] = 0
     with pytest.raises(ValueError, match="No component has feature 7"):
         model.transform(open_store(store))

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from sipower import as_matrix
 from sipower.store import read_layout, write_store
-from sipower.store.external_sort import Workspace
 from sipower.store.layout import read_names
+from sipower.store.workspace import Workspace
 
 TINY = 1_000_000
 
@@ -40,17 +40,20 @@ def test_any_blocks_make_the_same_store(tmp_path, assert_store, make, cut) -> No
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, as_matrix])
 def test_large_blocks_are_cut_and_the_transpose_has_many_ranges(tmp_path, assert_store, make):
     V = counts(4000, 200, 0.2)
-    seen = []
+    calls = []
     write_store(
-        make(V), tmp_path / "v", memory_limit=TINY, on_block=lambda *told: seen.append(told)
+        make(V),
+        tmp_path / "v",
+        memory_limit=TINY,
+        on_block=lambda *arguments: calls.append(arguments),
     )
     assert_store(tmp_path / "v", V)
-    most = Workspace(tmp_path, TINY).max_entries
+    max_entries = Workspace(tmp_path, TINY).max_entries
     for side, size in zip(("rows", "columns"), V.shape, strict=True):
-        done = [(0, 0), *((items, nonzeros) for what, items, nonzeros in seen if what == side)]
-        assert done[-1] == (size, np.count_nonzero(V))
-        assert len(done) > 10
-        assert np.diff(done, axis=0).sum(axis=1).max() <= most
+        progress = [(0, 0), *((items, nonzeros) for what, items, nonzeros in calls if what == side)]
+        assert progress[-1] == (size, np.count_nonzero(V))
+        assert len(progress) > 10
+        assert np.diff(progress, axis=0).sum(axis=1).max() <= max_entries
 
 
 @pytest.mark.parametrize(
@@ -116,10 +119,10 @@ def test_any_small_matrix(tmp_path_factory, V, cut) -> None:
     path = tmp_path_factory.mktemp("v") / "v"
     write_store((V[at : at + cut] for at in range(0, len(V), cut)), path)
     store = read_layout(path)
-    for side, held in (("rows", V), ("columns", V.T)):
+    for side, matrix in (("rows", V), ("columns", V.T)):
         parts = (np.load(path / side / f"{name}.npy") for name in ("values", "indices", "indptr"))
-        found = sparse.csr_array(tuple(parts), shape=held.shape)
-        np.testing.assert_array_equal(found.toarray(), held)
+        stored = sparse.csr_array(tuple(parts), shape=matrix.shape)
+        np.testing.assert_array_equal(stored.toarray(), matrix)
     assert store.total == as_matrix(V).total
 
 
@@ -219,9 +222,9 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "options", "said"),
+    ("blocks", "options", "message"),
     [
-        ([], {}, "There are no blocks: a store has at least one row."),
+        ([], {}, "`blocks` must have at least one row, got none."),
         ([np.eye(2), -np.eye(2)], {}, r"Negative .* entry \(2, 0\) is -1"),
         ([np.eye(2), np.full((1, 2), np.nan)], {}, r"NaN in data: entry \(2"),
         ([np.eye(2), np.eye(3)], {}, "Block 2 has 3 columns for float64, the first 2 for float64"),
@@ -229,8 +232,8 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
         ([np.ones(3)], {}, "Block 1, rows from 0 on: The data must be 2-dimensional, got 1"),
         ([[["a"]]], {}, "Block 1, rows from 0 on: The data must be numbers, got dtype"),
         (np.full((2, 2), np.float32(3e38)), {}, "The sum of the data is too large for float32"),
-        (np.eye(2), {"samples": ["a"]}, "There are 1 names of samples, but 2 samples"),
-        (np.eye(2), {"features": "abc"}, "There are 3 names of features, but 2 features"),
+        (np.eye(2), {"samples": ["a"]}, "`samples` must be 2 names, got 1"),
+        (np.eye(2), {"features": "abc"}, "`features` must be 2 names, got 3"),
         (np.eye(2), {"memory_limit": "1kB"}, "`memory_limit` must be at least 1MB, got '1kB'"),
         (
             np.eye(2),
@@ -239,8 +242,8 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
         ),
     ],
 )
-def test_bad_input_is_one_sentence(tmp_path, blocks, options, said) -> None:
-    with pytest.raises(ValueError, match=said) as caught:
+def test_bad_input_is_one_sentence(tmp_path, blocks, options, message) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         write_store(blocks, tmp_path / "v", **options)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

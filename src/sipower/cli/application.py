@@ -110,7 +110,7 @@ def require(*modules: str) -> None:
 def main() -> None:
     """Run the command; characters that a terminal cannot show are written as their codes."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # closed
+        if stream is not None:  # None if it was closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with report_errors("nothing is saved"):  # such as a full disk behind `sipower --help`

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower consensus`: the same fit from many starts, and the components that come back."""
+"""`sipower consensus`: the same fit from many starts, and how stable its components are."""
 
 import warnings
 from pathlib import Path
@@ -17,7 +17,7 @@ from sipower.selection import save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
 
-@command("what is finished is saved, the same command goes on")
+@command("what is finished is saved, the same command continues")
 def consensus(
     data: options.InputOptions,
     components: options.Rank,

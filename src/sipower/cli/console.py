@@ -45,7 +45,7 @@ class Console:
 
 
 def _print(text: str) -> None:
-    """Print a line; if nobody reads it (`| head`) or the disk is full, the work goes on."""
+    """Print a line; if nobody reads it (`| head`) or the disk is full, the command continues."""
     try:
         typer.echo(text)
     except OSError as error:

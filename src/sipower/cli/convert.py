@@ -27,7 +27,7 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Replace an older store.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write counts, however many, as a store on disk that need not fit into memory."""
+    """Write a file of counts as a store on disk, which may be larger than memory."""
     console, started = Console(as_json), time.monotonic()
     settings: dict[str, Any] = asdict(data) | {"rows_only": rows_only, "force": force}
     source = settings.pop("source")

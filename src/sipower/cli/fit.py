@@ -44,6 +44,8 @@ def fit(
             if used is not None and run.facts["status"] == "converged":
                 used.unlink(missing_ok=True)
             is_other = used is None or used.resolve() != own_checkpoint.resolve()
-            if output.force and not long_run.resume and is_other:  # replaced run's checkpoint
+            if (
+                output.force and not long_run.resume and is_other
+            ):  # the checkpoint is that of the replaced run
                 own_checkpoint.unlink(missing_ok=True)
     return run_folder.exit_code(run, own_limit)

@@ -37,7 +37,7 @@ Replicates = Annotated[int, typer.Option(min=1, help="Fits from different starts
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
 ImageShape = Annotated[str | None, typer.Option(help=_PIXELS)]
-Force = Annotated[bool, typer.Option("--force", help="Begin anew and replace an older run.")]
+Force = Annotated[bool, typer.Option("--force", help="Start again and replace an older run.")]
 Json = Annotated[bool, typer.Option("--json", help="Speak JSON, one event a line.")]
 Tol = Annotated[float, _limit(help=_TOL, min=0)]
 Seed = Annotated[int, _limit(help="Same seed, same bits.", min=0)]
@@ -81,7 +81,7 @@ class SolverOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RankSolverOptions(SolverOptions):
-    """The same with the defaults of `rank`, whose many fits need not be exact."""
+    """`SolverOptions` with the defaults of `rank`, whose many fits need not be exact."""
 
     tol: Tol = 1e-2
     dtype: Dtype = "float32"
@@ -89,7 +89,7 @@ class RankSolverOptions(SolverOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FitSolverOptions(SolverOptions):
-    """The same with the start of a single fit."""
+    """`SolverOptions` with the start of a single fit."""
 
     init: Annotated[Literal["auto", *INITS], _START] = "auto"  # type: ignore[valid-type]
     n_init: Annotated[int, _limit(help="Starts that are raced.", min=1)] = 1
@@ -136,7 +136,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FitOutputOptions(OutputOptions):
-    """The same for a single fit."""
+    """`OutputOptions` for a single fit."""
 
     image_shape: ImageShape = None
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True
@@ -151,5 +151,5 @@ def parse_image_shape(text: str | None, features: int) -> tuple[int, int] | None
         raise ValueError(f"--image-shape {text}: expected height x width, such as 19x19.")
     height, width = int(found[1]), int(found[2])
     if height * width != features:
-        raise ValueError(f"--image-shape {height}x{width} does not make {features} features.")
+        raise ValueError(f"--image-shape {height}x{width} must have {features} pixels.")
     return height, width

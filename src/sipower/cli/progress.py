@@ -78,7 +78,7 @@ class FitCounter(ProgressBar):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, "fitting")
-        self.found: int | None = None  # fits that were finished before
+        self.found: int | None = None  # number of fits that were finished before this call
 
     def __call__(self, done: int, total: int) -> None:
         """Show a fit."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower rank`: how many components the data can bear."""
+"""`sipower rank`: recommend a number of components."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +14,10 @@ from sipower.cli.progress import FitCounter, duration
 from sipower.results.export import export_selection
 from sipower.selection import estimated_seconds, rank_selection
 
-_RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; goes on where it stopped."
+_RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; continues where it stopped."
 
 
-@command("what is finished is saved, the same command goes on")
+@command("what is finished is saved, the same command continues")
 def rank(
     data: options.InputOptions,
     components: Annotated[str, typer.Option("-k", "--components", help=_RANKS)],

@@ -16,7 +16,7 @@ from sipower.experiments import BUDGETS, EXPERIMENTS
 _WHICH = typer.Argument(help="Which of the paper's experiments.")
 
 
-@command("what is finished is saved, the same command goes on")
+@command("what is finished is saved, the same command continues")
 def reproduce(
     experiment: Annotated[Literal[(*EXPERIMENTS, "all")], _WHICH] = "all",  # type: ignore[valid-type]
     quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,

@@ -87,10 +87,10 @@ def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
-    """Return the counts as the model takes them; data without any are refused."""
+    """Return the counts in the type of the model; data that are all zero are refused."""
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
     if not V.total > 0:
-        raise ValueError("All counts are zero: there is nothing to fit.")
+        raise ValueError("The data are all zero: a fit needs positive counts.")
     return V
 
 
@@ -112,7 +112,7 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
 
 
 def exit_code(run: Run, own_limit: bool) -> int:
-    """Return the exit code of a fit; a limit of rounds that the user has set is no failure."""
+    """Return the exit code of a fit; a limit of rounds that the user has set is not a failure."""
     status, tol = run.facts["status"], run.facts["parameters"]["tol"]
     if status == "interrupted":
         return INTERRUPTED

@@ -24,7 +24,7 @@ def gather_results(client: Any, futures: list[Any]) -> list[Any]:
         ) from None
     except CancelledError:
         raise RuntimeError(
-            "Dask has cancelled the tasks of the fit: the scheduler was closed or restarted, or "
+            "Dask has cancelled the tasks of `fit`: the scheduler was closed or restarted, or "
             "data that cannot be computed again were lost with a worker. Fit again."
         ) from None
     except BaseException:
@@ -48,4 +48,4 @@ def check_workers(client: Any) -> None:
     try:
         client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:
-        raise RuntimeError("The cluster has no workers: start some and fit again.") from None
+        raise RuntimeError("`client` has no workers: start some and fit again.") from None

@@ -96,7 +96,7 @@ class WorkerRows(RowBlocks):
         """Return the nonempty chunks, grouped by worker and in their order."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
-        any_worker = min(threads)  # for a chunk that was just lost
+        any_worker = min(threads)  # for a chunk whose own worker was just lost
         places = [min(holders[future.key], default=any_worker) for future in self.futures]
         work = [info.nnz + info.shape[0] for info in infos]
         for number, place in enumerate(assign_workers(work, places, threads)):

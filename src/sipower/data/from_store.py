@@ -17,7 +17,6 @@ from sipower.data.validate import name_array, working_type
 from sipower.kernels import Array
 from sipower.store import byte_size
 from sipower.store.layout import SIDES, Layout, read_layout, read_names
-from sipower.store.reader import OpenPart
 
 
 class StoreSource:
@@ -26,10 +25,8 @@ class StoreSource:
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
         # The files stay open: a store that is replaced meanwhile must not be mixed with this one.
-        self.indices, self.values = (
-            OpenPart(layout.part(side, name)) for name in ("indices", "values")
-        )
-        self.value_type = self.values.part.dtype
+        self.indices, self.values = layout.open(side, "indices"), layout.open(side, "values")
+        self.value_type = self.values.dtype
         self.indptr = _read_all(layout, side, "indptr")
         is_rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
         if not is_rising or self.indptr[-1] != layout.nonzeros:
@@ -64,9 +61,9 @@ class StoreSource:
 
 
 def _read_all(layout: Layout, side: str, name: str) -> Array:
-    part = layout.part(side, name)
-    array = np.empty(part.length, part.dtype)
-    OpenPart(part).read(0, array)
+    stored = layout.open(side, name)
+    array = np.empty(stored.length, stored.dtype)
+    stored.read(0, array)
     return array
 
 

@@ -27,7 +27,7 @@ from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Wind
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
-from sipower.store.reader import check_terms
+from sipower.store.layout import check_terms
 
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row

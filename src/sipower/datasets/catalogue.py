@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower._files import Archive, DamagedError
+from sipower._files import DamagedError, read_archive, shorten
 from sipower.datasets.docstrings import docstrings
 from sipower.datasets.originals import read_docword, read_images
 from sipower.datasets.synthetic import poisson
 from sipower.io import read
-from sipower.io.base import shorten
 from sipower.io.sources import Dense, OpenCounts
 
 FOLDER = "SIPOWER_DATA"
@@ -63,7 +62,7 @@ class Entry:
         return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
 
     def facts(self) -> tuple[str, str, str, str]:
-        """Shape, nonzeros, share of zeros and the paper's line, to read."""
+        """Shape, nonzeros, share of zeros and the paper's line, as text."""
         shape, nonzeros, zeros, printed = "by versions", "–", "–", "–"
         if self.shape is not None and self.nonzeros is not None:
             shape, nonzeros = f"{self.shape[0]:,} x {self.shape[1]:,}", f"{self.nonzeros:,}"
@@ -196,7 +195,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Leave out rows and columns whose sums are below `least`, again and again until none is.
+    """Leave out rows and columns whose sums are below `least`, repeatedly until none is.
 
     Returns
     -------
@@ -240,8 +239,8 @@ def _from_folder(name: str) -> Counts:
     V = read_docword(files[0]) if name in ("kos", "nips") else read_images(files)
     if V.shape != CATALOGUE[name].shape:
         raise ValueError(
-            f"{files[0]} and what lies beside it make {V.shape[0]} x {V.shape[1]}, expected "
-            f"{name} of {CATALOGUE[name].shape}: put the files of this set alone below the folder."
+            f"{files[0].parent} holds a matrix of {V.shape[0]} x {V.shape[1]}, expected {name} of "
+            f"{CATALOGUE[name].shape}: keep only the files of this data set in the folder."
         )
     return V
 
@@ -251,8 +250,7 @@ def _load_prepared(name: str, file: Path) -> Counts:
         if name in ("kos", "nips"):
             found: Any = read(file).counts
         else:
-            with Archive(file) as archive:
-                found = OpenCounts(Dense(file, archive["V"])).read(file).counts
+            found = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
         raise ValueError(f"{file} is not an array as `load` describes it: {said}.") from None

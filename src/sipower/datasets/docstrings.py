@@ -17,7 +17,7 @@ import scipy
 import sklearn
 from scipy import sparse
 
-# Tests, copies of other projects and build tools say little about the library they lie in.
+# Tests, copies of other projects and build tools say little about the library they are in.
 _SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
 _FEWEST_WORDS = 40
 _FEWEST_DOCUMENTS = 3
@@ -91,7 +91,7 @@ def _in_package(package: Path) -> Iterator[tuple[str, str]]:
 
 def _parse(file: Path) -> ast.Module:
     with warnings.catch_warnings():
-        # Newer Pythons find fault with older sources, which the reader cannot mend.
+        # Newer versions of Python warn about older sources, which users cannot change.
         warnings.simplefilter("ignore")
         return ast.parse(file.read_bytes())
 
@@ -116,7 +116,7 @@ def _assigned_docstrings(tree: ast.Module, prefix: str) -> Iterator[tuple[str, s
     for statement in tree.body:
         match statement:
             case ast.Expr(ast.Call(ast.Name("add_newdoc"), arguments)):
-                # Names and texts that a program computes are no literals.
+                # Names and texts that a program computes are not literals.
                 with suppress(ValueError):
                     yield from _added_by(ast.literal_eval(ast.Tuple(arguments)), prefix)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.io.base import shorten
+from sipower._files import shorten
 from sipower.io.docword import open_docword
 
 
@@ -25,7 +25,7 @@ def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
 
 
 def read_image(file: Path) -> NDArray[np.uint8]:
-    """Read the grey values of a PGM or BMP image; of colours the luma of ITU-R 601-2."""
+    """Read the grey values of a PGM or BMP image; colours become the luma of ITU-R 601-2."""
     try:
         pillow = import_module("PIL.Image")
     except ImportError:

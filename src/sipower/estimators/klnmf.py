@@ -84,10 +84,9 @@ class KLNMF(
         Seed; the same seed gives the same bits for any number of threads.
     n_jobs : int or None
         Number of threads; None: all cores, or one inside a joblib or Dask worker.
-    dtype : {float32, float64} or None
-        Working type; None: float32 for float32 data, else float64.
-    transform_tol : float
-        Certified gap of every row in `transform`; after `fit` at most a quarter of `tol`.
+    dtype, transform_tol : {float32, float64} or None; float
+        Working type, None: float32 for float32 data, else float64; certified gap of every row in
+        `transform`, after `fit` at most a quarter of `tol`.
     forget_factor, verbose : float; int
         Decay of the statistics of earlier batches in `partial_fit`; print every evaluated round.
     on_round : callable or None
@@ -107,10 +106,8 @@ class KLNMF(
         Factor H.
     n_components_, n_iter_, n_features_in_ : int
         Number of components, of rounds and of features.
-    kl_divergence_ : float
-        Divergence D of the returned factors, in float64.
-    reconstruction_err_ : float
-        √(2 D), scikit-learn's definition.
+    kl_divergence_, reconstruction_err_ : float
+        Divergence D of the returned factors, in float64; √(2 D), scikit-learn's definition.
     kkt_residual_ : float
         Certified gap of both convex halves. It says nothing about other local minima.
     status_ : str

@@ -225,8 +225,8 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if not trace > rounding:
             what = "differ from their mean" if self.center else "differ from zero"
             raise ValueError(
-                f"No sample of X (n_samples={len(K)}) has features that {what}: there is no "
-                "direction to find."
+                f"No sample of `X` (n_samples={len(K)}) has features that {what}: X has no "
+                "principal direction."
             )
         return max(MIN_REST, rounding / trace)
 

@@ -14,7 +14,7 @@ TITLES = {
     "pois1": "Pois1", "pois2": "Pois2", "pois3": "Pois3", "docstrings": "docstrings",
 }  # fmt: skip
 SCREENING = 0.15  # share of the horizon to which every point of the grid runs at first
-STEPS_PER_PAIR = 2  # finalists where (s/n, m) is fixed
+STEPS_PER_PAIR = 2  # number of finalists if (s/n, m) is fixed
 
 # The paper's grid of s/n, m and η.
 GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))

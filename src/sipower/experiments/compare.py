@@ -22,7 +22,7 @@ class Comparison(NamedTuple):
     """The speeds of method A relative to method B over the seeds that both have."""
 
     speeds: list[float]  # one per seed; 0 where A diverged, ∞ where B did
-    diverged: int  # runs of A
+    diverged: int  # number of runs of A that diverged
 
     @property
     def speed(self) -> float:
@@ -66,7 +66,7 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
     goal = max(errors)
     if a["problem"] == "subproblem":
         goal = max(goal, SUBPROBLEM_TOLERANCE)
-    # The run with the larger error reaches the goal at the end, even if it was lower in between.
+    # The run with the larger error reaches it at its end, even if its error was lower before.
     cost_a, cost_b = (
         end if error >= goal else curves.cost_to(row, goal, axis, end)
         for row, error in zip((a, b), errors, strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of verdicts, computed from the table alone, and the paper's Table 1 beside the facts."""
+"""The page of verdicts, computed from the table alone, and the paper's Table 1 corrected."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
 
 
 def table1() -> str:
-    """Return the paper's Table 1 beside the facts as a Markdown table."""
+    """Return the paper's Table 1 and the true sizes as a Markdown table."""
     heads = [
         "set", "content", "rows x columns", "nonzeros", "zeros",
         "the paper: samples x features, nonzeros, sparsity", "remark",

@@ -70,7 +70,7 @@ class Protocol:
         return list(planners[experiment]()) if experiment in planners else []
 
     def real(self) -> list[str]:
-        """Return the real data sets that are present, or the docstrings, which always are."""
+        """Return the real data sets that are present, or else the docstring corpus."""
         names = [d for d in self.budget.datasets if d in budgets.REAL and is_present(d)]
         return names or ["docstrings"]
 

@@ -52,7 +52,7 @@ class PlannedRun:
 
 
 def row_key(row: Row) -> str:
-    """Return the key of the run whose result a row is."""
+    """Return the key of the run that a row is the result of."""
     params = tuple(sorted(row["params"].items()))
     names = row["problem"], row["dataset"], row["method"]
     return PlannedRun(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers of the files people have: counts of samples by features with their names."""
+"""Readers of common file formats: counts of samples by features, with names."""
 
 from sipower.data.from_store import open_store
 from sipower.io.backed import open_h5ad

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -13,17 +16,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower._files import is_plausible_size, shorten
-
-__all__ = [
-    "Counts",
-    "ReadError",
-    "Table",
-    "check_size",
-    "import_library",
-    "orientation_remark",
-    "shorten",
-]
+from sipower._files import DamagedError, is_plausible_size, shorten
 
 # Quoted: an older SciPy cannot index its arrays' types.
 Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
@@ -73,11 +66,27 @@ def import_library(name: str, path: Path) -> Any:
         ) from None
 
 
-def check_size(place: Path | str, promised: int, stored: int) -> None:
+@contextmanager
+def report_damage(path: Path, kind: str) -> Iterator[None]:
+    """Say in one sentence that a file is damaged or of another kind."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about old layouts, which users cannot change
+            yield
+    except (ReadError, MemoryError, PermissionError):
+        raise
+    except DamagedError as problem:
+        raise ReadError(f"{path} {problem}.") from None
+    # Damage makes libraries raise nearly anything, from KeyError to RuntimeError.
+    except Exception as problem:
+        raise ReadError(f"{path} is damaged or not {kind}: {shorten(problem)}.") from None
+
+
+def check_size(place: Path | str, declared: int, stored: int) -> None:
     """Refuse content whose declared size is implausible for the number of bytes stored."""
-    if not is_plausible_size(promised, stored):
+    if not is_plausible_size(declared, stored):
         raise ReadError(
-            f"{place} promises {promised} bytes and stores {stored}: it is damaged, write it again."
+            f"{place} declares {declared} bytes and stores {stored}: it is damaged, write it again."
         )
 
 

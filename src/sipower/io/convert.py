@@ -12,7 +12,7 @@ from sipower.io.base import orientation_remark
 from sipower.io.dispatch import open_counts
 from sipower.io.sources import entry_error
 from sipower.store import byte_size, write_store
-from sipower.store.external_sort import Progress, Workspace
+from sipower.store.workspace import Progress, Workspace
 
 __all__ = ["convert"]
 

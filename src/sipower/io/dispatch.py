@@ -22,7 +22,7 @@ __all__ = ["FORMATS", "open_counts", "read"]
 
 _TABLE = "a table: samples by features, or lines of sample, feature and count"
 FORMATS: dict[str, str] = {
-    ".mtx": "Matrix Market; genes x cells if barcodes.tsv and features.tsv lie beside it",
+    ".mtx": "Matrix Market; genes x cells if barcodes.tsv and features.tsv are in its folder",
     ".mtx.gz": "the same, compressed",
     ".h5": "10x Genomics, features x barcodes",
     ".h5ad": "AnnData, obs x var",
@@ -72,7 +72,7 @@ def read(
     ------
     ReadError
         One sentence with the file, and for a text the line, of what cannot be read: whatever is
-        damaged or torn, negative, not finite, out of range or there twice.
+        damaged or incomplete, negative, not finite, out of range or there twice.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[O
 
 @contextmanager
 def _report_system_errors(file: Path) -> Iterator[None]:
-    """Say in one sentence what the system says."""
+    """Report errors of the system in one sentence."""
     try:
         yield
     except OSError as problem:
@@ -125,7 +125,7 @@ def _open_stream(
 ) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
-            f"{file} is a store already: fit it as it is, or open it by sipower.io.open_store."
+            f"{file} is a store already: fit it directly, or open it with sipower.io.open_store."
         )
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
     kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")
@@ -134,7 +134,7 @@ def _open_stream(
             f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
         )
     if layer is not None and kind not in (".h5", ".h5ad"):
-        raise ReadError(f"{file} has no layers: only AnnData files have.")
+        raise ReadError(f"{file} has no layers: only AnnData files have layers.")
     if kind in (".csv", ".tsv", ".parquet") or (kind == ".txt" and not is_docword(file)):
         open_table = open_parquet if kind == ".parquet" else open_csv
         return nullcontext(open_table(file, layout))

@@ -10,8 +10,6 @@ from sipower.io.coordinates import FIELDS, Coordinates, read_size
 from sipower.io.sources import OpenCounts
 from sipower.io.text import Lines, read_lines
 
-__all__ = ["is_docword", "open_docword"]
-
 _KIND = "bag of words of UCI's format"
 
 
@@ -34,7 +32,7 @@ def open_docword(path: Path) -> OpenCounts:
 
 
 def is_docword(path: Path) -> bool:
-    """Return whether a text is named as a bag of words or begins with three lines of a number."""
+    """Return whether a file is named as a bag of words or begins with three lines of one number."""
     if path.name.startswith("docword"):
         return True
     with Lines(path) as lines:

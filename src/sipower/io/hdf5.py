@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shorten
+from sipower._files import shorten
+from sipower.io.base import ReadError, check_size, import_library, report_damage
 from sipower.io.sources import Compressed, Dense, OpenCounts, Source
 from sipower.io.tenx import feature_type_remark, unique_names
 
-__all__ = ["open_hdf5"]
+_KIND = "an HDF5 file"
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
     """
     h5py = import_library("h5py", path)
     with ExitStack() as stack:
-        with _report_damage(path):
+        with report_damage(path, _KIND):
             file = stack.enter_context(h5py.File(path, "r"))
             if "obs" in file and "var" in file:
                 stream = _open_anndata(path, file, layer)
@@ -37,20 +37,6 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
             else:
                 stream = _open_tenx(path, file)
         yield stream
-
-
-@contextmanager
-def _report_damage(path: Path) -> Iterator[None]:
-    """Say in one sentence that a file is damaged."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about old layouts, which the reader cannot mend
-            yield
-    except (ReadError, MemoryError):
-        raise
-    # Damage makes the library raise nearly anything, from KeyError to RuntimeError.
-    except Exception as problem:
-        raise ReadError(f"{path} is damaged or not an HDF5 file: {shorten(problem)}.") from None
 
 
 # ---- AnnData -------------------------------------------------------------------------------------
@@ -78,7 +64,7 @@ def _open_matrix(path: Path, element: Any) -> Source:
     kind = str(element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", "")))[:3]
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape"))
     if kind not in ("csr", "csc") or shape is None:
-        raise ReadError(f"{path} holds in {element.name} no matrix that sipower reads.")
+        raise ReadError(f"{path}, {element.name}, is not a matrix that sipower can read.")
     return _open_compressed(path, element, shape, by_columns=kind == "csc")
 
 
@@ -123,25 +109,25 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
 
 
 class _Dataset:
-    """Numbers in a file, read when they are asked for; damage becomes one sentence."""
+    """Numbers in a file, read when they are indexed; damage becomes one sentence."""
 
     def __init__(self, path: Path, dataset: Any) -> None:
         _check_same_file(path, dataset)
-        promised = int(dataset.size or 0) * dataset.dtype.itemsize
-        check_size(f"{path}, {dataset.name},", promised, dataset.id.get_storage_size())
+        declared = int(dataset.size or 0) * dataset.dtype.itemsize
+        check_size(f"{path}, {dataset.name},", declared, dataset.id.get_storage_size())
         self.path, self.dataset, self.dtype = path, dataset, dataset.dtype
-        self.shape: tuple[int, ...] = dataset.shape or ()  # nothing at all has the shape None
+        self.shape: tuple[int, ...] = dataset.shape or ()  # an empty dataset has the shape None
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, part: Any) -> NDArray[Any]:
-        with _report_damage(self.path):
+        with report_damage(self.path, _KIND):
             return np.asarray(self.dataset[part])
 
 
 def _check_same_file(path: Path, *elements: Any) -> None:
-    """Refuse what lies in other files: who made this one may not choose which of them are read."""
+    """Refuse links to other files: whoever made this one must not choose which are read."""
     for element in elements:
         elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
         if elsewhere or element.file.filename != str(path):
@@ -149,7 +135,7 @@ def _check_same_file(path: Path, *elements: Any) -> None:
 
 
 def _read_texts(path: Path, element: Any) -> list[str]:
-    """Read texts part by part: anndata would follow links that lead out of any of them."""
+    """Read texts part by part, because anndata would follow links to other files."""
     _check_same_file(path, element)
     if hasattr(element, "shape"):
         check_size(f"{path}, {element.name},", 8 * int(element.size or 0), path.stat().st_size)
@@ -169,10 +155,7 @@ def _read_texts(path: Path, element: Any) -> list[str]:
 
 
 def _open_compressed(path: Path, group: Any, shape: Any, *, by_columns: bool = False) -> Compressed:
-    parts = [_Dataset(path, group[name]) for name in ("data", "indices", "indptr")]
-    if any(len(part.shape) != 1 for part in parts):
-        raise ReadError(f"{path} is damaged: a part of its matrix is not a list of numbers.")
-    data, indices, starts = parts
+    data, indices, starts = (_Dataset(path, group[n]) for n in ("data", "indices", "indptr"))
     return Compressed(path, data, indices, starts[()], _read_shape(path, shape), by_columns)
 
 

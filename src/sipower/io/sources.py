@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,29 +14,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sipower.data.validate import EntryError
-from sipower.io.base import Counts, ReadError, Table
+from sipower.io.base import Counts, Names, ReadError, Table
 from sipower.store.external_sort import (
     Csr,
+    DuplicateError,
     Entries,
-    Workspace,
     csr_from_entries,
-    first_duplicate,
     ranges,
     sort_by_rows,
 )
-
-__all__ = [
-    "Blocks",
-    "Compressed",
-    "Dense",
-    "OpenCounts",
-    "Source",
-    "bad_entry",
-    "check_shape",
-    "duplicate_entry",
-    "entry_error",
-    "sparse_source",
-]
+from sipower.store.workspace import Workspace
 
 # A matrix may have this many rows or columns even if nearly all of them are empty.
 _MAX_EMPTY = 20_000_000
@@ -73,8 +61,8 @@ class OpenCounts:
     """
 
     source: Source
-    samples: tuple[str, ...] | None = None
-    features: tuple[str, ...] | None = None
+    samples: Names | None = None
+    features: Names | None = None
     notes: tuple[str, ...] = ()
     transposed: bool = False
 
@@ -127,18 +115,24 @@ class Compressed:
 
     def __post_init__(self) -> None:
         """Refuse what would make compiled code read outside the arrays."""
-        entries, starts, path = len(self.data), self.indptr, self.path
-        check_shape(path, self.shape, entries)
-        for part in (self.indices, self.indptr):
-            if part.dtype.kind not in "iu":
-                raise ReadError(f"{path} has indices of type {part.dtype}, expected integers.")
-        if len(starts) != self._sizes[0] + 1 or len(self.indices) != entries:
+        parts = self.data, self.indices, self.indptr
+        if any(len(part.shape) != 1 for part in parts):
             raise ReadError(
-                f"{path} is damaged: a sparse matrix of {self.shape[0]} x {self.shape[1]} cannot "
-                f"have {entries} values, {len(self.indices)} indices and {len(starts)} starts."
+                f"{self.path} is damaged: a part of its matrix is not a list of numbers."
             )
-        if starts[0] != 0 or starts[-1] != entries or (starts[1:] < starts[:-1]).any():
-            raise ReadError(f"{path} is damaged: the starts of its rows are out of order.")
+        entries, indices, starts = map(len, parts)
+        check_shape(self.path, self.shape, entries)
+        for part in parts[1:]:
+            if part.dtype.kind not in "iu":
+                raise ReadError(f"{self.path} has indices of type {part.dtype}, expected integers.")
+        if starts != self._sizes[0] + 1 or indices != entries:
+            raise ReadError(
+                f"{self.path} is damaged: a sparse matrix of {self.shape[0]} x {self.shape[1]} "
+                f"cannot have {entries} values, {indices} indices and {starts} starts."
+            )
+        ends = self.indptr[0], self.indptr[-1]
+        if ends != (0, entries) or (self.indptr[1:] < self.indptr[:-1]).any():
+            raise ReadError(f"{self.path} is damaged: the starts of its rows are out of order.")
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -151,85 +145,68 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked: unsorted where the order fits."""
-        cuts = ranges(self.indptr.astype(np.int64), workspace.max_entries)
-        if transpose == self.by_columns:
-            return (self.part(begin, end) for begin, end in cuts)
-        pieces = (_transposed_entries(self.part(begin, end), begin) for begin, end in cuts)
-        return sort_by_rows(pieces, self._sizes[::-1], workspace)
+        """Read blocks of rows, of the transpose if asked; entries in another order are sorted."""
+        starts, in_order = self.indptr.astype(np.int64), transpose == self.by_columns
+        return _read_blocks(self.part, starts, self._sizes, workspace, in_order)
 
     def part(self, begin: int, end: int) -> Csr:
         """Read and sort the entries of a range of rows, or of columns if `by_columns`."""
         starts = self.indptr[begin : end + 1].astype(np.int64)
         indices = np.asarray(self.indices[starts[0] : starts[-1]])
         if len(indices) and not 0 <= indices.min() <= indices.max() < self._sizes[1]:
-            raise ReadError(
-                f"{self.path} is damaged: an index lies outside {self.shape[0]} x {self.shape[1]}."
-            )
-        data = _numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
-        starts -= starts[0]
-        parts = data, indices.astype(np.int32), starts
-        matrix = sparse.csr_array(parts, shape=(end - begin, self._sizes[1]))
-        matrix.sort_indices()
-        if not matrix.has_canonical_format:
-            rows = np.repeat(np.arange(begin, end), np.diff(starts))
-            at = first_duplicate(rows, matrix.indices)[1]
-            raise duplicate_entry(self.path, rows[at], matrix.indices[at], self.by_columns)
-        matrix.eliminate_zeros()
-        return matrix
+            raise index_error(self.path, self.shape)
+        lists = np.repeat(np.arange(begin, end, dtype=np.int32), np.diff(starts))
+        data = numbers(self.path, np.asarray(self.data[starts[0] : starts[-1]]))
+        entries = Entries(lists, indices.astype(np.int32), data)
+        with report_duplicates(self.path, self.by_columns):
+            return csr_from_entries(entries, (end - begin, self._sizes[1]), begin)
 
 
-@dataclass(frozen=True, eq=False)
 class Dense:
     """A two-dimensional array, or one that is still in its file and read in parts."""
 
-    path: Path
-    array: Any
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a table."""
-        if len(self.array.shape) != 2:
-            raise ReadError(
-                f"{self.path} has {len(self.array.shape)} dimensions, expected rows and columns."
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = self.array.shape
-        return rows, columns
+    def __init__(self, path: Path, array: Any) -> None:
+        if len(array.shape) != 2:
+            raise ReadError(f"{path} has {len(array.shape)} dimensions, expected rows and columns.")
+        self.path, self.array, self.shape = path, array, array.shape
 
     def counts(self) -> Counts:
         """Read all counts."""
-        return _numbers(self.path, np.asarray(self.array[()]))
+        return self.part(0, self.shape[0])
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
         """Read blocks of rows, of the transpose if asked."""
-        rows, columns = self.shape
-        cuts = ranges(np.arange(rows + 1) * columns, workspace.max_entries)
-        parts = ((_numbers(self.path, self.array[begin:end]), begin) for begin, end in cuts)
-        if not transpose:
-            return (part for part, _ in parts)
-        pieces = (_transposed_entries(part, begin) for part, begin in parts)
-        return sort_by_rows(pieces, (columns, rows), workspace)
+        starts = np.arange(self.shape[0] + 1) * self.shape[1]
+        return _read_blocks(self.part, starts, self.shape, workspace, not transpose)
+
+    def part(self, begin: int, end: int) -> Counts:
+        """Read a range of rows."""
+        return numbers(self.path, self.array[begin:end])
 
 
-def sparse_source(path: Path, entries: Entries, shape: tuple[int, int]) -> Compressed | None:
-    """Return entries in any order as a source, or None if two of them have the same place."""
-    matrix = csr_from_entries(entries._replace(values=_numbers(path, entries.values)), shape)
-    if matrix is None:
-        return None
-    return Compressed(path, matrix.data, matrix.indices, matrix.indptr, shape)
+def _read_blocks(
+    part: Callable[[int, int], Counts],
+    starts: NDArray[np.int64],
+    shape: tuple[int, int],
+    workspace: Workspace,
+    in_order: bool,
+) -> Blocks:
+    """Read parts of rows, whose entries begin at `starts`, sorted by column unless in order."""
+    cuts = ranges(starts, workspace.max_entries)
+    if in_order:
+        return (part(begin, end) for begin, end in cuts)
+    pieces = (_entries(part(begin, end), begin).transpose() for begin, end in cuts)
+    return sort_by_rows(pieces, shape[::-1], workspace)
 
 
-def _transposed_entries(block: Counts, first: int) -> Entries:
-    """Return the entries of a block of rows, whose first has the given number, as columns."""
+def _entries(block: Counts, first_row: int) -> Entries:
+    """Return the entries of a block of the rows from `first_row` on."""
     found = sparse.coo_array(block)
     rows, columns = (part.astype(np.int32, copy=False) for part in found.coords)
-    return Entries(columns, rows + np.int32(first), found.data)
+    return Entries(rows + np.int32(first_row), columns, found.data)
 
 
-def _numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
     """Return real numbers in types that SciPy knows; a truth value counts as 0 or 1."""
     if array.dtype.kind not in "biuf":
         raise ReadError(f"{path} has values of type {array.dtype}, expected numbers.")
@@ -239,13 +216,21 @@ def _numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(kind, copy=False)
 
 
+# ---- errors --------------------------------------------------------------------------------------
+
+
 def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None:
-    """Refuse sizes that would cost memory for which there is no content."""
+    """Refuse sizes that need far more memory than the content of the file."""
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
             f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "
             "does not hold: remove empty rows and columns, or write the file again."
         )
+
+
+def index_error(path: Path, shape: tuple[int, int]) -> ReadError:
+    """Return the error about a row or column that the matrix does not have."""
+    return ReadError(f"{path} is damaged: an index is outside {shape[0]} x {shape[1]}.")
 
 
 def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueError:
@@ -264,10 +249,14 @@ def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:
     )
 
 
-def duplicate_entry(path: Path, major: Any, minor: Any, by_columns: bool = False) -> ReadError:
-    """Return the error about a place that has two values."""
-    row, column = (minor, major) if by_columns else (major, minor)
-    return ReadError(
-        f"{path} holds two counts for row {row + 1}, column {column + 1}: add them up before "
-        "saving."
-    )
+@contextmanager
+def report_duplicates(path: Path, by_columns: bool = False) -> Iterator[None]:
+    """Name the row and column of a place that has two values."""
+    try:
+        yield
+    except DuplicateError as found:
+        row, column = (found.column, found.row) if by_columns else (found.row, found.column)
+        raise ReadError(
+            f"{path} holds two counts for row {row + 1}, column {column + 1}: add them up before "
+            "saving."
+        ) from None

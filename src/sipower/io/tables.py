@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,18 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.io.base import ReadError, check_size, import_library, shorten
-from sipower.io.sources import Dense, OpenCounts, sparse_source
+from sipower._files import shorten
+from sipower.io.base import ReadError, check_size, import_library, report_damage
+from sipower.io.sources import Compressed, Dense, OpenCounts
 from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
-from sipower.store.external_sort import Entries, first_duplicate
-
-__all__ = ["open_csv", "open_parquet"]
+from sipower.store.external_sort import DuplicateError, Entries, csr_from_entries
 
 Records = Iterator[tuple[str, Sequence[Any]]]
-# Headings of columns that name samples by numbers more often than they count anything.
+# Columns with these headings usually hold numbers of samples, not counts.
 _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
-_CHUNK = 1 << 20
-_TIMES = "mM"  # kinds of type that pandas would count in nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +61,11 @@ class Grid:
                     return ReadError(f"{self.path}, {place}, column {name}: {said}.")
         return ReadError(f"{self.path} is not a table of counts: {shorten(problem)}.")
 
+    def check_counts(self, counts: NDArray[Any], first: int) -> None:
+        """Refuse numbers, of the columns from `first` on, that are not counts."""
+        if not ((counts >= 0) & (counts < np.inf)).all():
+            raise self.error(first)
+
     def place(self, row: int) -> str:
         """Return the place of a row in the file."""
         return next(islice(self.records(), row, None))[0]
@@ -76,19 +77,14 @@ class Grid:
 def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     """Open a parquet file; an index that pandas wrote into it names the rows."""
     parquet, pandas = (import_library(name, path) for name in ("pyarrow.parquet", "pandas"))
-    try:
+    with report_damage(path, "a parquet file"):
         frame = pandas.read_parquet(path, read_dictionary=_text_columns(path, parquet))
-    except ReadError:
-        raise
-    # Damage makes the library raise nearly anything, from KeyError to errors of its own.
-    except Exception as problem:
-        raise ReadError(f"{path} is damaged or not a parquet file: {shorten(problem)}.") from None
     headings = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
     for at, column in enumerate(columns):
-        if column.dtype == "category":  # objects, which rows share; pandas 3 would copy the texts
+        if column.dtype == "category":  # texts as objects, which pandas 3 does not copy
             shared = column.cat.categories.astype(object)
             columns[at] = column.cat.rename_categories(shared)
 
@@ -124,20 +120,9 @@ def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
     pandas = import_library("pandas", path)
     try:
         return _open_grid(_parse(path, pandas), layout)
-    except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as problem:
-        read_lines(path)  # says in which line the text or its compression is damaged
+    except (UnicodeDecodeError, csv.Error) as problem:
+        read_lines(path)  # says in which line the text is not UTF-8
         raise ReadError(f"{path} is not a table: {shorten(problem)}.") from None
-
-
-def _check_no_nul(path: Path) -> None:
-    """Refuse the character NUL, at which pandas would silently end a cell."""
-    line = 1
-    with open_text(path) as stream:
-        while chunk := stream.read(_CHUNK):
-            before, found, _ = chunk.partition(b"\0")
-            line += before.count(b"\n")
-            if found:
-                raise ReadError(f"{path}, line {line}, holds the character NUL: remove it.")
 
 
 def _open_cells(path: Path) -> io.TextIOWrapper:
@@ -147,10 +132,15 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 def _parse(path: Path, pandas: Any) -> Grid:
     with Lines(path) as lines:  # refuses lines without an end
         first = (lines.one() or b"").decode("utf-8")
+        block = [first.encode()]
+        while block:
+            for number, line in enumerate(block, lines.number - len(block) + 1):
+                if b"\0" in line:  # there pandas would silently end a cell
+                    raise ReadError(f"{path}, line {number}, holds the character NUL: remove it.")
+            block = lines.block()
     usual = "," if ".csv" in path.name.lower() else "\t"
     separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
-    _check_no_nul(path)
-    with _open_cells(path) as stream:  # a quoted heading may go on in the next line
+    with _open_cells(path) as stream:  # a quoted heading may continue in the next line
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
         raise ReadError(f"{path}, line 1, is empty, expected headings.")
@@ -166,7 +156,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
                 sep=separator,
                 header=None,
                 skiprows=0 if bare else 1,
-                # Names stay as they are written: 007 is no 7.
+                # Names stay as they are written: 007 is not read as 7.
                 dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
                 keep_default_na=False,
                 low_memory=False,
@@ -221,13 +211,11 @@ def _open_grid(grid: Grid, layout: str | None) -> OpenCounts:
 def _open_wide(grid: Grid) -> OpenCounts:
     columns, headings, remarks = grid.columns, grid.headings, grid.remarks
     named = headings[:1] == [""] or _is_text(columns[0])
-    parts = [_counts(column) for column in columns[named:]]
-    if not parts:
+    if len(columns) == named:
         raise ReadError(f"{grid.path} has names of samples and no counts.")
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts):
-        raise grid.error(first=int(named))
-    up = len(found[0]) > 2 and bool((np.diff(found[0]) == 1).all())
+    counts = np.column_stack([_numbers(column) for column in columns[named:]])
+    grid.check_counts(counts, int(named))
+    up = len(counts) > 2 and bool((np.diff(counts[:, 0]) == 1).all())
     if not named and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
         why = "counts up by one" if up else f"is headed {shorten(headings[0])}"
         remark = (
@@ -237,7 +225,7 @@ def _open_wide(grid: Grid) -> OpenCounts:
         remarks = (*remarks, remark)
     samples = tuple(map(str, columns[0])) if named else None
     features = tuple(headings[named:]) if headings else None
-    return OpenCounts(Dense(grid.path, np.column_stack(found)), samples, features, remarks)
+    return OpenCounts(Dense(grid.path, counts), samples, features, remarks)
 
 
 def _open_long(grid: Grid) -> OpenCounts:
@@ -245,9 +233,8 @@ def _open_long(grid: Grid) -> OpenCounts:
         raise ReadError(
             f"{grid.path} has {len(grid.columns)} columns, expected sample, feature and count."
         )
-    counts = _counts(grid.columns[2])
-    if counts is None:
-        raise grid.error(first=2)
+    counts = _numbers(grid.columns[2])
+    grid.check_counts(counts, 2)
     if grid.headings and count_problem(grid.headings[2]) is None:
         raise ReadError(
             f"{grid.path}, line 1, holds a count where headings are expected: put a line such as "
@@ -257,27 +244,22 @@ def _open_long(grid: Grid) -> OpenCounts:
     if min(rows.min(), columns.min()) < 0:
         place = grid.place(int(np.argmax((rows < 0) | (columns < 0))))
         raise ReadError(f"{grid.path}, {place}, has no name of a sample or feature.")
-    names = tuple(map(str, samples)), tuple(map(str, features))
-    source = sparse_source(grid.path, Entries(rows, columns, counts), (len(samples), len(features)))
-    if source is None:
-        earlier, later = map(grid.place, first_duplicate(rows, columns))
+    shape = len(samples), len(features)
+    try:
+        matrix = csr_from_entries(Entries(rows, columns, counts), shape)
+    except DuplicateError as duplicate:
+        earlier, later = map(grid.place, duplicate.positions)
         raise ReadError(
             f"{grid.path}, {later}, has the same sample and feature as {earlier}: add up the two "
             "counts, or drop one."
-        )
-    return OpenCounts(source, *names, grid.remarks)
+        ) from None
+    source = Compressed(grid.path, matrix.data, matrix.indices, matrix.indptr, shape)
+    return OpenCounts(source, tuple(map(str, samples)), tuple(map(str, features)), grid.remarks)
 
 
 def _is_text(column: Any) -> bool:
-    """Return whether most cells of a column are no numbers, negative ones included."""
-    return column.dtype.kind in _TIMES or bool(np.isnan(_numbers(column)).mean() > 0.5)
-
-
-def _counts(column: Any) -> NDArray[Any] | None:
-    """Return the numbers of a column, or None if one is no count."""
-    values = _numbers(column)
-    good = column.dtype.kind not in _TIMES and ((values >= 0) & (values < np.inf)).all()
-    return values if good else None
+    """Return whether most cells of a column are not numbers; negative numbers are numbers."""
+    return bool(np.isnan(_numbers(column)).mean() > 0.5)
 
 
 def _numbers(column: Any) -> NDArray[Any]:
@@ -289,6 +271,8 @@ def _numbers(column: Any) -> NDArray[Any]:
     cells = np.asarray(column)
     if cells.dtype.kind in "iuf":
         return cells
+    if cells.dtype.kind in "mM":  # times, which pandas would count in nanoseconds
+        return np.full(len(cells), np.nan)
     # Not by pandas.to_numeric, which reads beyond its memory where an exponent has many digits.
     values = np.array([parse_number(str(cell)) for cell in cells], np.float64)
     exact = (np.abs(values) < 2**53).all()

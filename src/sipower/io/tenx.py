@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sipower.io.base import ReadError, shorten
+from sipower._files import shorten
+from sipower.io.base import ReadError
 from sipower.io.matrix_market import open_matrix
 from sipower.io.sources import OpenCounts
 from sipower.io.text import read_lines
-
-__all__ = ["feature_type_remark", "open_folder", "open_matrix_market", "unique_names"]
 
 _MATRIX = "matrix.mtx"
 _FEATURES = ("features.tsv", "genes.tsv")
@@ -25,14 +24,14 @@ def open_folder(folder: Path) -> OpenCounts:
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
         raise ReadError(
-            f"{folder} is a folder, but none of 10x: matrix.mtx, barcodes.tsv and features.tsv or "
-            "genes.tsv (each may end in .gz) do not all lie in it."
+            f"{folder} is not a 10x folder: it must contain matrix.mtx, barcodes.tsv and "
+            "features.tsv or genes.tsv, each of which may end in .gz."
         )
     return open_matrix_market(matrix)
 
 
 def open_matrix_market(path: Path) -> OpenCounts:
-    """Open a Matrix Market file as written; with 10x's names beside it, cells become samples.
+    """Open a Matrix Market file; if it has 10x's files of names, cells become samples.
 
     ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
     """
@@ -76,7 +75,7 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
 
 
 def _name_files(matrix: Path) -> tuple[Path, Path] | None:
-    """Return the files of the barcodes and of the features that lie beside a matrix."""
+    """Return the files of barcodes and features in the folder of a matrix."""
     prefix, known, _ = matrix.name.rpartition(_MATRIX)
     prefix = prefix if known else ""
     barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))

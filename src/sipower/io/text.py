@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from sipower.io.base import ReadError, shorten
-
-__all__ = ["Lines", "count_problem", "open_text", "parse_number", "read_lines"]
+from sipower._files import shorten
+from sipower.io.base import ReadError
 
 _MAX_LINE = 1 << 24
 _READ = 1 << 20
@@ -21,7 +20,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a file for its bytes; whether they are compressed is seen from its first two."""
+    """Open a file of bytes; the first two of them show whether it is compressed."""
     with path.open("rb") as file:
         zipped = file.read(2) == _GZIP
     return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
@@ -37,11 +36,6 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path, self.number, self.unfinished = path, 0, False
         self._stream = open_text(path)
-        self._lines: list[bytes] = []
-        self._next, self._rest = 0, b""
-        self._fill()
-        if self._lines:
-            self._lines[0] = self._lines[0].removeprefix(_BYTE_ORDER_MARK)
 
     def __enter__(self) -> Lines:
         return self
@@ -51,49 +45,35 @@ class Lines:
 
     def one(self) -> bytes | None:
         """Return the next line, or None at the end."""
-        if not self._lines:
-            return None
-        line = self._lines[self._next]
-        self.number += 1
-        self._next += 1
-        if self._next == len(self._lines):
-            self._fill()
-        return line
+        text = self._read(0)
+        self.number += bool(text)
+        return text.rstrip(b"\r\n") if text else None
 
     def block(self) -> list[bytes]:
         """Return several lines, none at the end. `number` is that of the last one."""
-        lines = self._lines[self._next :]
+        lines = self._read(min(_READ, _MAX_LINE)).splitlines()
         self.number += len(lines)
-        self._fill()
         return lines
 
-    def _fill(self) -> None:
-        self._lines, self._next = [], 0
-        while not self._lines:
-            content = self._read()
-            if not content:
-                self.unfinished |= bool(self._rest)
-                self._lines, self._rest = self._rest.splitlines(), b""
-                return
-            whole, end, rest = content.rpartition(b"\n")
-            if end:
-                self._lines, self._rest = (self._rest + whole + end).splitlines(), rest
-            else:
-                self._rest += rest
-            if len(self._rest) > _MAX_LINE:
-                raise ReadError(
-                    f"{self.path}, line {self.number + 1}, is longer than {_MAX_LINE} bytes: this "
-                    "is not text of the expected kind."
-                )
-
-    def _read(self) -> bytes:
+    def _read(self, size: int) -> bytes:
+        """Read so many bytes, and on to the end of the line."""
         try:
-            return self._stream.read(min(_READ, _MAX_LINE))
+            text = self._stream.read(size)
+            while text[-1:] != b"\n" and (rest := self._stream.readline(_READ)):
+                text += rest
+                if len(text) - text.rfind(b"\n", 0, -1) > _MAX_LINE + 1:
+                    number = self.number + text.count(b"\n", 0, -1) + 1
+                    raise ReadError(
+                        f"{self.path}, line {number}, is longer than {_MAX_LINE} bytes: this is "
+                        "not text of the expected kind."
+                    )
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
                 f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
                 f"are damaged ({shorten(problem)}); copy or download the file again."
             ) from None
+        self.unfinished = text[-1:] != b"\n" if text else self.unfinished
+        return text if self.number else text.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _readable_lines(path: Path) -> int:
@@ -123,7 +103,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text is, or NaN."""
+    """Return the number in a text, or NaN."""
     try:
         # Python reads more as a number than pandas and NumPy do.
         return float(text) if text.isascii() and "_" not in text else math.nan
@@ -132,7 +112,7 @@ def parse_number(text: str) -> float:
 
 
 def count_problem(text: str) -> str | None:
-    """Return what keeps a text from being a count, if anything does."""
+    """Return why a text is not a count, if it is not."""
     value = parse_number(text)
     if math.isfinite(value):
         return f"the count {shorten(text)} is negative" if value < 0 else None

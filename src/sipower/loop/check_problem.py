@@ -85,9 +85,7 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
         checks += _check_batches(problem, x, seed)
     report = Report(tuple(checks))
     if not report.ok:
-        raise ValueError(
-            f"The problem fails {sum(not c.holds for c in checks)} check(s):\n{report}"
-        )
+        raise ValueError(f"`problem` fails {sum(not c.holds for c in checks)} check(s):\n{report}")
     return report
 
 

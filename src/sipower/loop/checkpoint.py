@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, atomic_write, file_lock, remove_unfinished, shorten
+from sipower._files import atomic_write, file_lock, read_archive, remove_unfinished, shorten
 from sipower.kernels import Array
 from sipower.loop.protocols import S, State
 from sipower.loop.trace import Trace
@@ -96,10 +96,12 @@ class Checkpoint:
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Raise the error of a damaged file if notes or memory cannot be restored."""
+        """Raise the error of a damaged file if anything in it cannot be read or restored."""
         try:
             yield
-        except (KeyError, TypeError, ValueError):
+        except MemoryError:
+            raise
+        except Exception:  # whatever a damaged file makes its readers raise
             raise self._damage_error() from None
 
     @contextmanager
@@ -115,19 +117,14 @@ class Checkpoint:
         """Return header and arrays of the file, which must be of this run."""
         if not Path(self.path).exists():
             return None
-        try:
-            with Archive(self.path) as archive:
-                arrays = dict(archive)
+        with self.report_damage():
+            arrays = read_archive(self.path)
             header = json.loads(arrays.pop("header").tobytes())
             version, run = header["format"], dict(header["run"])
-            is_complete = version != FORMAT or isinstance(header["scalars"], dict)
-        except MemoryError:
-            raise
-        except Exception as error:  # whatever a damaged archive makes its readers raise
-            raise self._damage_error() from error
         if version != FORMAT:
             raise self._mismatch_error("version")
-        if not is_complete or not {"state", "memory", "notes"} <= set(header):
+        parts = {"state", "memory", "notes", "scalars"}
+        if not parts <= set(header) or not isinstance(header["scalars"], dict):
             raise self._damage_error()
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
@@ -214,17 +211,15 @@ class CheckpointWriter:
             return
         now = self.trace.clock.wall()
         at_risk, self.seen = 2 * now - self.seen - self.saved, now
-        if at_once or at_risk >= self.checkpoint.every:
-            self._save(state, self.checkpoint)
-            self.saved = self.seen = self.trace.clock.wall()
-
-    def _save(self, state: State, checkpoint: Checkpoint) -> None:
+        if not at_once and at_risk < self.checkpoint.every:
+            return
         try:
-            checkpoint.save(state, self.trace.snapshot())
+            self.checkpoint.save(state, self.trace.snapshot())
         except OSError as problem:  # a full disk is no reason to lose the run as well
             warnings.warn(
-                f"The checkpoint {checkpoint.path} could not be written "
+                f"The checkpoint {self.checkpoint.path} could not be written "
                 f"({problem.strerror or problem}): its previous content is kept.",
                 RuntimeWarning,
                 stacklevel=2,
             )
+        self.saved = self.seen = self.trace.clock.wall()

@@ -17,7 +17,7 @@ from sipower.loop.protocols import Progress
 
 __all__ = ["Momentum", "extrapolate"]
 
-INITIAL, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # of β, from Ang & Gillis
+INITIAL, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # values of β from Ang & Gillis
 MIN_SHARE = 0.01  # extrapolation leaves at least this share of a value
 
 

@@ -145,7 +145,7 @@ def _expected_counts(part: RowBlocks, H: Array, W: Array) -> Array:
 
 
 def _normalise_columns(A: Array, H: Array) -> Array:
-    """Return A with columns of sum 1 and a small floor; a column of sum zero is that of H.
+    """Return A with columns of sum 1 and a small floor; columns of sum 0 are those of H.
 
     The floor lets features enter that the batches so far did not have.
     """

@@ -92,8 +92,10 @@ class BurerMonteiro(Problem):
         return np.asarray(self.C.data[row] @ X[self.C.indices[row]])
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """Raise: the rows interact, so there are no batches."""
-        raise ValueError("The rows of a Burer-Monteiro problem interact: use SciPi, not SSciPi.")
+        """Raise ValueError: the rows interact, so there are no batches."""
+        raise ValueError(
+            "The rows of a Burer-Monteiro problem interact: use `SciPi`, not `SSciPi`."
+        )
 
     def upper_bound(self, X: Point) -> float:
         """Return an upper bound on ⟨C, Z⟩ of all feasible Z: Σy − n min(λ_min(Diag(y) − C), 0)."""

@@ -87,11 +87,11 @@ class GaussianMixture:
             )
         constant = np.ptp(self.X, axis=0) == 0
         if constant.any():
-            raise ValueError(f"Column {int(np.argmax(constant))} of X is constant: remove it.")
+            raise ValueError(f"Column {int(np.argmax(constant))} of `X` is constant: remove it.")
         with np.errstate(over="ignore", under="ignore"):
             variances = self.X.var(axis=0)
         if not (np.isfinite(variances) & (variances > 0)).all():
-            raise ValueError("The squares of X exceed the range of float64: rescale X.")
+            raise ValueError("`X` must have variances in the range of float64: rescale it.")
         self.shape: tuple[int, int] = int(components), d
         self.regularise: float = float(regularise)
         self.deviations: Array = np.sqrt(variances)

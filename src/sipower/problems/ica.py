@@ -83,6 +83,6 @@ def whiten(X: Array) -> tuple[Array, Array]:
     centred -= centred.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
     if not values[0] > 1e-12 * values[-1]:
-        raise ValueError("X has a singular covariance: reduce its dimension first.")
+        raise ValueError("`X` has a singular covariance matrix: reduce its dimension first.")
     M = vectors / np.sqrt(values)
     return centred @ M, M / unit

@@ -87,9 +87,7 @@ class KLBlock(Problem):
         self.V: RowBlocks = as_matrix(V)
         self.B = kernels.as_contiguous(B, self.V.dtype if dtype is None else dtype)
         if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
-            raise ValueError(
-                f"The basis must have shape ({self.V.shape[1]}, rank), got {self.B.shape}."
-            )
+            raise ValueError(f"`B` must have shape ({self.V.shape[1]}, rank), got {self.B.shape}.")
         self.basis = kernels.basis(self.B, dense=self.V.dense, column_sums=d)
         self.d: Float = self.basis.column_sums
         self.c: Float = self.V.mass if c is None else c

@@ -131,11 +131,13 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
     trace = float(rest.sum())
     if rest.min() < -tol * trace or not trace > 0:
         raise ValueError(
-            "The diagonal of the kernel matrix must be non-negative and not all zero: choose "
+            "The diagonal of the kernel matrix `K` must be non-negative and not all zero: choose "
             "another kernel."
         )
     if trace < MIN_TRACE:
-        raise ValueError(f"The kernel matrix has the trace {trace}, too small: rescale the data.")
+        raise ValueError(
+            f"The kernel matrix `K` has the trace {trace}, too small: rescale the data."
+        )
     rows = np.empty_like(K, dtype=np.float64)  # Aᵀ, row by row
     pivots: list[int] = []
     while rest.sum() > tol * trace and len(pivots) < len(K):
@@ -152,23 +154,23 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
     A = np.ascontiguousarray(rows[: len(pivots)].T)
     # |𝐊 − AAᵀ|_ij ≤ √(rest_i rest_j) where 𝐊 is positive semi-definite.
     if np.abs(K - A @ A.T).max() > max(np.sqrt(tol), MAX_ASYMMETRY) * trace:
-        raise ValueError("The kernel matrix is not positive semi-definite: choose another kernel.")
+        raise ValueError(
+            "The kernel matrix `K` must be positive semi-definite: choose another kernel."
+        )
     return Cholesky(A, np.array(pivots, np.intp))
 
 
 def check_kernel_matrix(K: Array) -> None:
     """Check that a kernel matrix is square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"The kernel matrix of shape {K.shape} is not symmetric: it must be square."
-        )
+        raise ValueError(f"The kernel matrix `K` must be square, got shape {K.shape}.")
     if not np.isfinite(K).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(K))[0])
-        raise ValueError(f"Entry ({row}, {column}) of the kernel matrix must be finite.")
+        raise ValueError(f"Entry ({row}, {column}) of the kernel matrix `K` must be finite.")
     off = np.abs(K - K.T)
     if off.max() > MAX_ASYMMETRY * np.abs(K).max():
         row, column = (int(i) for i in np.unravel_index(np.argmax(off), off.shape))
         raise ValueError(
-            f"The kernel matrix of shape {K.shape} is not symmetric: entries ({row}, {column}) and "
+            f"The kernel matrix `K` must be symmetric, but entries ({row}, {column}) and "
             f"({column}, {row}) differ."
         )

@@ -56,8 +56,8 @@ class PCA(DirectionProblem):
             raise ValueError("`A` must have a nonzero entry; without one there is no direction.")
         if not 1 / limit < largest < limit:
             raise ValueError(
-                f"The largest entry of `A` is {largest}: its squares exceed the range of "
-                f"{A.dtype}; rescale A."
+                f"`A` must have its largest entry between {1 / limit:.0e} and {limit:.0e} in "
+                f"{A.dtype}, got {largest}: rescale it."
             )
         super().__init__(A, orthogonal_to)
 

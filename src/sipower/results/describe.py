@@ -3,7 +3,7 @@
 
 V ≈ W H reads as probabilities: a count comes from component k with probability size_k, then from
 feature f with probability profile_kf. Components are named by number from 1 in order of size:
-"1" is the largest, wherever it stands in W and H.
+"1" is the largest, wherever it is in W and H.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Description:
         return self.profiles * np.log2(lift, where=lift > 0, out=np.zeros_like(lift))
 
     def leading_samples(self) -> Indices:
-        """In how many samples a component is the largest, (K,)."""
+        """The number of samples in which each component is the largest, (K,)."""
         leaders = self.memberships.argmax(axis=1)[self.memberships.any(axis=1)]
         return np.bincount(leaders, minlength=len(self.sizes))
 
@@ -86,7 +86,7 @@ class Description:
 def describe(W: Array, H: Array) -> Description:
     """Read the factors (samples, K) and (K, features) as probabilities.
 
-    The numbers of the components are by size in this W: other samples order them otherwise.
+    Components are numbered by size in this W; other samples may order them differently.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def describe(W: Array, H: Array) -> Description:
     mass = H.sum(axis=1, dtype=np.float64)
     counts = W.sum(axis=0, dtype=np.float64) * mass
     if not counts.any():
-        raise ValueError("W H is zero everywhere: there is nothing to describe.")
+        raise ValueError("`W` and `H` must have a positive product, got zero everywhere.")
     order = np.argsort(-counts, kind="stable")
     sizes = counts[order] / counts.sum()
     profiles = _divide(H[order], np.where(sizes > 0, mass[order], 0)[:, np.newaxis])
@@ -139,7 +139,7 @@ def convergence(run: Run) -> dict[str, Numbers]:
 
 
 def total(run: Run) -> float:
-    """Sum of the counts; that of W H, which equals it at the minimum, where it is not recorded."""
+    """The sum of the counts or, if it is not recorded, of W H; at the minimum both are equal."""
     known = (run.facts.get("input") or {}).get("total")
     return float(known or run.W.sum(axis=0, dtype=np.float64) @ run.H.sum(axis=1, dtype=np.float64))
 
@@ -158,13 +158,13 @@ def correlations(columns: Array) -> Numbers:
 
 
 def largest(values: Array, n: int) -> Indices:
-    """Where the n largest positive values are, the largest first."""
+    """Return the positions of the n largest positive values, the largest first."""
     order = np.argsort(-values, kind="stable")[:n]
     return order[values[order] > 0]
 
 
 def choose_evenly(count: int, most: int) -> Indices:
-    """At most so many of ``range(count)``, evenly spaced, both ends among them."""
+    """Return at most `most` numbers of ``range(count)``, evenly spaced, including both ends."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(np.intp)
 
 

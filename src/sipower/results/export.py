@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Factors and selections in the formats of others: tables, images, AnnData."""
+"""Factors and selections in formats of other programs: tables, images, AnnData."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def export_paths(folder: Path, ending: str) -> list[Path]:
 
 
 def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
-    """Write weights, a line an item: .npz, .csv, .tsv or .parquet."""
+    """Write weights, one line per item: .npz, .csv, .tsv or .parquet."""
     ending = file.suffix.lower()
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
-        raise ValueError(f"{file} ends in {ending or 'nothing'}: use .npz, .csv, .tsv or .parquet.")
+        raise ValueError(f"{file} must end in .npz, .csv, .tsv or .parquet.")
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as to:
         if ending == ".npz":
@@ -82,7 +82,7 @@ def export_selection(found: RankSelection, folder: Path) -> None:
 
 
 def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
-    """Names as NumPy's array of texts, which are all as long as the longest."""
+    """Return names as a NumPy array of texts, all as long as the longest."""
     if names is None:
         return {}
     changed = next((name for name in names if name.endswith("\0")), None)
@@ -116,7 +116,7 @@ def _write_anndata(run: Run, file: Path) -> None:
         for key in ("divergence", "certified_gap", "status", "rounds")
         if key in facts
     }
-    memory = io.BytesIO()  # HDF5 that meets a full disk can bring the process down
+    memory = io.BytesIO()  # HDF5 can crash the process when the disk is full
     with h5py.File(memory, "w") as content:
         ad.io.write_elem(content, "/", made)
     with atomic_write(file) as to:

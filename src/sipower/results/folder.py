@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, DamagedError, atomic_write, shorten
+from sipower._files import DamagedError, atomic_write, read_archive, shorten
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
 
@@ -35,7 +35,7 @@ _TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "p
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
-# Types that readers of run.json rely on, where the fact is there.
+# Types that readers of run.json rely on; each entry may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
@@ -57,7 +57,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
         "names.json": json.dumps(names),
         "trace.csv": _trace_table(run.trace),
     }
-    with ExitStack() as replacements:  # it is left in reverse order: run.json is the last
+    with ExitStack() as replacements:  # closed in reverse order: run.json is the last
         for name, text in texts.items():
             file = replacements.enter_context(atomic_write(to / name))
             file.write(text.encode())
@@ -97,10 +97,9 @@ def load_run(folder: str | PathLike[str]) -> Run:
         run = _read_run(place, facts) if version == FORMAT else None
     except MemoryError:
         raise
-    except DamagedError as error:
-        raise ValueError(f"{place} is damaged: factors.npz {error}; run the fit again.") from None
     except Exception as error:  # whatever damaged files make their readers raise
-        raise ValueError(f"{place} is damaged: {shorten(error)}; run the fit again.") from None
+        said = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
+        raise ValueError(f"{place} is damaged: {said}; run the fit again.") from None
     if run is None:
         raise ValueError(
             f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."
@@ -115,26 +114,26 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
-    with Archive(place / "factors.npz") as factors:
-        W, H = factors["W"], factors["H"]
+    factors = read_archive(place / "factors.npz")
+    W, H = factors["W"], factors["H"]
     for factor in (W, H):
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
         return Run(W, H, trace, facts, samples, features)
     except ValueError:
-        raise ValueError("W, H and the names do not fit") from None
+        raise ValueError("W, H and the names differ in size") from None
 
 
 def _checked_names(names: Any) -> Names | None:
     if not isinstance(names, list | None):
-        raise TypeError("names.json holds no lists of names")
+        raise TypeError("names.json holds something other than lists of names")
     return None if names is None else tuple(map(str, names))
 
 
 def _check_types(facts: Any, types: dict[str, Any]) -> None:
     if not isinstance(facts, dict):
-        raise TypeError("run.json holds no facts")
+        raise TypeError("run.json is not a JSON object")
     for key, kind in types.items():
         value = facts.get(key)
         too_large = isinstance(value, int) and abs(value) > _MAX_INTEGER

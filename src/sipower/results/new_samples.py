@@ -52,12 +52,12 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     unknown = [name for name in new if name not in column]
     if unknown:
         raise ValueError(
-            f"The run does not know feature {unknown[0]!r}, nor {len(unknown) - 1} others of the "
-            "file: remove them."
+            f"The run lacks {len(unknown)} feature(s) of the data, such as {unknown[0]!r}: remove "
+            "them."
         )
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
-            "The features on disk stand in another order than those of the run: read the file "
+            "The data on disk have the features in another order than the run: read the file "
             "without --memory-limit, or convert one in the order of the run."
         )
     missing = len(known) - len(new)
@@ -73,7 +73,7 @@ def _counts_of_same_size(table: Table, run: Run) -> Any:
     new, known = table.counts.shape[1], run.H.shape[1]
     if new != known:
         raise ValueError(
-            f"The file has {new:,} features, the run {known:,}: they must be the same, in the "
+            f"The data have {new:,} features, the run {known:,}: they must be the same, in the "
             "same order (--transpose exchanges samples and features)."
         )
     return table.counts

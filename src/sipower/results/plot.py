@@ -27,10 +27,10 @@ NAME_LENGTH = 40
 
 
 def palette(n: int) -> list[str]:
-    """Colours for n components that the colour-blind tell apart, as "#rrggbb".
+    """Return colours for n components that the colour-blind can tell apart, as "#rrggbb".
 
     The eight colours of Okabe and Ito come first. Further rounds repeat them lighter and darker,
-    as lightness is seen by all; after 64 they begin anew. Components next to each other in size
+    as lightness is seen by all; after 64 they repeat. Components next to each other in size
     differ clearly in any kind of vision; distant ones may look alike, so colour is never the only
     way to tell which is which.
     """
@@ -52,7 +52,7 @@ def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Ax
     """
     run, ax = as_run(run, W), _axes(ax)
     if not run.trace:
-        raise ValueError("The run has no trace: there is no convergence to draw.")
+        raise ValueError("`run` must have a trace: without one there is no curve to draw.")
     curves = describe.convergence(run)
     for name, label, style, colour in (
         ("excess", "KL divergence above its lowest value", "o-", BLUE),
@@ -89,7 +89,7 @@ def structure(
         A label for each sample: bars of a group stand together, in the order in which the groups
         first occur. Within a group, or among all, similar samples are neighbours.
     most
-        Draw at most so many samples, evenly chosen.
+        Largest number of samples to draw; they are chosen evenly.
     W
         With a fitted model: what its `fit_transform` returned, or ``model.transform(V)``.
     """
@@ -98,7 +98,7 @@ def structure(
         raise ValueError(f"`most` must be a positive integer, got {most}.")
     if groups is not None and len(groups) != len(run.W):
         raise ValueError(
-            f"{len(groups)} groups for {len(run.W)} samples: give one group per sample."
+            f"`groups` must have one label per sample, got {len(groups)} for {len(run.W)}."
         )
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
@@ -126,7 +126,7 @@ def structure(
 
 
 def _labels(groups: Sequence[Any]) -> list[str]:
-    """Groups by position, whatever the index of a Series; what is missing is one group."""
+    """Return groups by position, without the index of a Series; missing labels are one group."""
     return ["missing" if str(g) in ("None", "nan", "<NA>", "NaT") else str(g) for g in groups]
 
 

@@ -29,7 +29,7 @@ _NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not ch
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished fit: V ≈ W H, and everything known of it.
+    """A finished fit: V ≈ W H, with its parameters, trace and names.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class Run:
             object.__setattr__(self, name, np.asarray(getattr(self, name)))
         W, H = self.W.shape, self.H.shape
         if not (len(W) == len(H) == 2 and W[1] == H[0]):
-            raise ValueError(f"W and H have shapes {W} and {H}, expected (n, K) and (K, m).")
+            raise ValueError(f"`W` and `H` must have shapes (n, K) and (K, m), got {W} and {H}.")
         for side, size in (("samples", W[0]), ("features", H[1])):
             names = getattr(self, side)
             if names is not None:
                 if len(names) != size:
-                    raise ValueError(f"{len(names)} names for {size} {side}: give one name each.")
+                    raise ValueError(f"`{side}` must be {size} names, got {len(names)}.")
                 object.__setattr__(self, side, tuple(map(str, names)))
 
     @classmethod
@@ -126,19 +126,19 @@ RunOrModel: TypeAlias = Run | KLNMF
 
 
 def as_run(run: RunOrModel, W: Any = None) -> Run:
-    """Return a run as it is, and a fitted model with its W as a run.
+    """Return a run unchanged, and a fitted model with its W as a run.
 
     Every plot and the report call it, so that they take either.
     """
     if isinstance(run, Run):
         if W is not None:
-            raise ValueError("`W` belongs to a fitted model; a Run has its own: leave it out.")
+            raise ValueError("`W` must be None with a Run, which has its own W.")
         return run
     if not hasattr(run, "get_params"):
-        raise TypeError(f"Expected a Run or a fitted KLNMF, got {type(run).__name__}.")
+        raise TypeError(f"`run` must be a Run or a fitted KLNMF, got a {type(run).__name__}.")
     if W is None:
         raise ValueError(
-            "A fitted model does not keep W: give `W`, which is what fit_transform returned, or "
-            "model.transform(V)."
+            "`W` must be given with a fitted model, which does not store it: pass what "
+            "fit_transform returned, or model.transform(V)."
         )
     return Run.from_model(run, W)

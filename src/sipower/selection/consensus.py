@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`consensus`: the same fit from many starts, and which components come back."""
+"""`consensus`: the same fit from many starts, and how stable its components are."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def consensus(
     replicates
         Number of fits.
     folder
-        Where finished fits are kept. The same call goes on from there after an interruption, to the
-        same bits.
+        Where finished fits are kept. After an interruption the same call continues from there, to
+        the same bits.
     on_fit
         Called with the number of finished fits and of all fits.
     client
@@ -97,7 +97,7 @@ def _medoid(found: list[dict[str, Any]]) -> Consensus:
             partners[b, a, other] = cosine
     similarity: NDArray[np.float64] = partners.mean(axis=2)
     divergences, gaps = np.stack([piece["numbers"] for piece in found], axis=1)
-    # The nearest to all others; of equally near ones that with the lowest divergence.
+    # The replicate nearest to all others; among equals, the one with the lowest divergence.
     medoid = int(np.lexsort((divergences, -similarity.sum(axis=1)))[0])
     others = np.arange(count) != medoid
     stability = partners[medoid, others].mean(axis=0) if count > 1 else np.full(rank, np.nan)

@@ -36,7 +36,7 @@ ROW_TOL = 1e-6
 
 
 def are_counts(V: RowBlocks) -> bool:
-    """Whether every entry is a whole number, and none so large that it may have been rounded."""
+    """Return whether all entries are whole numbers, and small enough to be exact."""
     values = V.array if V.dense else V.array.data
     if values.dtype.kind in "ui":
         return True
@@ -100,7 +100,7 @@ def halve(V: RowBlocks, seed: int) -> Halved:
     """Hold out a quarter of the data: half of the rows of half of the columns."""
     if min(V.shape) < 2:
         raise ValueError(
-            f"Rank selection needs at least 2 rows and 2 columns, got shape {V.shape}."
+            f"`V` must have at least 2 rows and 2 columns to choose a rank, got {V.shape}."
         )
     rng = np.random.default_rng(seed)
     (r, rest), (c, others) = (np.array_split(rng.permutation(size), 2) for size in V.shape)
@@ -124,7 +124,9 @@ def prediction_errors(
     known = b > 0
     v, z, b = terms.data[known].astype(np.float64), z[known], b[known]
     if not v.sum() > 0:
-        raise ValueError("There are too few counts to hold some out: choose the rank yourself.")
+        raise ValueError(
+            "The data have too few counts to hold some out: set `n_components` instead."
+        )
     groups = np.arange(test.shape[0]) * GROUPS // test.shape[0]
     here = groups[terms.row[known]]
     masses = [

@@ -12,13 +12,13 @@ from sipower.nmf.merging import merge_components
 
 
 def cosines(A: Array, B: Array) -> NDArray[np.float64]:
-    """Cosine of every row of A with every row of B; 0 where one of them is zero."""
+    """Return the cosine of every row of A with every row of B; 0 where a row is zero."""
     a, b = (_unit(np.asarray(F, np.float64)) for F in (A, B))
     return np.asarray(np.clip(a @ b.T, 0.0, 1.0))
 
 
 def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """For every row of A its partner in B and their cosine, of the assignment with largest sum.
+    """Return each row's partner in B and their cosine, in the assignment with the largest sum.
 
     Where A has more rows than B, some have no partner: −1, with a cosine of 0.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What choosing a rank and repeating a fit have found: plain data, to be drawn and saved."""
+"""The results of `rank_selection` and `consensus`: plain data, to be drawn and saved."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RankSelection:
     method: str
 
     def is_sound(self) -> bool:
-        """Whether its parts are of the right kind and belong together."""
+        """Return whether the parts have the right types and fit together."""
         count = len(self.ranks)
         return (
             _whole(self.best, *self.ranks)
@@ -87,7 +87,7 @@ class Consensus:
     statuses: tuple[str, ...]
 
     def is_sound(self) -> bool:
-        """Whether its parts are of the right kind and belong together."""
+        """Return whether the parts have the right types and fit together."""
         count = len(self.statuses)
         return (
             _whole(self.medoid)

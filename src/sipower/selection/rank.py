@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rank_selection`: how many components the data can bear.
+"""`rank_selection`: how many components the data support.
 
 Each replicate holds out counts, fits the largest rank from a random start and comes down from rank
 to rank by merging components and fitting again. Coming down gives every rank a good local minimum:
@@ -62,7 +62,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicates
         Independent splits of the data; stability needs two of them.
     folder
-        Where finished fits are kept. The same call goes on from there after an interruption.
+        Where finished fits are kept. The same call continues from there after an interruption.
     on_fit
         Called with the number of finished fits and of all fits.
     client
@@ -86,7 +86,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     seed = first_seed(model, replicates)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
-        raise ValueError("All data are zero: there are no components to choose.")
+        raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     counts = are_counts(data)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}

@@ -3,7 +3,7 @@
 
 The kernels release Python's lock. On a client every fit is one task, while its thread here waits
 for it: what is finished is counted and stored in this process, so that both ways give the same bits
-and can go on from each other's folder.
+and can continue from each other's folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def first_seed(model: KLNMF, replicates: int) -> int:
         raise ValueError(f"`replicates` must be a positive integer, got {replicates}.")
     seed = as_seed(model.random_state)
     if seed + replicates > 2**32:
-        raise ValueError(f"The seed {seed} leaves no room for {replicates} replicates below 2^32.")
+        raise ValueError(f"`random_state` must be at most {2**32 - replicates}, got {seed}.")
     return seed
 
 
@@ -61,7 +61,7 @@ class Replicates:
         """Return [work(0), work(1), ...], computed as many at a time as there are threads.
 
         An interruption ends the fits that are running after their present round; workers of a
-        client finish theirs for nobody.
+        client finish theirs, but the results are dropped.
         """
         threads = count_threads(self.model.n_jobs)
         if self.client is not None:
@@ -87,12 +87,12 @@ class Replicates:
 
         copy: KLNMF = clone(self.model).set_output(transform="default")
         copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
-        copy.set_params(checkpoint=None, **parameters)  # finished fits are what is kept
+        copy.set_params(checkpoint=None, **parameters)  # only finished fits are saved
         return copy
 
     def scatter(self, data: Any) -> Any:
         """Return data that many fits share, sent once to each worker that needs them."""
-        # By content, equal data could be released while they are in use.
+        # With a key made from the content, equal data of another task could release these.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import Archive, DamagedError, atomic_write
+from sipower._files import DamagedError, atomic_write, read_archive
 
 
 class SavedFits:
@@ -52,8 +52,7 @@ class SavedFits:
         if self.folder is None:
             return None
         try:
-            with Archive(self.folder / f"{name}.npz") as archive:
-                arrays = dict(archive)
+            arrays = read_archive(self.folder / f"{name}.npz")
         except (OSError, DamagedError):
             return None
         complete = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())

@@ -80,7 +80,7 @@ class SSciPi:
         """Return the state before the first epoch."""
         if problem.sequential:
             raise ValueError(
-                f"SSciPi does not support {type(problem).__name__}, whose items interact: use "
+                f"`SSciPi` does not support {type(problem).__name__}, whose items interact: use "
                 "SciPi."
             )
         return initial_state(problem, x0, seed, MAX_KAPPA if self.step is None else self.step)

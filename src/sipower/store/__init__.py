@@ -2,7 +2,7 @@
 """The on-disk format: CSR arrays of both orientations, for data that memory cannot hold."""
 
 from sipower.store.layout import Layout, is_store, read_layout
-from sipower.store.sizes import byte_size
+from sipower.store.workspace import byte_size
 from sipower.store.writer import write_store
 
 __all__ = ["Layout", "byte_size", "is_store", "read_layout", "write_store"]

@@ -3,30 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-__all__ = ["AppendOnlyArray"]
+__all__ = ["AppendOnlyArray", "append_numbers", "read_numbers"]
 
 _HEADER_BYTES = 128  # as NumPy pads the header of a one-dimensional array of any length
 _COPY_LENGTH = 1 << 16  # numbers copied at a time when an array is widened
+
+
+def append_numbers(path: Path, numbers: NDArray[Any]) -> None:
+    """Append numbers to a file."""
+    with path.open("ab") as file:
+        file.write(np.ascontiguousarray(numbers).view(np.uint8).data)
+
+
+def read_numbers(
+    path: Path, dtype: np.dtype[Any], start: int, stop: int, offset: int = 0
+) -> NDArray[Any]:
+    """Read the numbers of a range from a file, whose first one begins at the byte `offset`."""
+    numbers = np.fromfile(path, dtype, stop - start, offset=offset + start * dtype.itemsize)
+    if len(numbers) < stop - start:
+        raise OSError(f"{path} has become shorter.")
+    return numbers
 
 
 class AppendOnlyArray:
     """A one-dimensional array on disk, in the first of `dtypes` that holds its numbers exactly.
 
     Each dtype holds every number of those before it; numbers that even the last one does not hold
-    are rounded to it. The file becomes a .npy file when the array is closed.
+    are rounded to it. The file is a .npy file once `finish` has written its header.
     """
 
     def __init__(self, path: Path, dtypes: Sequence[np.dtype[Any]]) -> None:
         self.path, self.dtypes, self.length = path, list(dtypes), 0
-        self._file: BinaryIO = path.open("w+b")
+        path.write_bytes(bytes(_HEADER_BYTES))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -34,53 +50,32 @@ class AppendOnlyArray:
         return self.dtypes[0]
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Write numbers behind the last one."""
+        """Write numbers after the last one."""
         while len(self.dtypes) > 1 and not _is_exact(numbers, self.dtype):
             self._widen()
-        self.write(self.length, numbers)
-
-    def write(self, start: int, numbers: NDArray[Any]) -> None:
-        """Write numbers from a position on, in the dtype so far."""
-        self._write(start, numbers, self.dtype)
-        self.length = max(self.length, start + len(numbers))
+        append_numbers(self.path, numbers.astype(self.dtype, copy=False))
+        self.length += len(numbers)
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Read the numbers of a range, all of them by default."""
-        numbers = np.empty((self.length if stop is None else stop) - start, self.dtype)
-        self._file.seek(_HEADER_BYTES + start * self.dtype.itemsize)
-        content = numbers.view(np.uint8).data
-        if self._file.readinto(content) != numbers.nbytes:  # type: ignore[attr-defined]
-            raise OSError(f"{self.path} has become shorter.")
-        return numbers
-
-    def pieces(self, size: int) -> Iterator[NDArray[Any]]:
-        """Read all numbers, so many at a time."""
-        for start in range(0, self.length, size):
-            yield self.read(start, min(start + size, self.length))
+        stop = self.length if stop is None else stop
+        return read_numbers(self.path, self.dtype, start, stop, _HEADER_BYTES)
 
     def finish(self) -> None:
-        """Write the header and close the file."""
-        self._file.seek(0)
+        """Write the header."""
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
-        npy.write_array_header_1_0(self._file, header)
-        if self._file.tell() != _HEADER_BYTES:
-            raise AssertionError("NumPy writes headers of another size.")
-        self._file.close()
-
-    def close(self) -> None:
-        """Close the file as it is."""
-        self._file.close()
+        with self.path.open("r+b") as file:
+            npy.write_array_header_1_0(file, header)
+            if file.tell() != _HEADER_BYTES:
+                raise AssertionError("NumPy writes headers of another size.")
 
     def _widen(self) -> None:
-        """Rewrite all numbers in the next dtype, the last ones first: none is lost that way."""
-        for start in reversed(range(0, self.length, _COPY_LENGTH)):
-            numbers = self.read(start, min(start + _COPY_LENGTH, self.length))
-            self._write(start, numbers, self.dtypes[1])
-        del self.dtypes[0]
-
-    def _write(self, start: int, numbers: NDArray[Any], dtype: np.dtype[Any]) -> None:
-        self._file.seek(_HEADER_BYTES + start * dtype.itemsize)
-        self._file.write(np.ascontiguousarray(numbers, dtype).view(np.uint8).data)
+        """Copy all numbers to a file of the next dtype."""
+        wider = AppendOnlyArray(self.path.with_suffix(".wider"), self.dtypes[1:])
+        for start in range(0, self.length, _COPY_LENGTH):
+            wider.append(self.read(start, min(start + _COPY_LENGTH, self.length)))
+        wider.path.replace(self.path)
+        self.dtypes = wider.dtypes
 
 
 def _is_exact(numbers: NDArray[Any], dtype: np.dtype[Any]) -> bool:

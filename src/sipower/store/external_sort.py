@@ -2,16 +2,13 @@
 """External sort: brings entries that come in any order into the order of rows, through files.
 
 Entries are spilled to disk and the entries of every row counted. The rows are cut into ranges that
-fit into memory, a second pass writes every entry to the place of its range (unless the entries came
+fit into memory, a second pass writes every entry to the file of its range (unless the entries came
 in the order of rows), and a third reads range after range, sorts it and returns it as CSR.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,28 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.store.append_only import AppendOnlyArray
-
-__all__ = [
-    "Csr",
-    "DuplicateError",
-    "Entries",
-    "ExternalSort",
-    "Progress",
-    "Workspace",
-    "csr_from_entries",
-    "first_duplicate",
-    "ranges",
-    "sort_by_rows",
-    "spill_file",
-]
+from sipower.store.append_only import append_numbers, read_numbers
+from sipower.store.workspace import Workspace
 
 # Quoted: an older SciPy cannot index its arrays' types.
 Csr: TypeAlias = "sparse.csr_array[Any, tuple[int, int]]"
-Progress = Callable[[str, int, int], None]
-# Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
-_BYTES_PER_ENTRY = 80
-_CACHED_ENTRIES = 1 << 19  # are fast to sort, since the processor's cache holds them
 RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64)])
 
 
@@ -58,102 +38,17 @@ class Entries(NamedTuple):
     def pack(self) -> NDArray[Any]:
         """Return the entries as records."""
         records = np.empty(len(self.rows), RECORD)
-        for name, part in zip(("row", "column", "value"), self, strict=True):
+        for name, part in zip(RECORD.fields or (), self, strict=True):
             records[name] = part
         return records
 
-    @classmethod
-    def unpack(cls, records: NDArray[Any]) -> Entries:
-        """Return the entries that records hold."""
-        return cls(*(records[name].copy() for name in ("row", "column", "value")))
-
 
 class DuplicateError(ValueError):
-    """Two entries have the same row and column, counted from 0."""
+    """Two entries have the same row and column, counted from 0; `positions` are theirs."""
 
-    def __init__(self, row: int, column: int) -> None:
+    def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
         super().__init__(f"There are two entries for row {row}, column {column}: add them up.")
-        self.row, self.column = row, column
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """The memory limit, the place of temporary files and the progress callback of a conversion.
-
-    Temporary folders are made beside `target`, the path of the store. `on_progress` is called with
-    what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
-    """
-
-    target: Path
-    memory: int
-    on_progress: Progress | None = None
-
-    @property
-    def max_entries(self) -> int:
-        """The number of entries that may be in memory at a time."""
-        return max(self.memory // _BYTES_PER_ENTRY, 1)
-
-    @property
-    def cached_entries(self) -> int:
-        """The number of entries that is fastest to move at a time."""
-        return min(self.max_entries, _CACHED_ENTRIES)
-
-    @contextmanager
-    def temporary_folder(self) -> Iterator[Path]:
-        """Make a folder beside the store that is removed when the block ends."""
-        place, prefix = self.target.parent, f".{self.target.name}."
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place, prefix=prefix) as folder:
-            yield Path(folder)
-
-    def report(self, what: str, items: int, nonzeros: int) -> None:
-        """Call the progress callback."""
-        if self.on_progress is not None:
-            self.on_progress(what, items, nonzeros)
-
-
-class ExternalSort:
-    """Entries sorted by row through a file, where it is known how many each row has.
-
-    Parameters
-    ----------
-    file
-        Holds the entries as records, range after range.
-    starts
-        Where each row begins in the order of rows, and the number of entries.
-    max_entries
-        The largest number of entries and rows in a range; a longer row is a range of its own.
-    """
-
-    def __init__(self, file: AppendOnlyArray, starts: NDArray[np.int64], max_entries: int) -> None:
-        self._file, self._starts = file, starts
-        self._ranges = list(ranges(starts, max_entries))
-        number = np.min_scalar_type(len(self._ranges))  # the smaller the type, the faster the sort
-        lengths = [end - begin for begin, end in self._ranges]
-        self._range_numbers = np.repeat(np.arange(len(lengths), dtype=number), lengths)
-        self._next = [int(starts[begin]) for begin, _ in self._ranges]
-
-    def add(self, records: NDArray[Any]) -> None:
-        """Append each entry to the part of the file that belongs to its range of rows."""
-        numbers = self._range_numbers[records["row"]]
-        records = records[np.argsort(numbers, kind="stable")]
-        sizes = np.bincount(numbers, minlength=len(self._ranges))
-        ends = np.cumsum(sizes)
-        for k in np.flatnonzero(sizes):
-            self._file.write(self._next[k], records[ends[k] - sizes[k] : ends[k]])
-            self._next[k] += int(sizes[k])
-
-    def blocks(self, columns: int) -> Iterator[Csr]:
-        """Return the sorted entries as blocks of rows; zeros are left out."""
-        for begin, end in self._ranges:
-            records = self._file.read(int(self._starts[begin]), int(self._starts[end]))
-            found = Entries.unpack(records)
-            within = found._replace(rows=found.rows - np.int32(begin))
-            block = csr_from_entries(within, (end - begin, columns))
-            if block is None:
-                at = first_duplicate(found.rows, found.columns)[1]
-                raise DuplicateError(int(found.rows[at]), int(found.columns[at]))
-            yield block
+        self.row, self.column, self.positions = row, column, positions
 
 
 def sort_by_rows(
@@ -164,41 +59,72 @@ def sort_by_rows(
     The values are float32 where all entries are, else float64. Zeros are left out; two entries of
     one place raise `DuplicateError`.
     """
-    with workspace.temporary_folder() as folder, ExitStack() as stack:
-        file = stack.enter_context(spill_file(folder / "unsorted"))
-        dtypes = set()
+    with workspace.temporary_folder() as folder:
+        file, length, dtypes, in_order, last = folder / "entries", 0, set(), True, 0
         for entries in pieces:
-            file.append(entries.pack())
+            rows = np.append(last, entries.rows)
+            in_order, last = in_order and bool((rows[1:] >= rows[:-1]).all()), rows[-1]
+            append_numbers(file, entries.pack())
             dtypes.add(entries.values.dtype)
-            workspace.report("entries", file.length, file.length)
-        starts, in_order = _row_starts(file, shape[0], workspace.max_entries)
-        sort = ExternalSort(file, starts, workspace.max_entries)
-        if not in_order:
-            sorted_file = stack.enter_context(spill_file(folder / "sorted"))
-            sort = ExternalSort(sorted_file, starts, workspace.max_entries)
-            for records in file.pieces(workspace.cached_entries):
-                sort.add(records)
-            file.close()
-            file.path.unlink()  # frees its space on the disk
+            length += len(entries.rows)
+            workspace.report("entries", length, length)
+        starts = np.zeros(shape[0] + 1, np.int64)  # not before the pieces are checked
+        for records in _read_records(file, length, workspace.cached_entries):
+            np.add.at(starts, records["row"] + 1, 1)
+        starts = np.cumsum(starts)
+        if in_order:
+            cuts = ranges(starts, workspace.max_entries)
+            blocks: Iterator[Csr] = (
+                _block(file, starts, cut, shape[1], int(starts[cut[0]])) for cut in cuts
+            )
+        else:
+            pieces_on_disk = _read_records(file, length, workspace.cached_entries, remove=True)
+            blocks = sort_records(pieces_on_disk, starts, shape[1], workspace)
         dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
-        for block in sort.blocks(shape[1]):
+        for block in blocks:
             yield block.astype(dtype, copy=False)
 
 
-def spill_file(path: Path) -> closing[AppendOnlyArray]:
-    """Open a temporary file of entries that is closed when the block ends."""
-    return closing(AppendOnlyArray(path, [RECORD]))
+def sort_records(
+    pieces: Iterable[NDArray[Any]], starts: NDArray[np.int64], columns: int, workspace: Workspace
+) -> Iterator[Csr]:
+    """Return records in any order as CSR blocks of rows, whose entries begin at `starts`."""
+    cuts = list(ranges(starts, workspace.max_entries))
+    dtype = np.min_scalar_type(len(cuts))  # the smaller the type, the faster the sort
+    rows_per_range = [end - begin for begin, end in cuts]
+    range_numbers = np.repeat(np.arange(len(cuts), dtype=dtype), rows_per_range)
+    with workspace.temporary_folder() as folder:
+        for records in pieces:
+            numbers = range_numbers[records["row"]]
+            order = np.argsort(numbers, kind="stable")
+            found, first = np.unique(numbers[order], return_index=True)
+            for number, part in zip(found, np.split(records[order], first[1:]), strict=False):
+                append_numbers(folder / str(number), part)
+        for number, cut in enumerate(cuts):
+            yield _block(folder / str(number), starts, cut, columns)
 
 
-def _row_starts(file: AppendOnlyArray, size: int, step: int) -> tuple[NDArray[np.int64], bool]:
-    """Return where each row begins in the order of rows, and if the entries are in that order."""
-    starts, in_order, last = np.zeros(size + 1, np.int64), True, 0
-    for records in file.pieces(max(step, size)):  # the counts take that much at each step
-        rows = records["row"]
-        in_order = in_order and last <= rows[0] and bool((rows[1:] >= rows[:-1]).all())
-        last = rows[-1]
-        starts[1:] += np.bincount(rows, minlength=size)
-    return np.cumsum(starts, out=starts), in_order
+def _read_records(
+    file: Path, length: int, step: int, *, remove: bool = False
+) -> Iterator[NDArray[Any]]:
+    """Read the records of a file in pieces; removing it then frees its space on the disk."""
+    for start in range(0, length, step):
+        yield read_numbers(file, RECORD, start, min(start + step, length))
+    if remove:
+        file.unlink()
+
+
+def _block(
+    file: Path, starts: NDArray[np.int64], rows: tuple[int, int], columns: int, first: int = 0
+) -> Csr:
+    """Read the entries of a range of rows, which begin at the record `first` of a file."""
+    begin, end = rows
+    length = int(starts[end] - starts[begin])
+    records = np.empty(0, RECORD)
+    if length:  # else there may be no file
+        records = read_numbers(file, RECORD, first, first + length)
+    entries = Entries(*(records[name].copy() for name in RECORD.fields or ()))
+    return csr_from_entries(entries, (end - begin, columns), begin)
 
 
 def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
@@ -215,23 +141,23 @@ def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def csr_from_entries(entries: Entries, shape: tuple[int, int]) -> Csr | None:
-    """Return entries as CSR without zeros, or None if two of them have the same place."""
+def csr_from_entries(entries: Entries, shape: tuple[int, int], first_row: int = 0) -> Csr:
+    """Return entries of the rows from `first_row` on as CSR without zeros."""
     rows, columns, values = entries
+    if first_row:
+        rows = rows - np.int32(first_row)
+    rises_in_row = (rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1])
+    if (rises_in_row | (rows[1:] > rows[:-1])).all() and values.all():  # they are in order already
+        starts = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=rows.dtype))
+        starts = starts.astype(np.int32 if len(values) < 2**31 else np.int64)
+        return sparse.csr_array((values, columns, starts), shape=shape)
     matrix = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
     if matrix.nnz < len(values):
-        return None
+        order = np.lexsort((columns, rows))
+        same = np.flatnonzero((np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0))
+        at = same[np.argmin(order[same + 1])]
+        earlier, later = int(order[at]), int(order[at + 1])
+        raise DuplicateError(first_row + int(rows[later]), int(columns[later]), (earlier, later))
     matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix
-
-
-def first_duplicate(rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, int]:
-    """Return the positions of the first entry that has the place of an earlier one, and of that.
-
-    The earlier position comes first.
-    """
-    order = np.lexsort((columns, rows))
-    same = np.flatnonzero((np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0))
-    at = same[np.argmin(order[same + 1])]
-    return int(order[at]), int(order[at + 1])

@@ -15,6 +15,8 @@ columns/            the same of the transpose, or mass.npy alone
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -25,19 +27,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import read_header, shorten
-
-__all__ = [
-    "CONTENT",
-    "PARTS",
-    "SIDES",
-    "VALUE_TYPES",
-    "Layout",
-    "Part",
-    "is_store",
-    "read_layout",
-    "read_names",
-    "write_layout",
-]
+from sipower.kernels import Array
 
 FORMAT = 1
 SIDES = ("rows", "columns")
@@ -51,16 +41,40 @@ PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "mass": (np.dtype("<f8"),),
 }
 Names = tuple[str, ...]
+_CHECKED_AT_ONCE = 1 << 20  # terms: the comparisons take memory too
 
 
-@dataclass(frozen=True)
-class Part:
-    """A one-dimensional array in a .npy file, whose numbers begin at the byte `offset`."""
+class OpenArray:
+    """An array in a .npy file that stays open; several threads and processes may read it."""
 
-    file: Path
-    dtype: np.dtype[Any]
-    length: int
-    offset: int
+    def __init__(self, path: Path, length: int, dtypes: Sequence[np.dtype[Any]]) -> None:
+        self.path, self.length, self.lock = path, length, threading.Lock()
+        self.file = path.open("rb", buffering=0)
+        shape, _, self.dtype = read_header(self.file)
+        self.offset = self.file.tell()
+        size = self.offset + length * self.dtype.itemsize
+        if shape != (length,) or self.dtype not in dtypes or path.stat().st_size != size:
+            raise ValueError(f"{path} does not hold {length} numbers.")
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
+
+    def read(self, first: int, array: Array) -> None:
+        """Fill an array with the numbers from position `first` on."""
+        view, at = array.view(np.uint8).data, self.offset + first * self.dtype.itemsize
+        while len(view):
+            count = self._read(view, at)
+            if not count:
+                raise ValueError(f"{self.path} has become shorter: convert the data again.")
+            view, at = view[count:], at + count
+
+    def _read(self, view: memoryview, at: int) -> int:
+        if hasattr(os, "preadv"):  # leaves the position alone, which forked processes share
+            return os.preadv(self.file.fileno(), [view], at)
+        with self.lock:
+            self.file.seek(at)
+            return self.file.readinto(view) or 0
 
 
 @dataclass(frozen=True)
@@ -95,22 +109,14 @@ class Layout:
     largest: float
     orientations: tuple[str, ...]
 
-    def part(self, side: str, name: str) -> Part:
-        """Return one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
-        file = self.path / side / f"{name}.npy"
+    def open(self, side: str, name: str) -> OpenArray:
+        """Open one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
         items = self.shape[SIDES.index(side)]
         length = {"indptr": items + 1, "mass": items}.get(name, self.nonzeros)
         try:
-            with file.open("rb") as stream:
-                head = read_header(stream)
-                part = Part(file, head.dtype, length, stream.tell())
+            return OpenArray(self.path / side / f"{name}.npy", length, PARTS[name])
         except (OSError, ValueError):
-            raise _damage(self.path, f"{side}/{name}.npy cannot be read") from None
-        size = part.offset + length * part.dtype.itemsize
-        fits = head.shape == (length,) and part.dtype in PARTS[name]
-        if not fits or file.stat().st_size != size:
-            raise _damage(self.path, f"{side}/{name}.npy does not hold {length} numbers")
-        return part
+            raise _damage(self.path, f"{side}/{name}.npy does not hold {length} numbers") from None
 
 
 def is_store(path: str | PathLike[str]) -> bool:
@@ -119,7 +125,7 @@ def is_store(path: str | PathLike[str]) -> bool:
 
 
 def read_layout(path: str | PathLike[str]) -> Layout:
-    """Read store.json and check that every file it speaks of is there in its full size."""
+    """Read store.json and check that every file it lists exists in full size."""
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(
@@ -141,7 +147,7 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     layout = Layout(folder, **known)
     for side in SIDES:
         for name in PARTS if side in layout.orientations else ("mass",):
-            layout.part(side, name)
+            layout.open(side, name)
     return layout
 
 
@@ -172,6 +178,18 @@ def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
 # ---- checks --------------------------------------------------------------------------------------
 
 
+def check_terms(indptr: Array, indices: Array, values: Array) -> None:
+    """Raise ValueError unless values are positive and finite and columns rise within a row."""
+    for first in range(0, len(indices), _CHECKED_AT_ONCE):
+        part = values[first : first + _CHECKED_AT_ONCE]
+        if not (part.min() > 0 and part.max() < np.inf):
+            raise ValueError("a value is not positive and finite")
+        here = indices[max(first - 1, 0) : first + _CHECKED_AT_ONCE]
+        falls = max(first, 1) + np.flatnonzero(here[1:] <= here[:-1])
+        if not (indptr[np.searchsorted(indptr, falls)] == falls).all():
+            raise ValueError("the columns of a row are not in order")
+
+
 def _damage(folder: Path, what: str) -> ValueError:
     return ValueError(f"The store {folder} is damaged: {what}; convert the data again.")
 
@@ -182,12 +200,12 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         raise _damage(folder, f"{name} cannot be read") from None
     if not isinstance(found, dict):
-        raise _damage(folder, f"{name} holds no facts")
+        raise _damage(folder, f"{name} is not a JSON object")
     return found
 
 
 def _is_count(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and x >= 0
+    return type(x) is int and x >= 0
 
 
 def _is_shape(x: Any) -> bool:
@@ -195,8 +213,8 @@ def _is_shape(x: Any) -> bool:
 
 
 def _is_number(x: Any) -> bool:
-    # A whole number of 400 digits is no float.
-    return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= float_info.max
+    # A whole number of 400 digits cannot become a float.
+    return type(x) in (int, float) and 0 <= x <= float_info.max
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,24 +20,9 @@ from sipower.data.fingerprint import Fingerprint
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, by_rows, check_total
 from sipower.store.append_only import AppendOnlyArray
-from sipower.store.external_sort import (
-    Entries,
-    ExternalSort,
-    Progress,
-    Workspace,
-    ranges,
-    spill_file,
-)
-from sipower.store.layout import (
-    CONTENT,
-    PARTS,
-    SIDES,
-    VALUE_TYPES,
-    Layout,
-    is_store,
-    write_layout,
-)
-from sipower.store.sizes import byte_size
+from sipower.store.external_sort import Entries, ranges, sort_records
+from sipower.store.layout import CONTENT, PARTS, SIDES, Layout, is_store, write_layout
+from sipower.store.workspace import Progress, Workspace, byte_size
 
 __all__ = ["write_store"]
 
@@ -89,21 +74,18 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     if memory < _MIN_MEMORY:
         raise ValueError(f"`memory_limit` must be at least 1MB, got {memory_limit!r}.")
     workspace = Workspace(Path(path), memory, on_block)
-    with name_in_errors(path), _new_folder(workspace, force) as folder, ExitStack() as files:
-        rows = _RowWriter(folder, files, rows_only)
+    with name_in_errors(path), _new_folder(workspace, force) as folder:
+        rows = _RowWriter(folder, rows_only)
         for matrix in _validated_blocks(blocks, workspace.max_entries):
             rows.append(matrix)
-            workspace.report("rows", rows.side.items, rows.side.nonzeros)
+            workspace.report("rows", rows.items, rows.nonzeros)
         layout = rows.layout()
         names = {"samples": samples, "features": features}
         for size, (side, given) in zip(layout.shape, names.items(), strict=True):
             if given is not None and len(given) != size:
-                raise ValueError(f"There are {len(given)} names of {side}, but {size} {side}.")
-        if rows_only:
-            rows.write_column_mass()
-        else:
-            rows.write_columns(workspace)
-        rows.side.finish()
+                raise ValueError(f"`{side}` must be {size} names, got {len(given)}.")
+        rows.write_columns(workspace)
+        rows.finish()
         write_layout(layout, names)
 
 
@@ -127,12 +109,12 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             if kind != first:
                 raise ValueError(
                     f"Block {number} has {kind[0]} columns for {kind[1]}, the first {first[0]} "
-                    f"for {first[1]}: give all blocks alike."
+                    f"for {first[1]}: all blocks must have the same."
                 )
             row += matrix.shape[0]
             yield matrix
     if row == 0:
-        raise ValueError("There are no blocks: a store has at least one row.")
+        raise ValueError("`blocks` must have at least one row, got none.")
 
 
 def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
@@ -143,7 +125,7 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
         starts = block.indptr
     elif isinstance(block, np.ndarray | RowBlocks) and len(block.shape) == 2:
         starts = np.arange(block.shape[0] + 1) * block.shape[1]
-    else:  # for `as_matrix` to judge
+    else:  # `as_matrix` checks it
         yield block
         return
     for begin, end in ranges(starts, max_entries):
@@ -154,16 +136,13 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
 
 
 class _SideWriter:
-    """The four arrays of one orientation."""
+    """The arrays of one orientation and the types that each may have."""
 
-    def __init__(self, folder: Path, files: ExitStack, dtypes: Sequence[np.dtype[Any]]) -> None:
+    def __init__(self, folder: Path, parts: Mapping[str, Sequence[np.dtype[Any]]]) -> None:
         folder.mkdir()
-        self.arrays = {}
-        for part, allowed in {**PARTS, "values": tuple(dtypes)}.items():
-            array = AppendOnlyArray(folder / f"{part}.npy", allowed)
-            files.callback(array.close)
-            self.arrays[part] = array
-        self.arrays["indptr"].append(np.zeros(1, np.int64))
+        self.arrays = {n: AppendOnlyArray(folder / f"{n}.npy", parts[n]) for n in parts}
+        if "indptr" in parts:
+            self.arrays["indptr"].append(np.zeros(1, np.int64))
 
     @property
     def items(self) -> int:
@@ -175,46 +154,36 @@ class _SideWriter:
         """The number of entries so far."""
         return self.arrays["indices"].length
 
-    def append(self, block: Any, mass: NDArray[np.float64]) -> None:
-        """Write rows behind the last one."""
+    def append_rows(self, block: Any, mass: NDArray[np.float64]) -> None:
+        """Write rows after the last one."""
         self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
         self.arrays["indices"].append(block.indices)
         self.arrays["values"].append(block.data)
         self.arrays["mass"].append(mass)
 
-    def entries(self, max_entries: int) -> Iterator[Entries]:
-        """Read all entries, row after row."""
-        starts = self.arrays["indptr"].read()
-        for begin, end in ranges(starts, max_entries):
-            first, last = int(starts[begin]), int(starts[end])
-            counts = np.diff(starts[begin : end + 1])
-            numbers = np.repeat(np.arange(begin, end, dtype=np.int32), counts)
-            indices, values = (self.arrays[n].read(first, last) for n in ("indices", "values"))
-            yield Entries(numbers, indices, values)
-
     def finish(self) -> None:
-        """Write the headers and close the files."""
+        """Write the headers."""
         for array in self.arrays.values():
             array.finish()
 
 
-class _RowWriter:
+class _RowWriter(_SideWriter):
     """The rows on their way to disk, with the statistics of store.json."""
 
-    def __init__(self, folder: Path, files: ExitStack, rows_only: bool) -> None:
-        self.folder, self.files, self.rows_only = folder, files, rows_only
-        self.side = _SideWriter(folder / "rows", files, VALUE_TYPES)
+    def __init__(self, folder: Path, rows_only: bool) -> None:
+        super().__init__(folder / "rows", PARTS)
+        self.folder, self.rows_only = folder, rows_only
         self.smallest, self.largest = np.inf, 0.0
         self.fingerprint = Fingerprint()
 
     def append(self, matrix: RowBlocks) -> None:
         """Write a block of rows."""
         block, width = matrix.array, matrix.shape[1]
-        if self.side.items == 0:
+        if self.items == 0:
             self.dtype = matrix.dtype
             # The sums of the columns if only rows are written, else their numbers of entries.
             self.columns = np.zeros(width)
-        self.side.append(block, matrix.mass)
+        self.append_rows(block, matrix.mass)
         weights = block.data if self.rows_only else None
         self.columns += np.bincount(block.indices, weights, minlength=width)
         if matrix.nnz:
@@ -224,38 +193,41 @@ class _RowWriter:
 
     def layout(self) -> Layout:
         """Return what store.json says, once all rows are written."""
-        shape = self.side.items, len(self.columns)
-        total = float(self.side.arrays["mass"].read().sum())
+        shape = self.items, len(self.columns)
+        total = float(self.arrays["mass"].read().sum())
         check_total(total, self.dtype)
-        size, sha256 = self.side.nonzeros, self.fingerprint.hexdigest(shape)
+        size, sha256 = self.nonzeros, self.fingerprint.hexdigest(shape)
         smallest = self.smallest if size else 0.0
         sides = SIDES[:1] if self.rows_only else SIDES
         kind = str(self.dtype)
         return Layout(self.folder, shape, size, total, kind, sha256, smallest, self.largest, sides)
 
     def write_columns(self, workspace: Workspace) -> None:
-        """Write the transpose: the entries of the rows, sorted by column."""
-        height, dtype = self.side.items, self.side.arrays["values"].dtype
-        starts = np.append(0, np.cumsum(self.columns.astype(np.int64)))
-        side = _SideWriter(self.folder / "columns", self.files, (dtype,))
-        with workspace.temporary_folder() as folder, spill_file(folder / "sorted") as file:
-            sort = ExternalSort(file, starts, workspace.max_entries)
-            for entries in self.side.entries(workspace.cached_entries):
-                sort.add(entries.transpose().pack())
-            for block in sort.blocks(height):
+        """Write the transpose: the entries of the rows, sorted by column; or the sums alone."""
+        if self.rows_only:
+            side = _SideWriter(self.folder / "columns", {"mass": PARTS["mass"]})
+            side.arrays["mass"].append(self.columns)
+        else:
+            types = PARTS | {"values": (self.arrays["values"].dtype,)}
+            side = _SideWriter(self.folder / "columns", types)
+            starts = np.append(0, np.cumsum(self.columns.astype(np.int64)))
+            records = self._transposed_records(workspace.cached_entries)
+            for block in sort_records(records, starts, self.items, workspace):
                 values = block.data.astype(self.dtype, copy=False)
-                data = kernels.Csr(block.indptr.astype(np.int64), block.indices, values, height)
-                side.append(block, data.row_sums())
+                data = kernels.Csr(block.indptr.astype(np.int64), block.indices, values, self.items)
+                side.append_rows(block, data.row_sums())
                 workspace.report("columns", side.items, side.nonzeros)
         side.finish()
 
-    def write_column_mass(self) -> None:
-        """Write the sums of the columns alone."""
-        (self.folder / "columns").mkdir()
-        array = AppendOnlyArray(self.folder / "columns" / "mass.npy", PARTS["mass"])
-        self.files.callback(array.close)
-        array.append(self.columns)
-        array.finish()
+    def _transposed_records(self, max_entries: int) -> Iterator[NDArray[Any]]:
+        """Read all entries, row after row, as records of the transpose."""
+        starts = self.arrays["indptr"].read()
+        for begin, end in ranges(starts, max_entries):
+            first, last = int(starts[begin]), int(starts[end])
+            counts = np.diff(starts[begin : end + 1])
+            numbers = np.repeat(np.arange(begin, end, dtype=np.int32), counts)
+            indices, values = (self.arrays[n].read(first, last) for n in ("indices", "values"))
+            yield Entries(indices, numbers, values).pack()
 
 
 # ---- the folder ----------------------------------------------------------------------------------

@@ -203,7 +203,7 @@ def _single_item(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]
     one = problem.single_item(item)
     y = np.asarray(x[item : item + 1], np.float64)
     if x.shape != problem.shape or not np.isfinite(y).all() or not y.any():
-        raise ValueError(f"`x` must be a finite point of shape {problem.shape} and not zero.")
+        raise ValueError(f"`x` must be finite, not all zero and of shape {problem.shape}.")
     return one, one.normalise(y)
 
 

@@ -116,11 +116,11 @@ def diagnose(
     x = np.asarray(x, np.float64)
     if problem.sequential:
         raise ValueError(
-            f"diagnose does not support {type(problem).__name__}, whose items interact: the "
+            f"`diagnose` does not support {type(problem).__name__}, whose items interact: the "
             "theorem is about a single item."
         )
     if x.shape != problem.shape or not problem.is_finite(x):
-        raise ValueError(f"`x` must be a finite point of shape {problem.shape}, got {x.shape}.")
+        raise ValueError(f"`x` must be finite and of shape {problem.shape}, got {x.shape}.")
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"`delta` must be 1 − x₀·x* of the start, in (0, 1), got {delta}.")
     check_epoch(batch, epoch, "vectors")

@@ -61,7 +61,9 @@ def write_report(
         raise ValueError(f"{target} is a folder: name a file in it, such as report.html.")
     if image_shape is not None and image_shape[0] * image_shape[1] != pixels:
         height, width = image_shape
-        raise ValueError(f"Images of {height} x {width} pixels do not fit {pixels} features.")
+        raise ValueError(
+            f"`image_shape` {height} x {width} must have {pixels} pixels, one per feature."
+        )
     about = describe(run.W, run.H)
     drawn = choose_evenly(len(run.W), MAX_SAMPLES)
     source = (run.facts.get("input") or {}).get("file")
@@ -99,7 +101,7 @@ def _template() -> Any:
 
 
 def _printable(value: Any) -> Any:
-    """Return a text with signs for what cannot be printed, and anything else as it is."""
+    """Return a text with signs for unprintable characters; other values are unchanged."""
     if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of the template itself
         return value
     return "\n".join(readable(line, len(line)) for line in value.split("\n"))

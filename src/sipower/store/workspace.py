@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The memory, the temporary folders and the progress reports of a conversion."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Progress", "Workspace", "byte_size"]
+
+Progress = Callable[[str, int, int], None]
+# Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
+_BYTES_PER_ENTRY = 80
+_CACHED_ENTRIES = 1 << 19  # so many sort fast: the processor's cache holds them
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", 1)
+    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
+
+
+def byte_size(size: str | int) -> int:
+    """Return the bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB"."""
+    parsed = _SIZE.fullmatch(str(size).strip().lower())
+    if isinstance(size, bool) or parsed is None or parsed[2] not in _UNITS:
+        raise ValueError(f"`memory_limit` must be bytes or a size such as 512MB, got {size!r}.")
+    count = int(float(parsed[1]) * _UNITS[parsed[2]])
+    if count < 1:
+        raise ValueError(f"`memory_limit` must be at least 1 byte, got {size!r}.")
+    return count
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The memory limit, the place of temporary files and the progress callback of a conversion.
+
+    Temporary folders are made beside `target`, the path of the store. `on_progress` is called with
+    what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
+    """
+
+    target: Path
+    memory: int
+    on_progress: Progress | None = None
+
+    @property
+    def max_entries(self) -> int:
+        """The number of entries that may be in memory at a time."""
+        return max(self.memory // _BYTES_PER_ENTRY, 1)
+
+    @property
+    def cached_entries(self) -> int:
+        """The number of entries that is fastest to move at a time."""
+        return min(self.max_entries, _CACHED_ENTRIES)
+
+    @contextmanager
+    def temporary_folder(self) -> Iterator[Path]:
+        """Make a folder beside the store that is removed when the block ends."""
+        place, prefix = self.target.parent, f".{self.target.name}."
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place, prefix=prefix) as folder:
+            yield Path(folder)
+
+    def report(self, what: str, items: int, nonzeros: int) -> None:
+        """Call the progress callback."""
+        if self.on_progress is not None:
+            self.on_progress(what, items, nonzeros)
