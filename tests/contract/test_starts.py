@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import oracles
-from sipower import KLNMF, Status, Stop, as_matrix, solve
+from sipower import KLNMF, Stop, as_matrix, solve
 from sipower.datasets import poisson_topics
-from sipower.estimators.race import FIRST_PASSES, choose_starts
+from sipower.estimators.race import FIRST_PASSES
 from sipower.nmf import Alternating, Auto, Factorization, PowerSearch
+from sipower.nmf.auto import RACE_PASSES
 from sipower.nmf.surplus import surplus_start
 
 V = poisson_topics(200, 120, 12, length=60, seed=0)  # more topics than components
@@ -36,19 +37,36 @@ def test_a_surplus_start_is_lower_than_power_steps_of_the_same_cost():
     assert np.median(differences) < 0
 
 
-@pytest.mark.parametrize("race", RACES, ids=str)
-def test_the_winner_is_the_lowest_when_the_others_are_dropped(race):
-    """The first rung again by hand, without the race."""
+def test_auto_keeps_the_lower_of_a_random_and_a_surplus_start():
+    """The two fits again by hand."""
     matrix = as_matrix(V)
     problem = Factorization(matrix, 6)
+    state = Auto(surplus=True).init(problem, None, 0)
+    winner = Auto(surplus=True).advance(problem, state)
+    x, cost = surplus_start(matrix, 6, 0)
+    runs = [
+        solve(problem, Auto(), start, stop=Stop(0, passes=RACE_PASSES - passes))
+        for start, passes in ((None, 0.0), (x, cost + problem.value_passes))
+    ]
+    assert winner.value == pytest.approx(min(run.value for run in runs), rel=1e-12)
+    assert winner.round == 1
+    assert winner.passes >= 2 * RACE_PASSES
+
+
+@pytest.mark.parametrize("race", RACES[1:], ids=str)
+def test_the_winner_is_the_lowest_when_the_others_are_dropped(race):
+    """The first rung again by hand, without the race."""
+    problem = Factorization(as_matrix(V), 6)
     model = fit(**race)
-    values = []
-    starts = choose_starts(race["init"], race.get("n_init", 1), 0, matrix, 6)
-    for start in starts:
-        x, cost = surplus_start(matrix, 6, start.seed) if start.surplus else (None, 0.0)
-        stop = Stop(1e-7, passes=FIRST_PASSES - cost)
-        values.append(solve(problem, Auto(), x, stop=stop, seed=start.seed).value)
-    assert len(starts) >= 2
+    values = [
+        solve(
+            problem,
+            Auto(surplus=race["init"] == "auto"),
+            seed=seed,
+            stop=Stop(1e-7, passes=FIRST_PASSES),
+        ).value
+        for seed in range(race["n_init"])
+    ]
     assert model.trace_[0].objective <= min(values) * (1 + 1e-12)
     assert model.kl_divergence_ <= model.trace_[0].objective * (1 + 1e-9)
 
@@ -62,13 +80,15 @@ def test_a_race_gives_the_same_bits_for_any_number_of_threads(race):
 def test_one_random_start_is_no_race():
     model = fit(init="random")
     assert (model.trace_[0].round, model.trace_[0].passes) == (0, 0)
-    assert len(choose_starts("random", 1, 0, as_matrix(V), 6)) == 1
 
 
 def test_dense_data_with_a_sample_have_no_surplus_start():
-    long = as_matrix(oracles.counts(300, 20))
-    assert [start.surplus for start in choose_starts("auto", 2, 5, long, 3)] == [False, False]
-    assert [start.seed for start in choose_starts("auto", 2, 5, long, 3)] == [5, 6]
+    problem = Factorization(oracles.counts(300, 20), 3)
+    assert Auto(surplus=True).init(problem, None, 0).phase == "sample"
+    x = Auto().init(problem, None, 0).x
+    assert Auto(surplus=True).init(Factorization(V, 6), None, 0).phase == "race"
+    given = Auto(surplus=True).init(problem, x, 0)
+    assert given.phase != "race"
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
@@ -92,11 +112,13 @@ def test_a_fit_killed_in_or_after_its_race_goes_on_to_the_same_bits(race, tmp_pa
         assert resumed.n_iter_ == whole.n_iter_
 
 
-def test_rounds_are_those_of_the_winner_and_passes_those_of_all():
-    model = fit(init="random", n_init=3, solver="mu", max_iter=40, tol=0)
-    assert model.n_iter_ <= 40
-    assert model.status_ == str(Status.MAX_ROUNDS)
-    assert model.trace_[0].passes > 2 * FIRST_PASSES
+def test_rounds_and_passes_are_those_of_all_starts():
+    rounds = []
+    model = KLNMF(6, init="random", n_init=3, solver="mu", max_iter=90, tol=0, random_state=0)
+    model.set_params(on_round=lambda record: rounds.append(record.round)).fit(V)
+    assert rounds[: model.n_iter_] == list(range(1, model.n_iter_ + 1))
+    assert model.n_iter_ <= 90
+    assert model.trace_[0].passes > 2 * FIRST_PASSES or model.n_iter_ == 90
     assert np.all(np.diff([record.passes for record in model.trace_]) >= 0)
 
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
-from sipower.estimators.race import Start, race_starts
+from sipower.estimators.race import race_starts
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
@@ -52,7 +52,8 @@ class FitSettings:
     on_round: Callable[[Record, Factors], object]
     checkpoint: Checkpoint | None = None
     trace: Literal["growing", "every"] = "growing"
-    starts: tuple[Start, ...] = ()  # starts to race; none or one: no race
+    surplus: bool = False  # whether a random start is raced against surplus components
+    n_init: int = 1  # number of random starts
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock the checkpoint, if there is one, until the block ends."""
@@ -134,8 +135,8 @@ def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[A
 
 def _certify(start: Factors | None, loops: _Loops) -> Fit:
     settings, problem = loops.settings, loops.problem
-    if len(settings.starts) > 1 and not loops.is_resumed:
-        start = loops.race(settings.starts)
+    if settings.n_init > 1 and not loops.is_resumed:
+        start = loops.race()
     result = loops.run(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         H = result.x.H
@@ -191,19 +192,23 @@ class _Loops:
         """Return the limit of the whole fit that is reached, if one is."""
         return self.settings.stop.reached_limit(self.last, self._elapsed())
 
-    def race(self, starts: tuple[Start, ...]) -> Factors:
-        """Return the factors of the best of several starts; the trace begins with their work."""
+    def race(self) -> Factors:
+        """Return the factors of the best of `n_init` starts; the trace begins with their work."""
         settings = self.settings
+        seeds = range(settings.seed, settings.seed + settings.n_init)
         x, record = race_starts(
             self.problem,
-            starts,
-            settings.solver,
-            lambda done: settings.stop.remaining(replace(done, passes=0.0), self._elapsed()),
+            seeds,
+            self._make_solver,
+            lambda done: settings.stop.remaining(done, self._elapsed()),
             settings.on_round,
         )
         value, gap = self.problem.value(x), self.problem.residual(x)
         self.trace = [replace(record, objective=value, gap=gap)]
         return x
+
+    def _make_solver(self, *, near: bool) -> Any:
+        return make_solver(self.settings.solver, near=near, surplus=self.settings.surplus)
 
     def run(self, x: Factors | None) -> Result[Any]:
         """Run a loop from x within the remaining limits."""
@@ -216,7 +221,7 @@ class _Loops:
         try:
             result = solve(
                 self.problem,
-                make_solver(settings.solver, near=before.round > 0),
+                self._make_solver(near=before.round > 0),
                 x,
                 stop=replace(stop, tol=stop.tol / 2**self.count),
                 seed=settings.seed,

@@ -72,8 +72,8 @@ class KLNMF(
         raced against a start with surplus components, which are merged. None: "nndsvda" if
         K ≤ min(n_samples, n_features), else "random".
     n_init : int
-        Number of random starts, raced by successive halving on counted passes. `n_iter_` and
-        `max_iter` count the rounds of the winner, the passes of the trace those of all starts.
+        Number of random starts, raced by successive halving on counted passes; the rounds of all
+        of them count. A checkpoint is written once the winner is known.
     tol : float
         Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
         by changing one factor alone, relative to the sum of the data. scikit-learn's differs.

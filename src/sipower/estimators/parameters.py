@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import FitSettings
-from sipower.estimators.race import Start, choose_starts
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Stop
@@ -155,10 +154,6 @@ def fit_settings(
 ) -> FitSettings:
     """Return the settings of a fit from the parameters of a model."""
     stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
-    starts: tuple[Start, ...] = ()
-    if start is None and model.solver != "profile":
-        init = model.init if model.solver == "auto" else "random"
-        starts = choose_starts(init, model.n_init, seed, V, fit_rank(model, V, None))
     return FitSettings(
         model.solver,
         stop,
@@ -167,7 +162,8 @@ def fit_settings(
         started,
         listener,
         _checkpoint(model, V, start),
-        starts=starts,
+        surplus=start is None and model.init == "auto",
+        n_init=model.n_init,
     )
 
 

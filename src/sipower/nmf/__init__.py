@@ -34,7 +34,7 @@ RULES: dict[str, type[Rule]] = {
 SOLVERS = ("auto", *RULES, "profile")
 
 
-def make_solver(name: str, *, near: bool = False) -> Any:
+def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
     """Return the solver of KL-NMF with a given name, guarded unless it is monotone itself.
 
     Parameters
@@ -43,9 +43,11 @@ def make_solver(name: str, *, near: bool = False) -> Any:
         One of `SOLVERS`.
     near
         Whether the start is near a solution; "auto" then skips its phase of power steps.
+    surplus
+        Whether "auto" races its random start against one with surplus components.
     """
     if name == "auto":
-        return Auto(near)
+        return Auto(near, surplus)
     if name == "profile":
         return Profiled()
     alternating = Alternating(RULES[name]())

@@ -5,6 +5,10 @@ Far from a solution, power steps whose length is searched item by item (`power_s
 more per pass than any other rule, on sparse and on dense data, and they have no step size that
 could be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
 
+With `surplus`, such a start is also made with surplus components (`surplus`), both are continued
+for a fixed number of counted passes, and the lower one goes on. It is left out where the data are
+sampled: there it ended no lower (spectrogram, faces, heavy-tailed counts).
+
 Near a solution, second-order steps with extrapolation are faster by orders of magnitude: Newton's
 on dense data, two sweeps of coordinate descent on sparse data and for large K. They begin when the
 last power steps gained less D per counted pass than a share of the average of all power steps, or
@@ -21,7 +25,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from sipower.data.row_blocks import RowBlocks
 from sipower.loop.protocols import Factorizable, Profilable
 from sipower.nmf.alternating import Alternating
 from sipower.nmf.coordinate import CCD
@@ -33,9 +36,10 @@ from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
 from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
+from sipower.nmf.surplus import surplus_start
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Auto", "AutoState", "has_own_start"]
+__all__ = ["Auto", "AutoState"]
 
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its cost
@@ -43,13 +47,14 @@ MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its 
 # of their average per pass, or of D. Tuned on KOS, WT, digits and generated text, single cells,
 # spectrogram and heavy-tailed counts.
 STEPS_PER_ROUND, MIN_RELATIVE_GAIN, MIN_GAIN = 2, 0.4, 0.003
+RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tuned on the same sets
 
 
 @dataclass(frozen=True)
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` is "sample" or "online" before such a start, then "power" and "second order".
+    `phase` is "sample", "online" or "race" before such a start, then "power" and "second order".
     """
 
     phase: str = "power"
@@ -65,10 +70,13 @@ class Auto:
     ----------
     near
         Whether the start is near a solution; power steps are then skipped.
+    surplus
+        Whether a random start is raced against one with surplus components.
     """
 
     needs: ClassVar = (Factorizable, Profilable)
     near: bool = False
+    surplus: bool = False
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
         """Return the state at x0 = (W, H), or at a random start, with its objective."""
@@ -81,8 +89,10 @@ class Auto:
             phase = "second order"
         elif x0 is None and is_tall(V):
             phase = "online"
+        elif can_sample_items(V, problem.rank):
+            phase = "sample"
         else:
-            phase = "sample" if can_sample_items(V, problem.rank) else "power"
+            phase = "race" if self.surplus and x0 is None else "power"
         return AutoState(W, H, W, H, phase, value, step=start.step, seed=seed, value=value)
 
     def advance(self, problem: Factorization, state: Any) -> Any:
@@ -91,6 +101,8 @@ class Auto:
             return Profiled().advance(problem, state)
         if state.phase == "power":
             return self._power_steps(problem, state)
+        if state.phase == "race":
+            return self._race(problem, state)
         if state.phase != "second order":
             return self._start(problem, state)
         # A sparse item has few nonzeros and few components: two sweeps cost less than a Hessian.
@@ -115,6 +127,24 @@ class Auto:
             return self._power_steps(problem, state)
         return replace(state, round=state.round + 1)
 
+    def _race(self, problem: Factorization, state: AutoState) -> AutoState:
+        """Fit from the random start and from one with surplus components; keep the lower one."""
+        x, cost = surplus_start(problem.V, problem.rank, state.seed)
+        value, cost = problem.quick_value(x), cost + problem.value_passes
+        random = replace(state, phase="power")
+        surplus = replace(
+            _move(random, x, value), power_value=value, power_passes=cost, passes=cost
+        )
+        runs = [self._fit(problem, start, RACE_PASSES) for start in (random, surplus)]
+        passes = sum(run.passes for run in runs)
+        winner = min(runs, key=lambda run: run.value)
+        return replace(winner, round=state.round + 1, passes=passes)
+
+    def _fit(self, problem: Factorization, state: AutoState, passes: float) -> AutoState:
+        while state.passes < passes and problem.is_finite(state.x):
+            state = self.advance(problem, state)
+        return state
+
     def _power_steps(self, problem: Factorization, state: AutoState) -> AutoState:
         x, passes = take_power_steps(problem.V, state.x, STEPS_PER_ROUND)
         value, last = problem.quick_value(x), state.value
@@ -127,11 +157,6 @@ class Auto:
         ended = gain < MIN_RELATIVE_GAIN * average or last - value < MIN_GAIN * value
         state = _move(state, x, min(value, last))
         return replace(state, phase="second order" if ended else "power")
-
-
-def has_own_start(V: RowBlocks, rank: int) -> bool:
-    """Return whether `Auto` begins with a sample or batches of V, or needs rows only."""
-    return not V.has_columns or is_tall(V) or can_sample_items(V, rank)
 
 
 def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:
