@@ -92,7 +92,8 @@ class Auto:
         elif can_sample_items(V, problem.rank):
             phase = "sample"
         else:
-            phase = "race" if self.surplus and x0 is None else "power"
+            races = self.surplus and x0 is None and V.is_in_memory
+            phase = "race" if races else "power"
         return AutoState(W, H, W, H, phase, value, step=start.step, seed=seed, value=value)
 
     def advance(self, problem: Factorization, state: Any) -> Any:
