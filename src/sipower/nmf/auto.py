@@ -6,7 +6,7 @@ more per pass than any other rule, on sparse and on dense data, and they have no
 could be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
 
 With `surplus`, such a start is also made with surplus components (`surplus`), both are continued
-for a fixed number of counted passes, and the lower one goes on. It is left out where the data are
+for a fixed number of counted passes, and the lower one continues. It is left out where the data are
 sampled: there it ended no lower (spectrogram, faces, heavy-tailed counts).
 
 Near a solution, second-order steps with extrapolation are faster by orders of magnitude: Newton's
@@ -92,8 +92,7 @@ class Auto:
         elif can_sample_items(V, problem.rank):
             phase = "sample"
         else:
-            races = self.surplus and x0 is None and V.is_in_memory
-            phase = "race" if races else "power"
+            phase = "race" if self.surplus and x0 is None else "power"
         return AutoState(W, H, W, H, phase, value, step=start.step, seed=seed, value=value)
 
     def advance(self, problem: Factorization, state: Any) -> Any:
@@ -111,7 +110,7 @@ class Auto:
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Move to the start from a sample or from batches, or if D is not lower there, go on."""
+        """Move to the start from a sample or from batches, or take power steps if D is not lower there."""
         is_online = state.phase == "online"
         if is_online:
             x, passes = fit_batches(problem, state.seed)

@@ -29,12 +29,12 @@ STEPS = 2  # steps on all items of the longer side
 
 
 def can_sample_items(V: RowBlocks, rank: int) -> bool:
-    """Return whether V is dense, in memory and long enough for a sample to pay.
+    """Return whether V is dense and long enough for a sample to pay.
 
     On sparse data a sample does not contain most features often enough.
     """
     long_enough = max(V.shape) >= MIN_ITEMS * ITEMS_PER_COMPONENT * rank
-    return V.dense and V.is_in_memory and V.has_columns and long_enough
+    return V.dense and V.has_columns and long_enough
 
 
 def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Factors, float]:
