@@ -110,7 +110,7 @@ class Auto:
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Move to the start from a sample or from batches, or take power steps if D is not lower there."""
+        """Move to the start from a sample or batches; if D is not lower there, take power steps."""
         is_online = state.phase == "online"
         if is_online:
             x, passes = fit_batches(problem, state.seed)
