@@ -226,8 +226,9 @@ class LoadedChunk:
         return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
-        return LoadedChunk, (self.info, None, self.pickled if held is None else held.__reduce__())
+        matrix = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
+        pickled = self.pickled if matrix is None else matrix.__reduce__()
+        return LoadedChunk, (self.info, None, pickled)
 
     def __sizeof__(self) -> int:
         return self.info.size
