@@ -150,7 +150,7 @@ def check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
                 f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
             )
     if not any(info.shape[0] for info in infos):
-        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+        raise ValueError("`X` must have at least 1 sample, got 0 samples.")
     return infos[named].feature_names
 
 

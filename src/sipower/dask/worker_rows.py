@@ -54,7 +54,7 @@ class WorkerRows(RowBlocks):
     has_items = False  # the client cannot run kernels on single rows
     has_columns = False
     refusal = (
-        "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
+        "The rows are on Dask workers, but this step needs single rows: use `sipower.dask.KLNMF`."
     )
     layout = "chunks"  # results depend on how the rows are divided into chunks
 
