@@ -117,16 +117,14 @@ class DamagedError(ValueError):
     """What is wrong with a file of arrays; the message follows the name of the file."""
 
 
-def read_archive(
-    path: str | PathLike[str], wanted: Collection[str] | None = None
-) -> dict[str, Any]:
-    """Read the arrays of an .npz file by name; those that are not among `wanted` are None."""
+def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
+    """Read the arrays of an .npz file by name; those that are not among `names` are None."""
     stored, arrays = Path(path).stat().st_size, dict[str, Any]()
     with _report_damage("an .npz file"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             name = entry.filename.removesuffix(".npy")
             if name != entry.filename:
-                is_wanted = wanted is None or name in wanted
+                is_wanted = names is None or name in names
                 arrays[name] = _read_member(archive, entry, stored) if is_wanted else None
     return arrays
 

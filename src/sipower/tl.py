@@ -65,9 +65,9 @@ def nmf(
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
-        known = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
+        layers = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
         raise ValueError(
-            f"`layer` must be a layer of adata, got {layer!r}; the layers are: {known}."
+            f"`layer` must be a layer of adata, got {layer!r}; the layers are: {layers}."
         )
     counts = _in_memory(adata.X if layer is None else adata.layers[layer])
     model = KLNMF(n_components, **{"random_state": 0, **parameters})

@@ -101,7 +101,7 @@ def test_structure_stacks_memberships_to_one(ax: Any) -> None:
 
 def test_structure_keeps_groups_together_and_draws_at_most(ax: Any) -> None:
     groups = np.array(["b", "a"])[np.arange(40) % 2]
-    plot.structure(RUN, ax, groups=groups, most=10)
+    plot.structure(RUN, ax, groups=groups, max_samples=10)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "a"]
     assert "10 of 40" in ax.get_xlabel()
     first = ax.patches[0].get_data()
@@ -128,8 +128,8 @@ def test_groups_go_by_position_and_what_is_missing_is_one_group(ax: Any) -> None
 def test_structure_refuses_what_does_not_fit(ax: Any) -> None:
     with pytest.raises(ValueError, match="got 3 for 40"):
         plot.structure(RUN, ax, groups="abc")
-    with pytest.raises(ValueError, match="`most` must be a positive integer, got 0"):
-        plot.structure(RUN, ax, most=0)
+    with pytest.raises(ValueError, match="`max_samples` must be a positive integer, got 0"):
+        plot.structure(RUN, ax, max_samples=0)
 
 
 def test_top_features_are_the_most_probable_of_the_component_by_size(ax: Any) -> None:

@@ -37,24 +37,24 @@ def consensus(
             remove_saved_fits(folder / "fits")
         with FitCounter(console) as counter, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
-            found = selection.consensus(
+            result = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter
             )
-        medoid = found.medoid
+        medoid = result.medoid
         model.set_params(random_state=solver.seed + medoid)
         facts = initial_facts(model, V, str(data.source)) | {
-            "status": found.statuses[medoid], "certified_gap": found.gaps[medoid],
-            "divergence": found.divergences[medoid], "replicates": replicates,
+            "status": result.statuses[medoid], "certified_gap": result.gaps[medoid],
+            "divergence": result.divergences[medoid], "replicates": replicates,
         }  # fmt: skip
-        run = Run(found.W, found.H, (), facts, table.samples, table.features)
+        run = Run(result.W, result.H, (), facts, table.samples, table.features)
         save_run(run, folder)
-        run_folder.write_derived_files(run, folder, console, formats, {"consensus": found})
-        save_outcome(found, folder / "consensus.json")
-        low, mean = found.stability.min(), found.stability.mean()
+        run_folder.write_derived_files(run, folder, console, formats, {"consensus": result})
+        save_outcome(result, folder / "consensus.json")
+        low, mean = result.stability.min(), result.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
         console.say(f"replicate {medoid + 1} is nearest to all others; {stability}")
         console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
-        console.event("done", medoid=medoid, stability=found.stability.tolist())
+        console.event("done", medoid=medoid, stability=result.stability.tolist())
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
 
 

@@ -21,8 +21,8 @@ def info(as_json: Json = False) -> None:
                   instruction_set=instruction_set(), datasets=present)  # fmt: skip
     console.say(f"sipower {facts['versions']['sipower']} ({facts['commit']})")
     console.say(f"processor: {facts['cpu']}; kernels for {instruction_set()}; {threads} threads")
-    for name, found in (facts["versions"] | packages).items():
+    for name, version in (facts["versions"] | packages).items():
         if name != "sipower":
-            console.say(f"  {name:14} {found or 'not installed'}")
+            console.say(f"  {name:14} {version or 'not installed'}")
     console.say(f"data sets: {', '.join(present)}")
     console.say(f"SIPOWER_DATA: {os.environ.get('SIPOWER_DATA', 'not set')}")

@@ -106,10 +106,10 @@ class LongRunOptions:
 
     def checkpoint_path(self, folder: Path) -> Path | None:
         """Return where the state of a fit is kept; an existing file needs --resume."""
-        given = self.checkpoint
-        if given is not None and not given.parent.is_dir():
-            raise ValueError(f"--checkpoint {given}: the folder {given.parent} does not exist.")
-        path = given or (folder / "checkpoint.npz" if self.resume else None)
+        option = self.checkpoint
+        if option is not None and not option.parent.is_dir():
+            raise ValueError(f"--checkpoint {option}: the folder {option.parent} does not exist.")
+        path = option or (folder / "checkpoint.npz" if self.resume else None)
         if path is not None and path.exists() and not self.resume:
             raise ValueError(f"{path} exists already: resume from it with --resume, or remove it.")
         return path
@@ -146,10 +146,10 @@ def parse_image_shape(text: str | None, features: int) -> tuple[int, int] | None
     """Return height and width, whose product must be the number of features."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+)[x×](\d+)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)[x×](\d+)", text)
+    if match is None:
         raise ValueError(f"--image-shape {text}: expected height x width, such as 19x19.")
-    height, width = int(found[1]), int(found[2])
+    height, width = int(match[1]), int(match[2])
     if height * width != features:
         raise ValueError(f"--image-shape {height}x{width} must have {features} pixels.")
     return height, width

@@ -78,14 +78,14 @@ class FitCounter(ProgressBar):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, "fitting")
-        self.found: int | None = None  # number of fits that were finished before this call
+        self.finished_before: int | None = None  # the number of fits that earlier calls finished
 
     def __call__(self, done: int, total: int) -> None:
         """Show a fit."""
-        if self.found is None:
-            self.found = done - 1
+        if self.finished_before is None:
+            self.finished_before = done - 1
         spent = time.monotonic() - self.started
-        left = duration(spent / (done - self.found) * (total - done))
+        left = duration(spent / (done - self.finished_before) * (total - done))
         self.console.event("fit", done=done, total=total)
         self.show(f"{done} of {total} fits, about {left} left", done, total)
 

@@ -37,13 +37,13 @@ def rank(
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / "run"):
         with FitCounter(console) as counter:
-            found = rank_selection(
+            result = rank_selection(
                 V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter
             )
-        export_selection(found, folder)
-    console.say(found.reason)
+        export_selection(result, folder)
+    console.say(result.reason)
     console.say(f"wrote {folder}/ (rank.json, rank.csv, rank.png)")
-    console.event("done", best=found.best, reason=found.reason, folder=str(folder))
+    console.event("done", best=result.best, reason=result.reason, folder=str(folder))
 
 
 def parse_ranks(text: str) -> list[int]:

@@ -29,7 +29,7 @@ def reproduce(
     chosen = {"quick": quick, "standard": standard, "full": full}
     if sum(chosen.values()) > 1:
         raise ValueError("choose one of --quick, --standard and --full")
-    budget = next((name for name, wanted in chosen.items() if wanted), "quick")
+    budget = next((name for name, is_chosen in chosen.items() if is_chosen), "quick")
     names = EXPERIMENTS if experiment == "all" else (experiment,)
     folder = out / budget  # the table in it holds the runs of one budget
     console = Console()

@@ -47,8 +47,8 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
     with file_lock(folder / "run"):
         older = next((name for name in FILES if (folder / name).exists()), None)
         if older is not None and not may_replace:
-            held = "a run already" if older == "run.json" else f"{older}, which a run may replace"
-            raise ValueError(f"{folder} holds {held}: choose another with -o, or --force.")
+            file = "a run already" if older == "run.json" else f"{older}, which a run may replace"
+            raise ValueError(f"{folder} holds {file}: choose another with -o, or --force.")
         yield
 
 
@@ -131,8 +131,8 @@ def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
     if any(key not in run.facts for key in ("status", *MEASUREMENTS)):
         other = "kind"  # a consensus
     if other is not None:
-        held = f"{folder} holds a run already, of another {other}"
-        raise ValueError(f"{held}: choose another folder with -o, or --force.")
+        problem = f"{folder} holds a run already, of another {other}"
+        raise ValueError(f"{problem}: choose another folder with -o, or --force.")
     ended = run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter
     return run if ended else None
 

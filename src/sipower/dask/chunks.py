@@ -150,7 +150,7 @@ def check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
                 f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
             )
     if not any(info.shape[0] for info in infos):
-        raise ValueError("X is empty: 0 sample(s) while a minimum of 1 is required.")
+        raise ValueError("`X` must have at least 1 sample, got 0 samples.")
     return infos[named].feature_names
 
 
@@ -226,8 +226,9 @@ class LoadedChunk:
         return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
-        return LoadedChunk, (self.info, None, self.pickled if held is None else held.__reduce__())
+        matrix = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
+        pickled = self.pickled if matrix is None else matrix.__reduce__()
+        return LoadedChunk, (self.info, None, pickled)
 
     def __sizeof__(self) -> int:
         return self.info.size

@@ -54,7 +54,7 @@ class WorkerRows(RowBlocks):
     has_items = False  # the client cannot run kernels on single rows
     has_columns = False
     refusal = (
-        "The rows are on Dask workers, but this step needs single rows: use sipower.dask.KLNMF."
+        "The rows are on Dask workers, but this step needs single rows: use `sipower.dask.KLNMF`."
     )
     layout = "chunks"  # results depend on how the rows are divided into chunks
 
@@ -139,12 +139,12 @@ class WorkerRows(RowBlocks):
     def take(self, items: Array) -> Any:
         """Load chosen rows to the client, as an array or in CSR."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
-        held = np.searchsorted(ends, items, side="right")
-        order = np.argsort(held, kind="stable")
+        owners = np.searchsorted(ends, items, side="right")
+        order = np.argsort(owners, kind="stable")
         tasks = [
             self.client.submit(_take, self.futures[number], mine - ends[number], pure=False)
-            for number in np.unique(held)
-            if len(mine := items[held == number])
+            for number in np.unique(owners)
+            if len(mine := items[owners == number])
         ]
         parts = gather_results(self.client, tasks)
         dense = all(isinstance(part, np.ndarray) for part in parts)

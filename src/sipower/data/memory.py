@@ -62,8 +62,8 @@ class Matrix(RowBlocks):
             self.data: Any = kernels.Dense(kernels.as_contiguous(data))
             entries = np.full(self.shape[0], self.shape[1])
             # Blocks hold several items, which share cached data.
-            wanted = max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK)
-            max_blocks: int | None = min(wanted, MAX_BLOCKS)
+            blocks_for_size = max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK)
+            max_blocks: int | None = min(blocks_for_size, MAX_BLOCKS)
         else:
             self.dense, self.nnz = False, int(data.nnz)
             self.indptr = kernels.as_contiguous(data.indptr, np.int64)

@@ -38,7 +38,7 @@ MAX_BLOCKS = 64
 MIN_BLOCK = 32768  # entries; far more work than starting a block
 MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
-ROWS_ONLY = "These data hold their rows only: use .columns instead of .T."
+ROWS_ONLY = "The data hold their rows only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
 

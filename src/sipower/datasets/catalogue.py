@@ -194,8 +194,8 @@ def vocabulary(name: str) -> tuple[str, ...]:
         raise ValueError(f"{file} is not UTF-8 text: {problem}.") from None
 
 
-def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Leave out rows and columns whose sums are below `least`, repeatedly until none is.
+def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
+    """Leave out rows and columns whose sums are below `min_sum`, repeatedly until none is.
 
     Returns
     -------
@@ -212,11 +212,11 @@ def without_rare(V: Any, least: float = 20) -> tuple[Any, NDArray[np.int64], NDA
     """
     rows, columns = (np.arange(size) for size in V.shape)
     while True:
-        kept = np.asarray(V.sum(axis=1)).ravel() >= least
-        rows, V = rows[kept], V[kept]
-        stays = np.asarray(V.sum(axis=0)).ravel() >= least
-        columns, V = columns[stays], V[:, stays]
-        if kept.all() and stays.all():
+        frequent_rows = np.asarray(V.sum(axis=1)).ravel() >= min_sum
+        rows, V = rows[frequent_rows], V[frequent_rows]
+        frequent_columns = np.asarray(V.sum(axis=0)).ravel() >= min_sum
+        columns, V = columns[frequent_columns], V[:, frequent_columns]
+        if frequent_rows.all() and frequent_columns.all():
             return V, rows, columns
 
 
@@ -248,15 +248,15 @@ def _from_folder(name: str) -> Counts:
 def _load_prepared(name: str, file: Path) -> Counts:
     try:
         if name in ("kos", "nips"):
-            found: Any = read(file).counts
+            counts: Any = read(file).counts
         else:
-            found = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
+            counts = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
-        said = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
-        raise ValueError(f"{file} is not an array as `load` describes it: {said}.") from None
-    if found.dtype.kind not in "iu":
-        raise ValueError(f"{file} holds values of type {found.dtype}, expected counts.")
-    return found  # type: ignore[no-any-return]
+        reason = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
+        raise ValueError(f"{file} is not an array as `load` describes it: {reason}.") from None
+    if counts.dtype.kind not in "iu":
+        raise ValueError(f"{file} holds values of type {counts.dtype}, expected counts.")
+    return counts  # type: ignore[no-any-return]
 
 
 def _missing(name: str) -> FileNotFoundError:

@@ -73,9 +73,9 @@ def docstrings() -> Corpus:
 def _texts() -> dict[str, str]:
     """Map every public name to its docstring, sorted, each docstring once."""
     packages = (Path(inspect.getfile(package)).parent for package in (np, scipy, sklearn))
-    found = [pair for package in packages for pair in _in_package(package)]
+    pairs = [pair for package in packages for pair in _in_package(package)]
     # Two objects can share a public name: the later entry, here the longer text, stays.
-    longest = dict(sorted(found, key=lambda pair: (pair[0], len(pair[1]), pair[1])))
+    longest = dict(sorted(pairs, key=lambda pair: (pair[0], len(pair[1]), pair[1])))
     first_name = {text: name for name, text in reversed(longest.items())}
     return dict(sorted((name, text) for text, name in first_name.items()))
 

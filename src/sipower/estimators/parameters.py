@@ -115,7 +115,19 @@ def initial_components(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> A
 
 
 def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlocks) -> Array:
-    """Return a given factor in the working type; a size in `shape` that is no number is free."""
+    """Validate the user's factor and return a copy in the data type of V.
+
+    Parameters
+    ----------
+    name
+        The parameter, "W" or "H", for messages.
+    factor
+        The array of the user.
+    shape
+        The expected shape. A size that is not an integer ("auto" or None) may be any number.
+    V
+        The data.
+    """
     try:
         with np.errstate(over="ignore"):
             factor = np.array(factor, V.dtype, order="C")

@@ -33,7 +33,7 @@ VARIANTS = {  # of S-SCI-PI: the paper's for dense and sparse data, and those it
     "elements, one side": {"scheme": "elements", "sides": "long"},
     "vectors": {"scheme": "vectors", "sides": "both"},
 }
-RIVALS = {  # the variants that the paper's is compared with, by data set
+COMPARED_VARIANTS = {  # the variants that the paper's is compared with, by data set
     "wt": ("both sides",),
     "mitf": ("both sides",),
     "kos": ("elements, one side", "vectors"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
+from sipower.experiments.budgets import BOXPLOTS, COMPARED_VARIANTS, TITLES
 from sipower.experiments.compare import (
     AXES,
     MUCH_FASTER,
@@ -113,7 +113,7 @@ def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
             curves.runs("nmf", d, "s-sci-pi", variant),
         )
         for d in curves.real
-        for variant in RIVALS[d]
+        for variant in COMPARED_VARIANTS[d]
         if variant in entry["variants"]
     }
     return _compare_cases(curves, cases, rule=3)

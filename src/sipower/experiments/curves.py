@@ -66,8 +66,8 @@ class Curves:
             (row["dataset"], row["seed"]): row["objective"][0]
             for row in select(rows, problem="subproblem", method="exact")
         }
-        known = files("sipower.experiments").joinpath("best_known.json").read_text("utf-8")
-        self.best = {name: Best(**entry) for name, entry in json.loads(known).items()}
+        text = files("sipower.experiments").joinpath("best_known.json").read_text("utf-8")
+        self.best = {name: Best(**entry) for name, entry in json.loads(text).items()}
         for row in select(rows, problem="nmf"):
             value = min(v for v in row["objective"] if v is not None)
             if value < self.best.get(row["dataset"], Best(math.inf, "")).value:

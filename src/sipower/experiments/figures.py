@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sipower.experiments.budgets import BOXPLOTS, RIVALS, TITLES
+from sipower.experiments.budgets import BOXPLOTS, COMPARED_VARIANTS, TITLES
 from sipower.experiments.compare import AXES, SUBPROBLEM_TOLERANCE
 from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.methods import METHODS
@@ -137,12 +137,12 @@ def _compare_methods(curves: Curves, name: str) -> Figure:
 def _compare_variants(curves: Curves) -> Figure:
     rows = []
     for dataset in curves.real:
-        paper = "dense" if "both sides" in RIVALS[dataset] else "sparse"
+        paper = "dense" if "both sides" in COMPARED_VARIANTS[dataset] else "sparse"
         runs = {
             VARIANT_LOOKS[variant or paper]: list(
                 curves.runs("nmf", dataset, "s-sci-pi", variant).values()
             )
-            for variant in (None, *RIVALS[dataset])
+            for variant in (None, *COMPARED_VARIANTS[dataset])
         }
         if sum(map(bool, runs.values())) > 1:
             rows.append(_pair_of_panels(curves, dataset, runs, LOWEST_DRAWN_ERROR))

@@ -10,7 +10,7 @@ from statistics import median
 
 from sipower._files import atomic_write
 from sipower.datasets import CATALOGUE
-from sipower.experiments.budgets import RIVALS, TITLES, Budget
+from sipower.experiments.budgets import COMPARED_VARIANTS, TITLES, Budget
 from sipower.experiments.claims import (
     Claim,
     Finding,
@@ -225,7 +225,8 @@ def _list_tuning(curves: Curves) -> str:
     protocol = curves.protocol
     cells = []
     for d in curves.datasets:
-        cases = [Case("nmf", d, "s-sci-pi", variant) for variant in (None, *RIVALS.get(d, ()))]
+        variants = (None, *COMPARED_VARIANTS.get(d, ()))
+        cases = [Case("nmf", d, "s-sci-pi", variant) for variant in variants]
         cases += [Case("subproblem", d, "s-sci-pi")]
         cases += [Case(problem, d, "ccd/scd") for problem in ("nmf", "subproblem")]
         for case in cases:

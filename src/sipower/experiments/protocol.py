@@ -31,7 +31,7 @@ import numpy as np
 
 from sipower.datasets.catalogue import is_present
 from sipower.experiments import budgets
-from sipower.experiments.budgets import HORIZONS, RIVALS, SCREENING, VARIANTS, Budget
+from sipower.experiments.budgets import COMPARED_VARIANTS, HORIZONS, SCREENING, VARIANTS, Budget
 from sipower.experiments.methods import METHODS, Params
 from sipower.experiments.table import PlannedRun, Row, row_key
 
@@ -110,7 +110,7 @@ class Protocol:
 
     def _plan_sampling(self) -> Iterator[PlannedRun]:
         for dataset in self.real():
-            for variant in (None, *RIVALS[dataset]):
+            for variant in (None, *COMPARED_VARIANTS[dataset]):
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
     def _plan_signs(self) -> Iterator[PlannedRun]:

@@ -43,8 +43,8 @@ class BackedSource:
             )
         self.counts = stream.source
         self.indptr: NDArray[np.int64] = self.counts.indptr.astype(np.int64)
-        given = self.counts.data.dtype
-        self.value_type = given if given in READ_AS_THEY_ARE else np.dtype(np.float64)
+        dtype = self.counts.data.dtype
+        self.value_type = dtype if dtype in READ_AS_THEY_ARE else np.dtype(np.float64)
         self._inspect()
 
     def __str__(self) -> str:

@@ -67,8 +67,8 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     11.0
     """
     workspace = Workspace(Path(target), byte_size(memory_limit), on_block)
-    with open_counts(Path(source), layout, layer) as opened:
-        stream = opened.transpose() if transpose else opened
+    with open_counts(Path(source), layout, layer) as counts:
+        stream = counts.transpose() if transpose else counts
         with closing(stream.blocks(workspace)) as blocks:
             try:
                 write_store(

@@ -134,7 +134,7 @@ class Coordinates:
         try:
             part = np.loadtxt(block, dtype, comments=None, ndmin=1, encoding="latin-1")
             bounds = ((part[name].min(), part[name].max(), limits[name]) for name in self.fields)
-            if all(low <= least and most <= high for least, most, (low, high) in bounds):
+            if all(low <= small and large <= high for small, large, (low, high) in bounds):
                 return part
         except ValueError:
             pass  # the search below says which line it is
@@ -204,9 +204,9 @@ def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) ->
         line = lines.one()
     texts = (line or b"").split()
     if len(texts) != count or not all(text.isdigit() and len(text) < 19 for text in texts):
-        said = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
+        content = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
         raise ReadError(
-            f"{lines.path}, line {max(lines.number, 1)}, is {said}, expected {count} whole "
+            f"{lines.path}, line {max(lines.number, 1)}, is {content}, expected {count} whole "
             f"number{'s' if count > 1 else ''} for the size: this is not a {kind}."
         )
     return [int(text) for text in texts]

@@ -42,14 +42,14 @@ class MatrixMarket(Coordinates):
             # SciPy is fastest when given a path, but detects compression only by the ending of the
             # name.
             plain = isinstance(stream, BufferedReader)
-            found: Any = io.mmread(self.path if plain else BufferedReader(stream, 4 * _CHUNK))
-        values = narrow(found if isinstance(found, np.ndarray) else found.data)
-        if found.shape != self.shape or not 0 <= values.min() <= values.max() < np.inf:
+            matrix: Any = io.mmread(self.path if plain else BufferedReader(stream, 4 * _CHUNK))
+        values = narrow(matrix if isinstance(matrix, np.ndarray) else matrix.data)
+        if matrix.shape != self.shape or not 0 <= values.min() <= values.max() < np.inf:
             raise ValueError
-        if isinstance(found, np.ndarray):
+        if isinstance(matrix, np.ndarray):
             return values
         values = values if "value" in self.fields else np.ones(len(values), np.int32)
-        return csr_from_entries(Entries(found.row, found.col, values), self.shape)
+        return csr_from_entries(Entries(matrix.row, matrix.col, values), self.shape)
 
     def _is_regular(self) -> bool:
         """Return whether each line holds only numbers between single separators.
@@ -107,13 +107,13 @@ def _read_banner(lines: Lines) -> tuple[str, str, str]:
             f"'{_BANNER} matrix coordinate integer general' or the like."
         )
     layout, kind, symmetry = (word.lower() for word in words[2:])
-    known = (
+    is_supported = (
         layout in ("coordinate", "array")
         and kind in ("integer", "unsigned-integer", "real", "double", "pattern")
         and symmetry in ("general", "symmetric")
         and not (layout == "array" and (kind == "pattern" or symmetry != "general"))
     )
-    if not known:
+    if not is_supported:
         kind = shorten(" ".join(words[2:]).lower())
         raise ReadError(
             f"{lines.path}, line 1, announces {kind!r}, which holds no counts that sipower reads: "

@@ -59,8 +59,8 @@ def open_npz(path: Path) -> OpenCounts:
 
 def _text(array: NDArray[Any]) -> str:
     """Return the text in an array that holds a single text."""
-    found = array.item() if array.ndim == 0 else ""
-    return found.decode("latin-1") if isinstance(found, bytes) else str(found)
+    item = array.item() if array.ndim == 0 else ""
+    return item.decode("latin-1") if isinstance(item, bytes) else str(item)
 
 
 def _compress(path: Path, parts: list[NDArray[Any]], size: tuple[int, int]) -> list[NDArray[Any]]:

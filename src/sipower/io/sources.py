@@ -74,8 +74,8 @@ class OpenCounts:
 
     def transpose(self) -> OpenCounts:
         """Exchange samples and features."""
-        turned = not self.transposed
-        return replace(self, samples=self.features, features=self.samples, transposed=turned)
+        transposed = not self.transposed
+        return replace(self, samples=self.features, features=self.samples, transposed=transposed)
 
     def read(self, path: Path) -> Table:
         """Read all counts, and check that they are finite and not negative."""
@@ -201,9 +201,9 @@ def _read_blocks(
 
 def _entries(block: Counts, first_row: int) -> Entries:
     """Return the entries of a block of the rows from `first_row` on."""
-    found = sparse.coo_array(block)
-    rows, columns = (part.astype(np.int32, copy=False) for part in found.coords)
-    return Entries(rows + np.int32(first_row), columns, found.data)
+    matrix = sparse.coo_array(block)
+    rows, columns = (part.astype(np.int32, copy=False) for part in matrix.coords)
+    return Entries(rows + np.int32(first_row), columns, matrix.data)
 
 
 def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
@@ -254,8 +254,10 @@ def report_duplicates(path: Path, by_columns: bool = False) -> Iterator[None]:
     """Name the row and column of a place that has two values."""
     try:
         yield
-    except DuplicateError as found:
-        row, column = (found.column, found.row) if by_columns else (found.row, found.column)
+    except DuplicateError as duplicate:
+        row, column = duplicate.row, duplicate.column
+        if by_columns:
+            row, column = column, row
         raise ReadError(
             f"{path} holds two counts for row {row + 1}, column {column + 1}: add them up before "
             "saving."

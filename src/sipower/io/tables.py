@@ -55,10 +55,10 @@ class Grid:
                     f"{self.path}, {place}, has {len(cells)} cells, expected {expected}."
                 )
             for at in range(expected if first is None else first, expected):
-                said = count_problem(str(cells[at]))
-                if said:
+                cell_problem = count_problem(str(cells[at]))
+                if cell_problem:
                     name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
-                    return ReadError(f"{self.path}, {place}, column {name}: {said}.")
+                    return ReadError(f"{self.path}, {place}, column {name}: {cell_problem}.")
         return ReadError(f"{self.path} is not a table of counts: {shorten(problem)}.")
 
     def check_counts(self, counts: NDArray[Any], first: int) -> None:
@@ -266,8 +266,8 @@ def _numbers(column: Any) -> NDArray[Any]:
     """Return cells as numbers, NaN for all others; a text of many rows is parsed once."""
     if column.dtype == "category":
         numbers = _numbers(column.cat.categories)
-        found: NDArray[Any] = np.append(numbers, np.nan)[column.cat.codes]
-        return found
+        values: NDArray[Any] = np.append(numbers, np.nan)[column.cat.codes]
+        return values
     cells = np.asarray(column)
     if cells.dtype.kind in "iuf":
         return cells

@@ -76,8 +76,8 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
 
 def _name_files(matrix: Path) -> tuple[Path, Path] | None:
     """Return the files of barcodes and features in the folder of a matrix."""
-    prefix, known, _ = matrix.name.rpartition(_MATRIX)
-    prefix = prefix if known else ""
+    prefix, separator, _ = matrix.name.rpartition(_MATRIX)
+    prefix = prefix if separator else ""
     barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))
     features = _find_file(matrix.parent, tuple(prefix + name for name in _FEATURES))
     return None if barcodes is None or features is None else (barcodes, features)

@@ -87,19 +87,19 @@ def _readable_lines(path: Path) -> int:
 
 def read_lines(path: Path) -> list[str]:
     """Read all lines of a text in UTF-8, without empty ones at its end."""
-    found: list[str] = []
+    texts: list[str] = []
     with Lines(path) as lines:
         while block := lines.block():
             for line in block:
                 try:
-                    found.append(line.decode("utf-8"))
+                    texts.append(line.decode("utf-8"))
                 except UnicodeDecodeError:
                     raise ReadError(
-                        f"{path}, line {len(found) + 1}, is not UTF-8 text: save the file as UTF-8."
+                        f"{path}, line {len(texts) + 1}, is not UTF-8 text: save the file as UTF-8."
                     ) from None
-    while found and not found[-1].strip():
-        found.pop()
-    return found
+    while texts and not texts[-1].strip():
+        texts.pop()
+    return texts
 
 
 def parse_number(text: str) -> float:

@@ -95,11 +95,11 @@ def _check_slope(problem: Problem, x: Array, seed: int) -> Check:
     v = v - problem.inner(v, x)[:, None] * x
     slope = float((problem.item_weights * problem.inner(problem.gradient(x), v)).sum())
     steps = np.array([1e-2, 1e-3])
-    here = problem.value(x)
-    changes = [problem.value(problem.normalise(x + t * v)) - here for t in steps]
-    errors = np.abs(np.array(changes) - steps * slope) + 1e-15 * abs(here)
+    value = problem.value(x)
+    changes = [problem.value(problem.normalise(x + t * v)) - value for t in steps]
+    errors = np.abs(np.array(changes) - steps * slope) + 1e-15 * abs(value)
     order = np.inf  # if f is constant along the sphere, the errors are rounding alone
-    if errors.max() > min(problem.rounding(here), 1e-10 * (1 + abs(here))):
+    if errors.max() > min(problem.rounding(value), 1e-10 * (1 + abs(value))):
         order = float(np.log(errors[0] / errors[1]) / np.log(steps[0] / steps[1]))
     return Check("order of the Taylor error of the gradient", order, "at least 1.7", order >= 1.7)
 

@@ -40,8 +40,8 @@ class Checkpoint:
     every
         Seconds of work that may be lost.
     run
-        What identifies the run: a checkpoint is read only if all of it agrees, measured numbers,
-        which stand in lists, up to rounding.
+        Settings that identify the run, such as the data and the seed. A checkpoint whose settings
+        differ raises ValueError. Floats in lists are measured values: they may differ by rounding.
     memory
         What the caller saves in addition to the state.
     read
@@ -71,28 +71,28 @@ class Checkpoint:
 
     def load(self, like: S) -> tuple[S, Any] | None:
         """Return a state of the kind and shapes of `like` with its notes; None without a file."""
-        found = self._read() if self.read else None
-        if found is None:
+        content = self._read() if self.read else None
+        if content is None:
             return None
-        header, arrays = found
+        header, arrays = content
         scalars = header["scalars"]
-        wanted, wanted_arrays = _fields(like)
-        if header["state"] != type(like).__qualname__ or _types(arrays) != _types(wanted_arrays):
+        expected, expected_arrays = _fields(like)
+        if header["state"] != type(like).__qualname__ or _types(arrays) != _types(expected_arrays):
             raise self._mismatch_error("problem or solver")
-        if set(scalars) | set(arrays) != set(wanted):
+        if set(scalars) | set(arrays) != set(expected):
             raise self._mismatch_error("version")
         smallest = 0.0 if getattr(like, "non_negative", False) else -math.inf
-        numbers = all(np.isfinite(a).all() and (a >= smallest).all() for a in arrays.values())
-        if not numbers or not all(_is_like(value, wanted[name]) for name, value in scalars.items()):
+        in_range = all(np.isfinite(a).all() and (a >= smallest).all() for a in arrays.values())
+        if not in_range or not all(_is_like(v, expected[name]) for name, v in scalars.items()):
             raise self._damage_error()
-        if scalars.get("seed") != wanted.get("seed"):
+        if scalars.get("seed") != expected.get("seed"):
             raise self._mismatch_error("seed")
         return type(like)(**arrays, **scalars), header["notes"]
 
     def load_memory(self) -> Any:
         """Return the caller's memory in the file, or None without a file."""
-        found = self._read()
-        return None if found is None else found[0]["memory"]
+        content = self._read()
+        return None if content is None else content[0]["memory"]
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
@@ -153,20 +153,20 @@ def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:
     return {name: (array.shape, array.dtype) for name, array in arrays.items()}
 
 
-def _agree(found: Any, wanted: Any) -> bool:
-    """Whether values are equal; numbers in lists, which are measured, up to rounding."""
-    if not isinstance(found, list) or not isinstance(wanted, list) or len(found) != len(wanted):
-        return bool(found == wanted)
+def _agree(stored: Any, current: Any) -> bool:
+    """Return whether values are equal; numbers in lists, which are measured, up to rounding."""
+    if not isinstance(stored, list) or not isinstance(current, list) or len(stored) != len(current):
+        return bool(stored == current)
     return all(
         a == b or (isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9))
-        for a, b in zip(found, wanted, strict=True)
+        for a, b in zip(stored, current, strict=True)
     )
 
 
-def _is_like(value: Any, wanted: Any) -> bool:
-    """Whether a scalar has the type of another; a float may be a whole number."""
-    found, kind = np.asarray(value), np.asarray(wanted).dtype.kind
-    return found.ndim == 0 and found.dtype.kind in (kind, "i" if kind == "f" else kind)
+def _is_like(value: Any, example: Any) -> bool:
+    """Return whether a scalar has the type of `example`; an integer may replace a float."""
+    scalar, kind = np.asarray(value), np.asarray(example).dtype.kind
+    return scalar.ndim == 0 and scalar.dtype.kind in (kind, "i" if kind == "f" else kind)
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:
@@ -176,8 +176,8 @@ def save_state(path: str | PathLike[str], state: Any) -> None:
 
 def load_state(path: str | PathLike[str], like: S) -> S:
     """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
-    found = Checkpoint(path).load(like)
-    return like if found is None else found[0]
+    loaded = Checkpoint(path).load(like)
+    return like if loaded is None else loaded[0]
 
 
 class CheckpointWriter:
@@ -193,7 +193,7 @@ class CheckpointWriter:
 
     def __init__(self, checkpoint: Checkpoint | None, trace: Trace) -> None:
         self.checkpoint, self.trace = checkpoint, trace
-        self.saved = self.seen = trace.clock.wall()
+        self.last_save = self.last_round = trace.clock.wall()
 
     def resume(self, state: S) -> S:
         """Return the saved state, or the given one where nothing is saved."""
@@ -210,7 +210,7 @@ class CheckpointWriter:
         if self.checkpoint is None:
             return
         now = self.trace.clock.wall()
-        at_risk, self.seen = 2 * now - self.seen - self.saved, now
+        at_risk, self.last_round = 2 * now - self.last_round - self.last_save, now
         if not at_once and at_risk < self.checkpoint.every:
             return
         try:
@@ -222,4 +222,4 @@ class CheckpointWriter:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        self.saved = self.seen = self.trace.clock.wall()
+        self.last_save = self.last_round = self.trace.clock.wall()

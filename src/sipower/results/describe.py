@@ -132,16 +132,18 @@ def convergence(run: Run) -> dict[str, Numbers]:
         np.array([getattr(record, name) for record in run.trace], dtype=np.float64)
         for name in ("seconds", "passes", "objective", "gap")
     )
-    known = objective[np.isfinite(objective)]
-    excess = (objective - known.min()) / total(run) if len(known) else objective
+    finite = objective[np.isfinite(objective)]
+    excess = (objective - finite.min()) / total(run) if len(finite) else objective
     excess = np.where(excess > 0, excess, np.nan)
     return {"seconds": seconds, "passes": passes, "excess": excess, "gap": gap}
 
 
 def total(run: Run) -> float:
     """The sum of the counts or, if it is not recorded, of W H; at the minimum both are equal."""
-    known = (run.facts.get("input") or {}).get("total")
-    return float(known or run.W.sum(axis=0, dtype=np.float64) @ run.H.sum(axis=1, dtype=np.float64))
+    recorded = (run.facts.get("input") or {}).get("total")
+    if recorded:
+        return float(recorded)
+    return float(run.W.sum(axis=0, dtype=np.float64) @ run.H.sum(axis=1, dtype=np.float64))
 
 
 def correlations(columns: Array) -> Numbers:
@@ -163,9 +165,9 @@ def largest(values: Array, n: int) -> Indices:
     return order[values[order] > 0]
 
 
-def choose_evenly(count: int, most: int) -> Indices:
-    """Return at most `most` numbers of ``range(count)``, evenly spaced, including both ends."""
-    return np.linspace(0, count - 1, min(count, most)).round().astype(np.intp)
+def choose_evenly(count: int, max_count: int) -> Indices:
+    """Return at most `max_count` numbers of ``range(count)``, evenly spaced, with both ends."""
+    return np.linspace(0, count - 1, min(count, max_count)).round().astype(np.intp)
 
 
 def order_by_similarity(memberships: Array) -> Indices:
@@ -180,10 +182,10 @@ def order_by_similarity(memberships: Array) -> Indices:
     return np.asarray(hierarchy.leaves_list(tree), dtype=np.intp)
 
 
-def readable(name: str, most: int) -> str:
+def readable(name: str, max_length: int) -> str:
     """Show a name on one line: a sign for what cannot be printed, "…" for the end of a long one."""
-    shown = "".join(map(_sign, name[:most]))
-    return shown if len(name) <= most else shown[:-1] + "…"
+    text = "".join(map(_sign, name[:max_length]))
+    return text if len(name) <= max_length else text[:-1] + "…"
 
 
 def _sign(character: str) -> str:

@@ -58,27 +58,29 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             separator = "\t" if ending == ".tsv" else ","
             # Quote all texts: by default pandas does not quote a carriage return, which also ends a
             # line.
-            how = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-            frame.to_csv(to, sep=separator, index_label="name", **how)
+            options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+            frame.to_csv(to, sep=separator, index_label="name", **options)
 
 
-def export_selection(found: RankSelection, folder: Path) -> None:
+def export_selection(selection: RankSelection, folder: Path) -> None:
     """Write a rank selection as rank.csv, rank.png and rank.json; all are replaced or none."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["rank", "mean error", "stability", *map(str, range(found.deviance.shape[1]))])
-    for k, errors, stability in zip(found.ranks, found.deviance, found.stability, strict=True):
+    replicates = range(selection.deviance.shape[1])
+    lines.writerow(["rank", "mean error", "stability", *map(str, replicates)])
+    columns = selection.ranks, selection.deviance, selection.stability
+    for k, errors, stability in zip(*columns, strict=True):
         lines.writerow([k, np.mean(errors), stability, *errors])
     figure = Figure(figsize=(7, 4), layout="constrained")
-    plot.rank_selection(found, figure.add_subplot())
+    plot.rank_selection(selection, figure.add_subplot())
     with atomic_write(folder / "rank.csv") as table, atomic_write(folder / "rank.png") as image:
         table.write(text.getvalue().encode())
         table.flush()
         figure.savefig(image, dpi=120)
         image.flush()
-        save_outcome(found, folder / "rank.json")
+        save_outcome(selection, folder / "rank.json")
 
 
 def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
@@ -105,19 +107,19 @@ def _write_anndata(run: Run, file: Path) -> None:
     import h5py  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
-    made = ad.AnnData(
+    adata = ad.AnnData(
         obs=pd.DataFrame(index=list(run.sample_names())),
         var=pd.DataFrame(index=list(run.feature_names())),
     )
-    made.obsm["X_nmf"], made.varm["nmf"] = run.W, run.H.T
+    adata.obsm["X_nmf"], adata.varm["nmf"] = run.W, run.H.T
     facts = run.facts
-    made.uns["nmf"] = {
+    adata.uns["nmf"] = {
         key: facts[key]
         for key in ("divergence", "certified_gap", "status", "rounds")
         if key in facts
     }
     memory = io.BytesIO()  # HDF5 can crash the process when the disk is full
     with h5py.File(memory, "w") as content:
-        ad.io.write_elem(content, "/", made)
+        ad.io.write_elem(content, "/", adata)
     with atomic_write(file) as to:
         to.write(memory.getbuffer())

@@ -98,8 +98,8 @@ def load_run(folder: str | PathLike[str]) -> Run:
     except MemoryError:
         raise
     except Exception as error:  # whatever damaged files make their readers raise
-        said = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
-        raise ValueError(f"{place} is damaged: {said}; run the fit again.") from None
+        reason = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
+        raise ValueError(f"{place} is damaged: {reason}; run the fit again.") from None
     if run is None:
         raise ValueError(
             f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."

@@ -38,18 +38,18 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
 
     Features are matched by name where the run and the file have names, else by position.
     """
-    known, new = run.features, table.features
-    if known == new:
+    run_features, features = run.features, table.features
+    if run_features == features:
         return _counts_of_same_size(table, run), []
-    if known is None or new is None:
+    if run_features is None or features is None:
         remark = "The features have no names on one side: they are taken in the order they stand."
         return _counts_of_same_size(table, run), [remark]
-    if len(set(known)) < len(known) or len(set(new)) < len(new):
+    if len(set(run_features)) < len(run_features) or len(set(features)) < len(features):
         raise ValueError(
             "Features cannot be matched by name, because some names occur twice: make them unique."
         )
-    column = {name: at for at, name in enumerate(known)}
-    unknown = [name for name in new if name not in column]
+    column = {name: at for at, name in enumerate(run_features)}
+    unknown = [name for name in features if name not in column]
     if unknown:
         raise ValueError(
             f"The run lacks {len(unknown)} feature(s) of the data, such as {unknown[0]!r}: remove "
@@ -60,20 +60,20 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
             "The data on disk have the features in another order than the run: read the file "
             "without --memory-limit, or convert one in the order of the run."
         )
-    missing = len(known) - len(new)
+    missing = len(run_features) - len(features)
     remark = f"{missing:,} features of the run are not in the file: their counts are taken as 0."
     counts = sparse.coo_array(table.counts)
-    columns = np.array([column[name] for name in new])[counts.col]
-    shape = table.counts.shape[0], len(known)
+    columns = np.array([column[name] for name in features])[counts.col]
+    shape = table.counts.shape[0], len(run_features)
     aligned = sparse.csr_array(sparse.coo_array((counts.data, (counts.row, columns)), shape=shape))
     return aligned, [remark] if missing else []
 
 
 def _counts_of_same_size(table: Table, run: Run) -> Any:
-    new, known = table.counts.shape[1], run.H.shape[1]
-    if new != known:
+    n_data, n_run = table.counts.shape[1], run.H.shape[1]
+    if n_data != n_run:
         raise ValueError(
-            f"The data have {new:,} features, the run {known:,}: they must be the same, in the "
+            f"The data have {n_data:,} features, the run {n_run:,}: they must be the same, in the "
             "same order (--transpose exchanges samples and features)."
         )
     return table.counts

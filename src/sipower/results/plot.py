@@ -58,8 +58,8 @@ def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Ax
         ("excess", "KL divergence above its lowest value", "o-", BLUE),
         ("gap", "certified gap", "s--", ORANGE),
     ):
-        seen = np.isfinite(curves[name])
-        points = curves["seconds"][seen], curves[name][seen]
+        finite = np.isfinite(curves[name])
+        points = curves["seconds"][finite], curves[name][finite]
         ax.plot(*points, style, label=label, color=colour, ms=4)
     ax.set(xlabel="time (seconds)", ylabel="share of the sum of the counts", yscale="log")
     ax.grid(visible=True, color="#dddddd", linewidth=0.6)
@@ -71,7 +71,7 @@ def structure(
     run: RunOrModel,
     ax: Axes | None = None,
     groups: Sequence[Any] | None = None,
-    most: int = 1000,
+    max_samples: int = 1000,
     *,
     W: Any = None,
 ) -> Axes:
@@ -88,21 +88,21 @@ def structure(
     groups
         A label for each sample: bars of a group stand together, in the order in which the groups
         first occur. Within a group, or among all, similar samples are neighbours.
-    most
+    max_samples
         Largest number of samples to draw; they are chosen evenly.
     W
         With a fitted model: what its `fit_transform` returned, or ``model.transform(V)``.
     """
     run = as_run(run, W)
-    if most < 1:
-        raise ValueError(f"`most` must be a positive integer, got {most}.")
+    if max_samples < 1:
+        raise ValueError(f"`max_samples` must be a positive integer, got {max_samples}.")
     if groups is not None and len(groups) != len(run.W):
         raise ValueError(
             f"`groups` must have one label per sample, got {len(groups)} for {len(run.W)}."
         )
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
-    chosen = describe.choose_evenly(len(run.W), most)
+    chosen = describe.choose_evenly(len(run.W), max_samples)
     memberships = describe.describe(run.W, run.H).memberships[chosen]
     blocks: dict[str, list[int]] = {}
     for at, sample in enumerate(chosen):

@@ -115,11 +115,11 @@ class Run:
 
 def recorded_parameters(model: KLNMF) -> dict[str, Any]:
     """Return the parameters of a model that decide its factors, as `run.json` holds them."""
-    found = {k: v for k, v in model.get_params().items() if k not in _NOT_RECORDED}
-    if found.get("dtype") is not None:
-        found["dtype"] = np.dtype(found["dtype"]).name
+    parameters = {k: v for k, v in model.get_params().items() if k not in _NOT_RECORDED}
+    if parameters.get("dtype") is not None:
+        parameters["dtype"] = np.dtype(parameters["dtype"]).name
     plain = bool | int | float | str | None
-    return {k: v if isinstance(v, plain) else str(v) for k, v in found.items()}
+    return {k: v if isinstance(v, plain) else str(v) for k, v in parameters.items()}
 
 
 RunOrModel: TypeAlias = Run | KLNMF

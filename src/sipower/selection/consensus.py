@@ -87,20 +87,20 @@ def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
     return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}
 
 
-def _medoid(found: list[dict[str, Any]]) -> Consensus:
-    count, rank = len(found), len(found[0]["H"])
+def _medoid(fits: list[dict[str, Any]]) -> Consensus:
+    count, rank = len(fits), len(fits[0]["H"])
     partners = np.ones((count, count, rank))  # cosine of component k of a with its partner in b
     for a in range(count):
         for b in range(a + 1, count):
-            other, cosine = match(found[a]["H"], found[b]["H"])
+            other, cosine = match(fits[a]["H"], fits[b]["H"])
             partners[a, b] = cosine
             partners[b, a, other] = cosine
     similarity: NDArray[np.float64] = partners.mean(axis=2)
-    divergences, gaps = np.stack([piece["numbers"] for piece in found], axis=1)
+    divergences, gaps = np.stack([piece["numbers"] for piece in fits], axis=1)
     # The replicate nearest to all others; among equals, the one with the lowest divergence.
     medoid = int(np.lexsort((divergences, -similarity.sum(axis=1)))[0])
-    others = np.arange(count) != medoid
-    stability = partners[medoid, others].mean(axis=0) if count > 1 else np.full(rank, np.nan)
-    W, H = found[medoid]["W"], found[medoid]["H"]
-    statuses = tuple(str(piece["status"]) for piece in found)
+    is_other = np.arange(count) != medoid
+    stability = partners[medoid, is_other].mean(axis=0) if count > 1 else np.full(rank, np.nan)
+    W, H = fits[medoid]["W"], fits[medoid]["H"]
+    statuses = tuple(str(piece["status"]) for piece in fits)
     return Consensus(W, H, medoid, stability, similarity, divergences, gaps, statuses)

@@ -62,9 +62,9 @@ class Thinned:
 def thin(V: RowBlocks, seed: int) -> Thinned:
     """Hold out a share of the units of all counts."""
     whole = V.sparse().array
-    kept = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
+    train = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
     parts = []
-    for values in (kept, whole.data - kept):
+    for values in (train, whole.data - train):
         part = sparse.csr_array((values.astype(V.dtype), whole.indices, whole.indptr), V.shape)
         part = part.copy()
         part.eliminate_zeros()
@@ -103,10 +103,11 @@ def halve(V: RowBlocks, seed: int) -> Halved:
             f"`V` must have at least 2 rows and 2 columns to choose a rank, got {V.shape}."
         )
     rng = np.random.default_rng(seed)
-    (r, rest), (c, others) = (np.array_split(rng.permutation(size), 2) for size in V.shape)
-    A, B = V.array[np.sort(r)][:, np.sort(c)], V.array[np.sort(r)][:, np.sort(others)]
-    C, D = V.array[np.sort(rest)][:, np.sort(c)], V.array[np.sort(rest)][:, np.sort(others)]
-    return Halved(D, A, B, C, np.sort(others))
+    halves = [np.array_split(rng.permutation(size), 2) for size in V.shape]
+    (test_rows, train_rows), (test_columns, train_columns) = (map(np.sort, h) for h in halves)
+    A, B = (V.array[test_rows][:, columns] for columns in (test_columns, train_columns))
+    C, D = (V.array[train_rows][:, columns] for columns in (test_columns, train_columns))
+    return Halved(D, A, B, C, train_columns)
 
 
 def prediction_errors(
@@ -121,14 +122,14 @@ def prediction_errors(
     """
     terms = test.tocoo()
     z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
-    known = b > 0
-    v, z, b = terms.data[known].astype(np.float64), z[known], b[known]
+    positive = b > 0
+    v, z, b = terms.data[positive].astype(np.float64), z[positive], b[positive]
     if not v.sum() > 0:
         raise ValueError(
             "The data have too few counts to hold some out: set `n_components` instead."
         )
     groups = np.arange(test.shape[0]) * GROUPS // test.shape[0]
-    here = groups[terms.row[known]]
+    term_groups = groups[terms.row[positive]]
     masses = [
         np.bincount(groups, left @ right.sum(axis=1), GROUPS) for left, right in
         (prediction, background)
@@ -138,11 +139,11 @@ def prediction_errors(
     def divergences(share: float) -> Numbers:
         lost = constant - v * np.log((1 - share) * z + share * b)
         mass = (1 - share) * masses[0] + share * masses[1]
-        return np.asarray(np.bincount(here, lost, GROUPS) + mass)
+        return np.asarray(np.bincount(term_groups, lost, GROUPS) + mass)
 
     # The divergence is convex in the share.
-    found = minimize_scalar(lambda s: divergences(s).sum(), bounds=(1e-6, 1), method="bounded")
-    return np.asarray(divergences(found.x) / v.sum())
+    optimum = minimize_scalar(lambda s: divergences(s).sum(), bounds=(1e-6, 1), method="bounded")
+    return np.asarray(divergences(optimum.x) / v.sum())
 
 
 def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:
@@ -150,6 +151,8 @@ def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers
     across = np.ascontiguousarray(right.T)
     out = np.empty(len(rows))
     for at in range(0, len(rows), TERMS_AT_A_TIME):
-        here = slice(at, at + TERMS_AT_A_TIME)
-        out[here] = np.einsum("ij,ij->i", left[rows[here]], across[columns[here]], dtype=np.float64)
+        block = slice(at, at + TERMS_AT_A_TIME)
+        out[block] = np.einsum(
+            "ij,ij->i", left[rows[block]], across[columns[block]], dtype=np.float64
+        )
     return out

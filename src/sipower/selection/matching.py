@@ -24,9 +24,9 @@ def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """
     table = cosines(A, B)
     rows, columns = linear_sum_assignment(table, maximize=True)
-    partners, found = np.full(len(table), -1, np.int64), np.zeros(len(table))
-    partners[rows], found[rows] = columns, table[rows, columns]
-    return partners, found
+    partners, similarity = np.full(len(table), -1, np.int64), np.zeros(len(table))
+    partners[rows], similarity[rows] = columns, table[rows, columns]
+    return partners, similarity
 
 
 def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:

@@ -104,8 +104,9 @@ T = TypeVar("T", RankSelection, Consensus)
 
 def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
     """Write an outcome as JSON; the factors of a consensus belong into its run folder."""
-    found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in ("W", "H")}
-    plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+    names = [f.name for f in fields(outcome) if f.name not in ("W", "H")]
+    content = {name: getattr(outcome, name) for name in names}
+    plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.items()}
     with atomic_write(file) as to:
         to.write(json.dumps(nan_as_none(plain), allow_nan=False).encode())
 
@@ -114,10 +115,10 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     """Read what `save_outcome` has written; `factors` are the W and H of a consensus."""
     arrays = {f.name for f in fields(kind) if "Numbers" in str(f.type)}
     try:
-        found: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
-        found = {k: np.array(v, float) if k in arrays else v for k, v in found.items()}
-        lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
-        outcome = kind(**found | lists | factors)
+        content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+        content = {k: np.array(v, float) if k in arrays else v for k, v in content.items()}
+        lists = {k: tuple(v) for k, v in content.items() if isinstance(v, list)}
+        outcome = kind(**content | lists | factors)
         if not outcome.is_sound():
             raise ValueError("its parts do not belong together")
     except Exception as problem:  # whatever a damaged file leads to

@@ -81,7 +81,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     >>> rank_selection(V, range(1, 8), replicates=2).best
     4
     """
-    wanted = _check_ranks(ranks, replicates)
+    sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     seed = first_seed(model, replicates)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
@@ -89,42 +89,43 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     counts = are_counts(data)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
-    task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": wanted}
-    replicas = Replicates(model, on_fit, len(wanted) * replicates, client)
+    task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
+    replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
     saved = SavedFits(folder, task | {"model": settings})
     shared = replicas.scatter(data)
 
     def replicate(r: int) -> dict[str, Any]:
         split = replicas.submit(thin if counts else halve, shared, seed + r)
-        return _fit_path(wanted, seed + r, saved, replicas, split, f"replicate-{r:03d}")
+        return _fit_path(sorted_ranks, seed + r, saved, replicas, split, f"replicate-{r:03d}")
 
     with _ignore_fit_warnings():
-        found = replicas.run(replicate, replicates)
-    groups = np.stack([piece["errors"] for piece in found], axis=1)  # (ranks, replicates, groups)
-    seen = [piece["features"] for piece in found]
-    stability = np.array([_stability([piece[f"H{k}"] for piece in found], seen) for k in wanted])
-    best, reason = _recommend(wanted, groups, stability)
+        paths = replicas.run(replicate, replicates)
+    groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
+    features = [piece["features"] for piece in paths]
+    profiles = ([piece[f"H{k}"] for piece in paths] for k in sorted_ranks)
+    stability = np.array([_stability(H, features) for H in profiles])
+    best, reason = _recommend(sorted_ranks, groups, stability)
     method = "thinning" if counts else "bi-cross-validation"
-    return RankSelection(wanted, groups.sum(axis=2), stability, best, reason, method)
+    return RankSelection(sorted_ranks, groups.sum(axis=2), stability, best, reason, method)
 
 
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
     """Return about how long `rank_selection` will take, from a few rounds at the largest rank."""
-    wanted = _check_ranks(ranks, replicates)
+    sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
     trial, started = clone(model), time.perf_counter()
-    trial.set_params(n_components=wanted[-1], checkpoint=None, **limits)
+    trial.set_params(n_components=sorted_ranks[-1], checkpoint=None, **limits)
     with _ignore_fit_warnings():
         trial.fit(data)
     seconds, in_rounds = time.perf_counter() - started, trial.trace_[-1].seconds
     a_round, the_rest = in_rounds / max(trial.n_iter_, 1), seconds - in_rounds
-    rounds = [NEXT_ROUNDS] * (len(wanted) - 1) + [FIRST_ROUNDS]
-    fits = zip(wanted, rounds, strict=True)
-    work = sum(k / wanted[-1] * (the_rest + n * a_round) for k, n in fits)
+    rounds = [NEXT_ROUNDS] * (len(sorted_ranks) - 1) + [FIRST_ROUNDS]
+    fits = zip(sorted_ranks, rounds, strict=True)
+    work = sum(k / sorted_ranks[-1] * (the_rest + n * a_round) for k, n in fits)
     jobs = min(count_threads(model.n_jobs), replicates)
     return float(work * -(-replicates // jobs))
 
@@ -139,12 +140,12 @@ def _ignore_fit_warnings() -> Iterator[None]:
 
 
 def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
-    wanted = tuple(sorted({operator.index(k) for k in ranks}))
-    if not wanted or wanted[0] < 1:
-        raise ValueError(f"`ranks` must be one or more positive integers, got {list(wanted)}.")
+    sorted_ranks = tuple(sorted({operator.index(k) for k in ranks}))
+    if not sorted_ranks or sorted_ranks[0] < 1:
+        raise ValueError(f"`ranks` must be one or more positive integers, got {[*sorted_ranks]}.")
     if replicates < 1:
         raise ValueError(f"`replicates` must be a positive integer, got {replicates}.")
-    return wanted
+    return sorted_ranks
 
 
 def _fit_path(
@@ -172,8 +173,8 @@ def _fit_path(
             W, H = merge(piece["W"], piece[f"H{ranks[at + 1]}"], rank)
             start = {"W": W, "H": H}
             model.set_params(init="custom")
-        found = replicas.compute(_fit_and_score, model, split, start)
-        piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = found
+        result = replicas.compute(_fit_and_score, model, split, start)
+        piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = result
         saved.save(name, piece)
         replicas.count_finished(1)
     return piece
@@ -185,15 +186,15 @@ def _fit_and_score(model: KLNMF, split: Thinned | Halved, start: dict[str, Any])
     return W, model.components_, split.errors(W, model.components_), split.features
 
 
-def _stability(profiles: list[Any], seen: list[Any]) -> float:
-    """Mean cosine of matched components over pairs of replicates, on features both have seen."""
-    found = []
+def _stability(profiles: list[Any], features: list[Any]) -> float:
+    """Mean cosine of matched components over pairs of replicates, on the features of both."""
+    cosines = []
     for a, b in combinations(range(len(profiles)), 2):
-        both = np.intersect1d(seen[a], seen[b], assume_unique=True)
-        places = (np.searchsorted(seen[i], both) for i in (a, b))
+        both = np.intersect1d(features[a], features[b], assume_unique=True)
+        places = (np.searchsorted(features[i], both) for i in (a, b))
         left, right = (profiles[i][:, at] for i, at in zip((a, b), places, strict=True))
-        found.append(match(left, right)[1].mean())
-    return float(np.mean(found)) if found else float("nan")
+        cosines.append(match(left, right)[1].mean())
+    return float(np.mean(cosines)) if cosines else float("nan")
 
 
 def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> tuple[int, str]:

@@ -82,8 +82,8 @@ class Replicates:
         """Return a copy of the model for one thread, which stops when the task is over."""
 
         def on_round(record: Record) -> bool:
-            asked = self.model.on_round is not None and self.model.on_round(record)
-            return bool(asked) or self.over.is_set()
+            should_stop = self.model.on_round is not None and self.model.on_round(record)
+            return bool(should_stop) or self.over.is_set()
 
         copy: KLNMF = clone(self.model).set_output(transform="default")
         copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
@@ -104,15 +104,15 @@ class Replicates:
     def compute(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return function(*arguments), unless the task has ended meanwhile."""
         if self.client is None:
-            found = function(*arguments)
+            result = function(*arguments)
         else:
             future = self.submit(function, *arguments)
             self.running.add(future)
-            found = future.result()
+            result = future.result()
             self.running.discard(future)
         if self.over.is_set():
             raise CancelledError
-        return found
+        return result
 
     def count_finished(self, fits: int) -> None:
         """Count fits that have just been finished or found finished."""

@@ -75,4 +75,4 @@ def remove_saved_fits(folder: Path) -> None:
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
     if array is None or array.ndim != len(shape):
         return False
-    return all(wanted in (-1, size) for size, wanted in zip(array.shape, shape, strict=True))
+    return all(expected in (-1, size) for size, expected in zip(array.shape, shape, strict=True))

@@ -49,14 +49,14 @@ class Guarded:
         if math.isnan(state.value):  # the state of a run without a guard
             state = replace(state, value=problem.quick_value(state.x))
         noise = problem.rounding(state.value)
-        tried = self._try_round(problem, self.solver, state)
-        gain, step = self._gain(problem, state, tried), state.step * self.shrink
+        trial = self._try_round(problem, self.solver, state)
+        gain, step = self._gain(problem, state, trial), state.step * self.shrink
         if gain > 0:
             largest = max(self.solver.largest_step(problem), state.step)
-            return replace(tried, step=min(state.step * self.grow, largest))
+            return replace(trial, step=min(state.step * self.grow, largest))
         if gain >= -noise:
-            return replace(tried, step=max(step, min(state.step, MIN_DAMPED_STEP)))
-        careful = replace(state, step=min(step, 1.0), passes=tried.passes)
+            return replace(trial, step=max(step, min(state.step, MIN_DAMPED_STEP)))
+        careful = replace(state, step=min(step, 1.0), passes=trial.passes)
         safe = replace(self._try_round(problem, self.solver.safe(), careful), step=step)
         if self._gain(problem, state, safe) >= -noise:
             return safe

@@ -97,8 +97,8 @@ def sort_records(
         for records in pieces:
             numbers = range_numbers[records["row"]]
             order = np.argsort(numbers, kind="stable")
-            found, first = np.unique(numbers[order], return_index=True)
-            for number, part in zip(found, np.split(records[order], first[1:]), strict=False):
+            present, first = np.unique(numbers[order], return_index=True)
+            for number, part in zip(present, np.split(records[order], first[1:]), strict=False):
                 append_numbers(folder / str(number), part)
         for number, cut in enumerate(cuts):
             yield _block(folder / str(number), starts, cut, columns)

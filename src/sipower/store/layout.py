@@ -140,11 +140,11 @@ def read_layout(path: str | PathLike[str]) -> Layout:
         )
     for key, is_valid in _CHECKS.items():
         if key not in facts or not is_valid(facts[key]):
-            said = f"is {facts[key]!r:.60}" if key in facts else "is missing"
-            raise _damage(folder, f"{key} of store.json {said}")
-    known: dict[str, Any] = {key: facts[key] for key in _CHECKS}
-    known |= {key: tuple(known[key]) for key in ("shape", "orientations")}
-    layout = Layout(folder, **known)
+            problem = f"is {facts[key]!r:.60}" if key in facts else "is missing"
+            raise _damage(folder, f"{key} of store.json {problem}")
+    fields: dict[str, Any] = {key: facts[key] for key in _CHECKS}
+    fields |= {key: tuple(fields[key]) for key in ("shape", "orientations")}
+    layout = Layout(folder, **fields)
     for side in SIDES:
         for name in PARTS if side in layout.orientations else ("mass",):
             layout.open(side, name)
@@ -154,7 +154,7 @@ def read_layout(path: str | PathLike[str]) -> Layout:
 def write_layout(layout: Layout, names: Mapping[str, Sequence[str] | None]) -> None:
     """Write names.json, with the names of the samples and features, and store.json."""
     texts = {
-        side: None if given is None else list(map(str, given)) for side, given in names.items()
+        side: None if values is None else list(map(str, values)) for side, values in names.items()
     }
     (layout.path / "names.json").write_text(json.dumps(texts), encoding="utf-8")
     facts = {"format": FORMAT, **asdict(layout)}
@@ -168,10 +168,10 @@ def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
     texts = _read_json(layout.path, "names.json")
     names: list[Names | None] = []
     for side, size in zip(("samples", "features"), layout.shape, strict=True):
-        found = texts.get(side)
-        if found is not None and not (isinstance(found, list) and len(found) == size):
+        values = texts.get(side)
+        if values is not None and not (isinstance(values, list) and len(values) == size):
             raise _damage(layout.path, f"names.json does not name {size} {side}")
-        names.append(None if found is None else tuple(map(str, found)))
+        names.append(None if values is None else tuple(map(str, values)))
     return names[0], names[1]
 
 
@@ -184,8 +184,8 @@ def check_terms(indptr: Array, indices: Array, values: Array) -> None:
         part = values[first : first + _CHECKED_AT_ONCE]
         if not (part.min() > 0 and part.max() < np.inf):
             raise ValueError("a value is not positive and finite")
-        here = indices[max(first - 1, 0) : first + _CHECKED_AT_ONCE]
-        falls = max(first, 1) + np.flatnonzero(here[1:] <= here[:-1])
+        columns = indices[max(first - 1, 0) : first + _CHECKED_AT_ONCE]
+        falls = max(first, 1) + np.flatnonzero(columns[1:] <= columns[:-1])
         if not (indptr[np.searchsorted(indptr, falls)] == falls).all():
             raise ValueError("the columns of a row are not in order")
 
@@ -196,12 +196,12 @@ def _damage(folder: Path, what: str) -> ValueError:
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
-        found = json.loads((folder / name).read_text(encoding="utf-8"))
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise _damage(folder, f"{name} cannot be read") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _damage(folder, f"{name} is not a JSON object")
-    return found
+    return content
 
 
 def _is_count(x: Any) -> bool:

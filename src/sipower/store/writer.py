@@ -81,9 +81,9 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
             workspace.report("rows", rows.items, rows.nonzeros)
         layout = rows.layout()
         names = {"samples": samples, "features": features}
-        for size, (side, given) in zip(layout.shape, names.items(), strict=True):
-            if given is not None and len(given) != size:
-                raise ValueError(f"`{side}` must be {size} names, got {len(given)}.")
+        for size, (side, texts) in zip(layout.shape, names.items(), strict=True):
+            if texts is not None and len(texts) != size:
+                raise ValueError(f"`{side}` must be {size} names, got {len(texts)}.")
         rows.write_columns(workspace)
         rows.finish()
         write_layout(layout, names)

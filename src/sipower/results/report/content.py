@@ -144,7 +144,7 @@ def plot_data(
     consensus: Consensus | None,
 ) -> dict[str, Any]:
     """Return everything that is drawn; a plot without data is missing."""
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "colours": palette(len(about.sizes)),
         "sizes": _numbers(about.sizes),
         "features": _features(run, about),
@@ -152,14 +152,14 @@ def plot_data(
     }
     if run.trace:
         curves = describe.convergence(run).items()
-        found["convergence"] = {key: _numbers(values, 6) for key, values in curves}
+        data["convergence"] = {key: _numbers(values, 6) for key, values in curves}
     if len(about.sizes) > 1:
-        found["correlations"] = {
+        data["correlations"] = {
             "samples": _numbers(describe.correlations(about.memberships), 3),
             "features": _numbers(describe.correlations(about.profiles.T), 3),
         }
     if selection is not None:
-        found["rank"] = {
+        data["rank"] = {
             "ranks": selection.ranks,
             "deviance": _numbers(selection.deviance, 6),
             "stability": _numbers(selection.stability),
@@ -167,11 +167,11 @@ def plot_data(
         }
     if consensus is not None:
         order = describe.describe(consensus.W, consensus.H).order
-        found["consensus"] = {
+        data["consensus"] = {
             "stability": _numbers(consensus.stability[order]),
             "similarity": _numbers(consensus.similarity),
         }
-    return found
+    return data
 
 
 def _features(run: Run, about: Description) -> list[dict[str, Any]]:
