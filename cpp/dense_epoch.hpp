@@ -42,7 +42,7 @@ private:
         }
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = a * GROUP * B_.width;
-            pass.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q0_.get() + a * GROUP * V_.n_columns);
+            pass.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q0_.get() + a * GROUP * V_.n_columns, V_.n_columns);
         });
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of one pass over dense data: gradient, sums, divergence, MU, SCI-PI, gaps.
+// The kernels of one pass over dense data: gradient, sums, divergence, MU, SCI-PI, searched
+// power steps, gaps.
 #pragma once
 #include "dense_groups.hpp"
+#include "line_search.hpp"
 #include "update_rules.hpp"
 
 namespace sipower {
@@ -15,7 +17,7 @@ void gradient_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t begin
     copy_items(groups, B, h);
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         const int64_t at = a * GROUP * B.width;
-        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr, 0);
     });
     for (int64_t j = begin; j < end; ++j)
         std::memcpy(g + j * B.k, sums.get() + (j - begin) * B.width, static_cast<size_t>(B.k) * sizeof(double));
@@ -57,7 +59,7 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
     }
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         const int64_t at = a * GROUP * B.width;
-        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr);
+        pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr, 0);
     });
     for (int64_t j = items.begin; j < items.end; ++j) {
         if (!(items.c[j] > 0)) continue;
@@ -71,6 +73,49 @@ template <class T> void mu_dense(const Dense& V, const Basis<T>& B, const Items<
 }
 template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double step) {
     visit_dense(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+// A searched power step on a few items at a time, whose quotients stay in cache.
+template <class T> void power_search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
+    constexpr int64_t room = 256 * 1024;  // entries of the buffers
+    const int64_t fitting = room / (V.n_columns > 0 ? V.n_columns : 1) / GROUP * GROUP, step = fitting < GROUP ? GROUP : fitting;
+    DensePass<T> pass(V, B);
+    SearchDirection direction(exponent, B.width);
+    const int64_t most = items.end - items.begin < step ? items.end - items.begin : step;
+    const int64_t stride = whole_lanes<T>(V.n_columns);  // the rest of each row stays zero
+    Buffer<T> v(most * stride), e(most * stride);
+    Buffer<double> points(most * B.width), slopes(most), limits(most);
+    for (int64_t begin = items.begin; begin < items.end; begin += step) {
+        const int64_t end = begin + step < items.end ? begin + step : items.end;
+        DenseGroups<T> groups(begin, end, B.width);
+        Buffer<double> sums(groups.count * GROUP * B.width);
+        for (int64_t j = begin; j < end; ++j) {
+            double* u = points.get() + (j - begin) * B.width;
+            scale_to_mass(B, items.h + j * B.k, items.c[j], u);
+            for (int i = 0; i < B.k; ++i) groups.u[(j - begin) * B.width + i] = static_cast<T>(u[i]);
+        }
+        for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+            const int64_t at = a * GROUP * B.width;
+            pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, e.get() + (first - begin) * stride, stride);
+        });
+        for (int64_t j = begin; j < end; ++j) {
+            const int64_t at = (j - begin) * B.width;
+            direction(B, items.c[j], sums.get() + at, points.get() + at, groups.u.get() + at);
+            slopes[j - begin] = direction.slope;
+            limits[j - begin] = direction.limit;
+        }
+        for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
+            const int64_t at = (first - begin) * stride;
+            pass.ratios_along(first, count, from, groups.u.get() + a * GROUP * B.width, v.get() + at, e.get() + at, stride);
+        });
+        for (int64_t j = begin; j < end; ++j) {
+            if (!(items.c[j] > 0)) continue;
+            const int64_t at = (j - begin) * stride;
+            double* u = points.get() + (j - begin) * B.width;
+            const double t = search_length(v.get() + at, e.get() + at, stride, slopes[j - begin], 0, limits[j - begin]);
+            for (int i = 0; i < B.k; ++i) u[i] += t * static_cast<double>(groups.u[(j - begin) * B.width + i]);
+            write_factor(B, u, items.h + j * B.k, items.c[j], items.out + j * B.k);
+        }
+    }
 }
 template <class T> void gaps_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double* out) {
     visit_dense(V, B, items, Certify<T>{B, items, out});

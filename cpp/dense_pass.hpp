@@ -27,8 +27,8 @@ public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
-    // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, n_columns).
-    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out) {
+    // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, stride).
+    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out, int64_t stride) {
         const int64_t upto = end_of_stretch(from);
         clear();
         for (int64_t i = from; i < upto; i += TILE) {
@@ -38,7 +38,7 @@ public:
             rows_add(B_.rows + i * B_.width, B_.width, n, q, part_.get());
             if (quotients_out)
                 for (int j = 0; j < count; ++j)
-                    std::memcpy(quotients_out + j * V_.n_columns + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
+                    std::memcpy(quotients_out + j * stride + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
         }
         flush(g);
     }
@@ -56,6 +56,21 @@ public:
                     for (int a = 0; a < B_.k; ++a)
                         g[(i + t) * B_.k + a] += weight * static_cast<double>(h[j * B_.k + a]);
                 }
+        }
+    }
+
+    // e = (b.p)/z of each member over a stretch, which replaces q = v/z there; v is written too. p: (GROUP, width).
+    void ratios_along(int64_t first, int count, int64_t from, const T* p, T* v_out, T* quotients_to_ratios,
+                      int64_t stride) {
+        const int64_t upto = end_of_stretch(from);
+        for (int64_t i = from; i < upto; i += TILE) {
+            const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
+            T bp[GROUP * TILE], buffer[TILE];
+            tile_dot(B_.tiles + i * B_.k, B_.k, p, B_.width, bp);
+            for (int j = 0; j < count; ++j) {
+                const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
+                ratios(v, bp + j * TILE, n, v_out + j * stride + i, quotients_to_ratios + j * stride + i);
+            }
         }
     }
 

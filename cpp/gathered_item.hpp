@@ -6,6 +6,7 @@
 
 #include "buffer.hpp"
 #include "kernels.hpp"
+#include "line_search.hpp"
 #include "simd.hpp"
 #include "values.hpp"
 
@@ -151,8 +152,8 @@ public:
         return sum;
     }
 
-    // Return the curvature along p, sum_i v_i (b_i.p)^2 / z_i^2, and m = max_i -(b_i.p)/z_i; b.p is kept
-    // for `step_along`.
+    // Return the curvature along p, sum_i v_i (b_i.p)^2 / z_i^2, and m = max_i -(b_i.p)/z_i; e = (b.p)/z is
+    // kept for `length_along` and `step_along`.
     double curvature_along(const double* p, double* m) {
         Vec<T> steepest_fall = {};
         double total = 0;
@@ -165,8 +166,8 @@ public:
             }
             Vec<T> curvature = {};
             for (int t = 0; t < n; t += L) {
-                store(along_.get() + at + t, bp[t / L]);
                 const Vec<T> fall = -bp[t / L] * load(w_.get() + at + t);
+                store(along_.get() + at + t, -fall);
                 steepest_fall = fall > steepest_fall ? fall : steepest_fall;
                 curvature += load(v_.get() + at + t) * fall * fall;
             }
@@ -175,11 +176,15 @@ public:
         *m = static_cast<double>(largest(steepest_fall));
         return total;
     }
+    // Return the length of the step along the p of `curvature_along` that lowers the objective most.
+    double length_along(double slope, double d_p, double limit) const {
+        return search_length(v_.get(), along_.get(), whole_lanes<T>(n_), slope, d_p, limit);
+    }
     // Update z and w for a step of this length along the p of `curvature_along`; the caller updates h.
     void step_along(double length) {
         const Vec<T> x = broadcast(static_cast<T>(length));
         for (int64_t t = 0; t < n_; t += L) {
-            const Vec<T> z = load(z_.get() + t), moved = z + x * load(along_.get() + t);
+            const Vec<T> z = load(z_.get() + t), moved = z + x * z * load(along_.get() + t);
             set_z(t, at_least(moved, z));
         }
     }

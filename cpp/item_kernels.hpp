@@ -10,14 +10,6 @@
 namespace sipower {
 namespace {
 
-inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
-    int64_t longest = 0;
-    for (int64_t j = begin; j < end; ++j)
-        longest = longest < V.nonzeros(j) ? V.nonzeros(j) : longest;
-    return longest;
-}
-inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.n_columns; }
-
 // Visit every item that has mass, gathered and with h scaled to that mass; `visit` must refresh z and w.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {

@@ -52,6 +52,7 @@ template <class T, class Data> struct Kernels {
     void (*divergence)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* out);
     void (*mu)(const Data&, const Basis<T>&, const Items<T>&);
     void (*power)(const Data&, const Basis<T>&, const Items<T>&, double step);
+    void (*power_search)(const Data&, const Basis<T>&, const Items<T>&, int64_t exponent);
     void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
     void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);

@@ -18,10 +18,11 @@ public:
           p_(B.width), diagonal_(B.width) {}
 
     // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
-    // second-order model over h + p >= 0. With s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i
-    // the bound of CoordinateDescent::step along p is least at the length s / (kappa + m s). Returns false if
-    // the model predicts no gain. The Hessian of a long item is that of a sample of its nonzeros, with the
-    // true diagonal; kappa uses all nonzeros, so every step descends.
+    // second-order model over h + p >= 0, and the length of the step is searched exactly. Where rounding
+    // hides the slope, it is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i,
+    // where the bound of CoordinateDescent::step along p is least. Returns false if the model predicts no
+    // gain. The Hessian of a long item is that of a sample of its nonzeros, with the true diagonal; kappa
+    // and the search use all nonzeros, so every step descends.
     bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
         const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
         item.ratio_sums();
@@ -43,15 +44,17 @@ public:
             model_.fit_diagonal(size, diagonal_.get());
         }
         model_.solve(size, accuracy);
-        double s = 0;
+        double s = 0, d_p = 0;
         for (int a = 0; a < size; ++a) {
             p_[model_.index[a]] = model_.p[a];
             s -= model_.r[a] * model_.p[a];
+            d_p += B_.d[model_.index[a]] * model_.p[a];
         }
         double m;
         const double kappa = item.curvature_along(p_.get(), &m);
         if (!(s > 0) || !(kappa >= 0)) return false;
-        const double best = s / (kappa + m * s), length = best < 1 ? best : 1;
+        const double searched = item.length_along(s, d_p, 1), bound = s / (kappa + m * s);
+        const double length = searched > 0 ? searched : bound < 1 ? bound : 1;
         for (int a = 0; a < size; ++a) {
             const int k = model_.index[a];
             const double next = item.h[k] + length * p_[k];

@@ -23,6 +23,11 @@ template <> struct Simd<double> {
 };
 template <class T> using Vec = typename Simd<T>::type;
 
+// The smallest multiple of the lanes that is at least n.
+template <class T> SIPOWER_INLINE int64_t whole_lanes(int64_t n) {
+    return (n + Simd<T>::lanes - 1) / Simd<T>::lanes * Simd<T>::lanes;
+}
+
 template <class T> SIPOWER_INLINE Vec<T> load(const T* p) {
     Vec<T> v;
     std::memcpy(&v, p, sizeof v);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of one pass over CSR data: gradient, sums, divergence, MU, SCI-PI, gaps.
+// The kernels of one pass over CSR data: gradient, sums, divergence, MU, SCI-PI, searched
+// power steps, gaps.
 #pragma once
+#include "line_search.hpp"
 #include "sparse_pass.hpp"
 #include "update_rules.hpp"
 
@@ -49,6 +51,27 @@ template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& 
 }
 template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
     visit_csr(V, B, items, Update<T, PowerRule>{B, items, {step}});
+}
+template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
+    SparsePass<T> pass(V, B);
+    const int64_t longest = whole_lanes<T>(longest_item(V, items.begin, items.end));
+    Buffer<double> u(B.width), g(B.width);
+    Buffer<T> h(B.width), v(longest), e(longest);
+    SearchDirection direction(exponent, B.width);
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        const double c = items.c[j];
+        if (!(c > 0)) continue;
+        scale_to_mass(B, items.h + j * B.k, c, u.get());
+        for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
+        pass.ratio_sums(j, h.get(), g.get(), e.get());
+        direction(B, c, g.get(), u.get(), h.get());
+        pass.ratios_along(j, h.get(), v.get(), e.get());
+        const int64_t n = whole_lanes<T>(V.nonzeros(j));
+        for (int64_t i = V.nonzeros(j); i < n; ++i) v[i] = e[i] = 0;
+        const double t = search_length(v.get(), e.get(), n, direction.slope, 0, direction.limit);
+        for (int i = 0; i < B.k; ++i) u[i] += t * static_cast<double>(h[i]);
+        write_factor(B, u.get(), items.h + j * B.k, c, items.out + j * B.k);
+    }
 }
 template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double* out) {
     visit_csr(V, B, items, Certify<T>{B, items, out});

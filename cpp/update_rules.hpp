@@ -2,6 +2,7 @@
 // The update rules on one item: formulas on K numbers, in float64. x_k = d_k h_k / c lies on the
 // simplex, y = sqrt(x) on the unit sphere (Lemma 9 of the paper).
 #pragma once
+#include "buffer.hpp"
 #include "kernels.hpp"
 
 namespace sipower {
@@ -59,6 +60,46 @@ struct PowerRule {
         const double scale = mass > 0 ? c / mass : 0;
         for (int i = 0; i < B.width; ++i) u[i] *= scale;
     }
+};
+
+// The direction of a searched power step, p = normalised(x o G^exponent) - x in h.
+class SearchDirection {
+public:
+    SearchDirection(int64_t exponent, int width) : exponent_(exponent), power_(width), square_(width) {}
+
+    // Write p; `slope` is then phi'(0) of the search along it, and `limit` the length at which a component
+    // has lost nearly all of its mass.
+    template <class T> void operator()(const Basis<T>& B, double c, const double* g, const double* u, T* p) {
+        constexpr double longest = 100, share = 0.99;
+        const int width = whole_vectors(B.width);
+        double *power = power_.get(), *square = square_.get(), mass = 0, steepest = share / longest;
+        for (int i = 0; i < width; ++i) {
+            power[i] = u[i];
+            square[i] = g[i] * B.inverse[i];
+        }
+        for (int64_t n = exponent_; n > 0; n /= 2)
+            for (int i = 0; i < width; ++i) {
+                power[i] *= n % 2 ? square[i] : 1.0;
+                square[i] *= square[i];
+            }
+        for (int i = 0; i < width; ++i) mass += B.d[i] * power[i];
+        const double scale = mass > 0 && mass < 1e300 ? c / mass : 0;
+        slope = 0;
+        for (int i = 0; i < width; ++i) {
+            const double step = scale > 0 && B.inverse[i] > 0 ? scale * power[i] - u[i] : 0;
+            const double fall = u[i] > 0 ? -step / u[i] : 0;
+            p[i] = static_cast<T>(step);
+            slope += (g[i] - B.d[i]) * step;
+            steepest = fall > steepest ? fall : steepest;
+        }
+        limit = share / steepest;
+    }
+
+    double slope = 0, limit = 0;
+
+private:
+    int64_t exponent_;
+    Buffer<double> power_, square_;
 };
 
 // Applies an update rule to an item whose ratio sums are known.

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values read in the working type, quotients v / z and relative entropy, for sparse and dense data.
+// Lengths of items, values read in the working type, quotients v / z and relative entropy, for sparse and dense data.
 #pragma once
 #include "matrices.hpp"
 #include "simd.hpp"
 
 namespace sipower {
 namespace {
+
+// The largest number of nonzeros of an item, or of entries of a dense one.
+inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
+    int64_t longest = 0;
+    for (int64_t j = begin; j < end; ++j)
+        longest = longest < V.nonzeros(j) ? V.nonzeros(j) : longest;
+    return longest;
+}
+inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.n_columns; }
 
 // Return the values [at, at + n) in the working type; they are copied to `buffer` only if their type differs.
 template <class T, class From> const T* convert(const From* from, int n, T* buffer) {
@@ -29,6 +38,14 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
 template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
     const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
     for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
+}
+
+// e = bp / z from q = v / z, in place of q; zero where v is. The values are copied beside them.
+template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, int n, T* v_out, T* q_to_e) {
+    for (int t = 0; t < n; ++t) {
+        v_out[t] = v[t];
+        q_to_e[t] = v[t] > 0 ? bp[t] * q_to_e[t] / v[t] : T(0);
+    }
 }
 
 // sum_t v_t log(v_t / z_t), in the arithmetic of A

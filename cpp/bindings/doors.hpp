@@ -73,6 +73,15 @@ void power(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
 }
 
 template <class T, class Data>
+void power_search(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+                  Vector<const double> c, int64_t exponent) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    require(exponent >= 1 && exponent <= 64, "exponent must be between 1 and 64");
+    nb::gil_scoped_release release;
+    kernels<T, typename Data::View>().power_search(V.view, B.view, which, exponent);
+}
+
+template <class T, class Data>
 void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Vector<double> out,
           Vector<const double> c) {
     check(V, B, h.shape(0), h.shape(1), begin, end);
@@ -149,6 +158,7 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
     m.def("divergence", &divergence<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
     m.def("mu", &mu<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));
+    m.def("power_search", &power_search<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("exponent"));
     m.def("gaps", &gaps<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("coordinate", &coordinate<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("sweeps"), arg("order"), arg("key"), arg("place"));

@@ -12,13 +12,11 @@ from sipower import Guarded, Status, Stop, as_matrix, load_state, save_state, so
 from sipower.data.sampling import SCHEMES
 from sipower.nmf import (
     CCD,
-    PGD,
     RULES,
     Alternating,
     Auto,
     Extrapolated,
     Factorization,
-    Newton,
     SSciPiRule,
     Vanilla,
 )
@@ -173,7 +171,7 @@ def test_rows_only_matrix(rule):
     if isinstance(rule, SSciPiRule):
         rule = SSciPiRule(batch=0.3, epoch=4, scheme="vectors")
     matrix = as_matrix(sp.csr_array(V), rows_only=True)
-    if isinstance(rule, CCD | PGD | Newton):
+    if rule.needs_items:
         with pytest.raises(ValueError, match="rows only"):
             run(matrix, Alternating(rule))
         return

@@ -23,7 +23,7 @@ def fit(
         require("plotly", "jinja2")
     folder = out or run_folder.default_folder(data.source, f"k{components}")
     own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
-    model = solver.model(n_components=components, init=solver.init)
+    model = solver.model(n_components=components, init=solver.init, n_init=solver.n_init)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
         table = run_folder.load(data, console, long_run.memory_limit)

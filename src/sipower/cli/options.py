@@ -91,7 +91,8 @@ class RankSolverOptions(SolverOptions):
 class FitSolverOptions(SolverOptions):
     """`SolverOptions` with the start of a single fit."""
 
-    init: Annotated[Literal[tuple(INITS)], _START] = "random"  # type: ignore[valid-type]
+    init: Annotated[Literal["auto", *INITS], _START] = "auto"  # type: ignore[valid-type]
+    n_init: Annotated[int, _limit(help="Starts that are raced.", min=1)] = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,7 +112,7 @@ class KLNMF(  # type: ignore[call-arg]
     (((100, 100, 100, 100), (3,)), (400, 3), 'converged')
     """
 
-    solver = "profile"  # part of the description of a run in its checkpoint
+    solver, n_init = "profile", 1  # part of the description of a run in its checkpoint
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": CONSTRAINTS["n_components"][:1],

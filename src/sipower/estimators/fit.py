@@ -16,9 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
+from sipower.estimators.race import race_starts
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
+from sipower.loop.trace import NO_WORK, add_counts
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.problems.kl import KLBlock
 
@@ -50,6 +52,8 @@ class FitSettings:
     on_round: Callable[[Record, Factors], object]
     checkpoint: Checkpoint | None = None
     trace: Literal["growing", "every"] = "growing"
+    surplus: bool = False  # whether a random start is raced against surplus components
+    n_init: int = 1  # number of random starts
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock the checkpoint, if there is one, until the block ends."""
@@ -131,6 +135,8 @@ def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[A
 
 def _certify(start: Factors | None, loops: _Loops) -> Fit:
     settings, problem = loops.settings, loops.problem
+    if settings.n_init > 1 and not loops.is_resumed:
+        start = loops.race()
     result = loops.run(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         H = result.x.H
@@ -165,9 +171,11 @@ class _Loops:
         self.count = 0  # loops completed
         self.trace: list[Record] = []
         self.latest: Result[Any] | None = None
+        self.is_resumed = False
         checkpoint = settings.checkpoint
         memory = None if checkpoint is None else checkpoint.load_memory()
         if checkpoint is not None and memory is not None:
+            self.is_resumed = True
             with checkpoint.report_damage():
                 self.count = memory["loops"]
                 self.trace = [Record(*values) for values in memory["trace"]]
@@ -175,7 +183,7 @@ class _Loops:
     @property
     def last(self) -> Record:
         """The last record of the loops so far."""
-        return self.trace[-1] if self.trace else Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return self.trace[-1] if self.trace else NO_WORK
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.settings.started
@@ -184,18 +192,36 @@ class _Loops:
         """Return the limit of the whole fit that is reached, if one is."""
         return self.settings.stop.reached_limit(self.last, self._elapsed())
 
+    def race(self) -> Factors:
+        """Return the factors of the best of `n_init` starts; the trace begins with their work."""
+        settings = self.settings
+        seeds = range(settings.seed, settings.seed + settings.n_init)
+        x, record = race_starts(
+            self.problem,
+            seeds,
+            self._make_solver,
+            lambda done: settings.stop.remaining(done, self._elapsed()),
+            settings.on_round,
+        )
+        value, gap = self.problem.value(x), self.problem.residual(x)
+        self.trace = [replace(record, objective=value, gap=gap)]
+        return x
+
+    def _make_solver(self, *, near: bool) -> Any:
+        return make_solver(self.settings.solver, near=near, surplus=self.settings.surplus)
+
     def run(self, x: Factors | None) -> Result[Any]:
         """Run a loop from x within the remaining limits."""
         settings, before = self.settings, self.last
         stop = settings.stop.remaining(before, self._elapsed())
 
         def on_state(record: Record, state: Any) -> object:
-            return settings.on_round(_add_counts(before, record), state.x)
+            return settings.on_round(add_counts(before, record), state.x)
 
         try:
             result = solve(
                 self.problem,
-                make_solver(settings.solver, near=before.round > 0),
+                self._make_solver(near=before.round > 0),
                 x,
                 stop=replace(stop, tol=stop.tol / 2**self.count),
                 seed=settings.seed,
@@ -216,17 +242,7 @@ class _Loops:
 
     def _append(self, result: Result[Any]) -> Result[Any]:
         before = self.last
-        self.trace += [_add_counts(before, record) for record in result.trace]
+        self.trace += [add_counts(before, record) for record in result.trace]
         self.count += 1
         self.latest = replace(result, trace=self.trace)
         return self.latest
-
-
-def _add_counts(before: Record, record: Record) -> Record:
-    """Return a record of a loop with the counts of the loops before it added."""
-    return replace(
-        record,
-        round=before.round + record.round,
-        passes=before.passes + record.passes,
-        seconds=before.seconds + record.seconds,
-    )

@@ -63,32 +63,32 @@ class KLNMF(
     n_components : int or "auto"
         Rank K; "auto" takes it from a custom start, else the number of features.
     solver : str
-        "auto", "s-sci-pi", "sci-pi", "vanilla", "mu", "ccd", "scd", "pgd", "newton" or "profile".
+        "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd", "newton"
+        or "profile".
         "auto" takes power steps, then extrapolated second-order steps; the others are update
-        rules. Those that are not monotone are guarded: no round raises the divergence.
-    init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
-        Start; None: "nndsvda" if K ≤ min(n_samples, n_features), else "random".
+        rules, guarded unless they are monotone: no round raises the divergence.
+    init : {"auto", "random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
+        Start. "auto": random; if `solver` is "auto" and does not begin with a sample of the data,
+        raced against a start with surplus components, which are merged. None: "nndsvda" if
+        K ≤ min(n_samples, n_features), else "random".
+    n_init : int
+        Number of random starts, raced by successive halving on counted passes; the rounds of all
+        of them count. A checkpoint is written once the winner is known.
     tol : float
         Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
-        by changing one factor alone, relative to the sum of the data: the one deliberate difference
-        from scikit-learn's `tol`.
-    max_iter : int
-        Maximum number of rounds.
-    max_time : float or None
-        Maximum wall time in seconds. A fit that is stopped by it returns the W of the last round,
-        not the exact W of `transform`.
+        by changing one factor alone, relative to the sum of the data. scikit-learn's differs.
+    max_iter, max_time : int; float or None
+        Maximum number of rounds and of seconds of wall time. A fit that is stopped by the time
+        returns the W of the last round, not the exact W of `transform`.
     random_state : int, RandomState or None
         Seed; the same seed gives the same bits for any number of threads.
     n_jobs : int or None
         Number of threads; None: all cores, or one inside a joblib or Dask worker.
-    dtype : {float32, float64} or None
-        Working type; None: float32 for float32 data, else float64.
-    transform_tol : float
-        Certified gap of every row in `transform`; after `fit` at most a quarter of `tol`.
-    forget_factor : float
-        Decay of the statistics of earlier batches in `partial_fit`.
-    verbose : int
-        Print a line per evaluated round.
+    dtype, transform_tol : {float32, float64} or None; float
+        Working type, None: float32 for float32 data, else float64; certified gap of every row in
+        `transform`, after `fit` at most a quarter of `tol`.
+    forget_factor, verbose : float; int
+        Decay of the statistics of earlier batches in `partial_fit`; print every evaluated round.
     on_round : callable or None
         Called with a `Record` after every round; if it returns true, the fit stops. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.
@@ -106,10 +106,8 @@ class KLNMF(
         Factor H.
     n_components_, n_iter_, n_features_in_ : int
         Number of components, of rounds and of features.
-    kl_divergence_ : float
-        Divergence D of the returned factors, in float64.
-    reconstruction_err_ : float
-        √(2 D), scikit-learn's definition.
+    kl_divergence_, reconstruction_err_ : float
+        Divergence D of the returned factors, in float64; √(2 D), scikit-learn's definition.
     kkt_residual_ : float
         Certified gap of both convex halves. It says nothing about other local minima.
     status_ : str
@@ -135,7 +133,8 @@ class KLNMF(
         n_components: int | Literal["auto"] | None = "auto",
         *,
         solver: str = "auto",
-        init: str | None = "random",
+        init: str | None = "auto",
+        n_init: int = 1,
         tol: float = 1e-3,
         max_iter: int = 500,
         max_time: float | None = None,
@@ -157,6 +156,7 @@ class KLNMF(
         self.n_components = n_components
         self.solver = solver
         self.init = init
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time

@@ -35,7 +35,8 @@ __all__ = [
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
     "solver": [StrOptions({*SOLVERS, "cd"})],
-    "init": [StrOptions({*INITS, "custom"}), None],
+    "init": [StrOptions({"auto", *INITS, "custom"}), None],
+    "n_init": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "max_time": [Interval(Real, 0, None, closed="left"), None],
@@ -89,10 +90,17 @@ def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factor
             f"`W` and `H` are used only with init='custom', got init={model.init!r}: change it, or "
             "leave out W and H."
         )
+    if model.n_init > 1 and model.init not in ("auto", "random"):
+        raise ValueError(
+            f"`n_init` must be 1 with init={model.init!r}, which has a single start, got "
+            f"{model.n_init}: use init='auto' or 'random'."
+        )
     if not custom:
         rank = fit_rank(model, V, None)
         init: Any = model.init or ("nndsvda" if rank <= min(V.shape) else "random")
-        return None if init == "random" else Factors(*initial_factors(V, rank, seed, init))
+        if init in ("auto", "random"):
+            return None
+        return Factors(*initial_factors(V, rank, seed, init))
     H = as_custom_factor("H", H, (model.n_components, V.shape[1]), V)
     W = as_custom_factor("W", W, (V.shape[0], H.shape[0]), V)
     return Factors(W, np.ascontiguousarray(H.T))
@@ -158,9 +166,17 @@ def fit_settings(
 ) -> FitSettings:
     """Return the settings of a fit from the parameters of a model."""
     stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
-    checkpoint = _checkpoint(model, V, start)
-    row_tol = model.transform_tol_
-    return FitSettings(model.solver, stop, seed, row_tol, started, listener, checkpoint)
+    return FitSettings(
+        model.solver,
+        stop,
+        seed,
+        model.transform_tol_,
+        started,
+        listener,
+        _checkpoint(model, V, start),
+        surplus=start is None and model.init == "auto",
+        n_init=model.n_init,
+    )
 
 
 def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
@@ -181,6 +197,7 @@ def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint |
         "rank": fit_rank(model, V, start),
         "solver": model.solver,
         "init": model.init if start is None or model.init != "custom" else _digest(start),
+        "n_init": int(model.n_init),
         "random_state": int(model.random_state),
         "dtype": str(V.dtype),
         "tol": float(model.tol),

@@ -27,6 +27,7 @@ class Stream(IntEnum):
     CUT = 3  # hyperplanes that round a solution of Burer-Monteiro
     THEORY = 4  # batches of `diagnose`
     EIGENVECTOR = 5  # the start of an eigenvalue solver
+    SAMPLE = 6  # items that are fitted first
 
 
 class Draw(NamedTuple):

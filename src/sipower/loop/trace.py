@@ -36,6 +36,19 @@ class Record:
     step: float
 
 
+NO_WORK = Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def add_counts(before: Record, record: Record) -> Record:
+    """Return a record with the rounds, passes and seconds of an earlier run added."""
+    return replace(
+        record,
+        round=before.round + record.round,
+        passes=before.passes + record.passes,
+        seconds=before.seconds + record.seconds,
+    )
+
+
 class Clock:
     """A clock of wall time, and of the seconds of the solver without evaluations.
 

@@ -12,6 +12,7 @@ from sipower.nmf.factors import Factors
 from sipower.nmf.mu import MU
 from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD
+from sipower.nmf.power_search import PowerSearch
 from sipower.nmf.profile import Profiled
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
@@ -22,6 +23,7 @@ from sipower.solvers import Guarded
 RULES: dict[str, type[Rule]] = {
     "s-sci-pi": SSciPiRule,
     "sci-pi": SciPiRule,
+    "power-search": PowerSearch,
     "vanilla": Vanilla,
     "mu": MU,
     "ccd": CCD,
@@ -32,7 +34,7 @@ RULES: dict[str, type[Rule]] = {
 SOLVERS = ("auto", *RULES, "profile")
 
 
-def make_solver(name: str, *, near: bool = False) -> Any:
+def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
     """Return the solver of KL-NMF with a given name, guarded unless it is monotone itself.
 
     Parameters
@@ -41,9 +43,11 @@ def make_solver(name: str, *, near: bool = False) -> Any:
         One of `SOLVERS`.
     near
         Whether the start is near a solution; "auto" then skips its phase of power steps.
+    surplus
+        Whether "auto" races its random start against one with surplus components.
     """
     if name == "auto":
-        return Auto(near)
+        return Auto(near, surplus)
     if name == "profile":
         return Profiled()
     alternating = Alternating(RULES[name]())
@@ -66,6 +70,7 @@ __all__ = [
     "NMFState",
     "Newton",
     "OnBlock",
+    "PowerSearch",
     "Profiled",
     "Rule",
     "SSciPiRule",

@@ -22,6 +22,7 @@ __all__ = ["merge_components"]
 
 Numbers = NDArray[np.float64]
 FLOOR = 1e-6  # share of the mean added to all entries: some rules never leave an exact zero
+MAX_ITEMS = 2048  # evenly spaced items of a side from which the losses are estimated
 
 
 def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
@@ -61,28 +62,31 @@ class _Side:
 
     def __init__(self, masses: Numbers) -> None:
         self.masses = masses
+        self.stride = -(-masses.shape[1] // MAX_ITEMS)
 
     def set_mass(self, mass: Numbers) -> None:
         sums = self.masses.sum(axis=1)
         factor = np.divide(mass, sums, out=np.zeros_like(mass), where=sums > 0)
         self.masses *= factor[:, None]
-        self.entropy = _weighted_entropy(self.masses)
+        self.entropy = _weighted_entropy(self.masses[:, :: self.stride])
 
     def merge(self, k: int, l: int) -> None:  # noqa: E741
         self.masses[k] += self.masses[l]
         self.masses = np.delete(self.masses, l, 0)
         self.entropy = np.delete(self.entropy, l)
-        self.entropy[k] = _weighted_entropy(self.masses[k : k + 1])[0]
+        self.entropy[k] = _weighted_entropy(self.masses[k : k + 1, :: self.stride])[0]
 
     def costs(self, k: int) -> Numbers:
-        joint = _weighted_entropy(self.masses + self.masses[k])
-        return np.asarray(joint - self.entropy - self.entropy[k])
+        masses = self.masses[:, :: self.stride]
+        joint = _weighted_entropy(masses + masses[k])
+        return np.asarray((joint - self.entropy - self.entropy[k]) * self.stride)
 
 
 def _weighted_entropy(masses: Numbers) -> Numbers:
     """Return s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
     total = masses.sum(axis=1)
-    return np.asarray(xlogy(total, total) - xlogy(masses, masses).sum(axis=1))
+    logarithms = np.log(masses, out=np.zeros_like(masses), where=masses > 0)
+    return np.asarray(xlogy(total, total) - (masses * logarithms).sum(axis=1))
 
 
 def _costs(sides: list[_Side], k: int) -> Numbers:

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A start with surplus components, which are merged down to K (`merging`).
+
+A random start often puts two components on the same pattern and leaves another pattern without one.
+With 1.5 K components few patterns are left out, and the merges join components that share one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.nmf.factors import Factors
+from sipower.nmf.init import initial_factors
+from sipower.nmf.merging import merge_components
+from sipower.nmf.power_search import take_power_steps
+
+__all__ = ["surplus_start"]
+
+SURPLUS = 1.5  # components before the merges, times K
+ROUNDS = 8  # rounds of searched power steps before the merges
+
+
+def surplus_start(V: RowBlocks, rank: int, seed: int) -> tuple[Factors, float]:
+    """Return factors with `rank` components and the passes they cost."""
+    wide = Factors(*initial_factors(V, math.ceil(SURPLUS * rank), seed))
+    x, passes = take_power_steps(V, wide, ROUNDS)
+    merged = merge_components(*x, rank)
+    return Factors(*(factor.astype(V.dtype) for factor in merged)), SURPLUS * passes
