@@ -199,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("sets", nargs="*", default=list(LOWEST), help=", ".join(LOWEST))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, help="of every solver, in u")
     parser.add_argument("--solvers", nargs="*", help="names of solvers; all by default")
@@ -215,7 +216,7 @@ def main() -> None:
     records = []
     for name in options.sets:
         V = paper_data(name)
-        for seed in range(options.seeds):
+        for seed in range(options.first, options.first + options.seeds):
             records += race(name, V, seed, options)
         print(format_table([r for r in records if r["set"] == name]), flush=True)
     (RESULTS / "peers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in thin(records)))
