@@ -59,7 +59,8 @@ public:
     T value(int64_t t) const { return v_.get()[t]; }
     T quotient(int64_t t) const { return v_.get()[t] * w_.get()[t]; }  // v / z
 
-    // visit(tile, first nonzero, length): lengths are whole vectors; beyond the last nonzero v = 0
+    // Call visit(tile, first nonzero, length) for each tile. Lengths are multiples of the vector width;
+    // beyond the last nonzero v = 0.
     template <class Visit> void for_tiles(Visit visit) {
         for (int64_t at = 0; at < n_; at += TILE) {
             const int64_t left = (n_ - at + L - 1) / L * L;

@@ -31,7 +31,8 @@ void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, 
     for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
 }
 
-// Visit every item that has mass: u is h at that mass, g the ratio sums there.
+// Call visit(j, g, u) for every item j of positive mass: u is h scaled to that mass, g the ratio
+// sums at u.
 template <class T, class Visit>
 void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     SparsePass<T> pass(V, B);

@@ -141,7 +141,7 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy file: the shape, whether by columns, and the type of the array."""
+    """Read the header of a .npy file; return shape, whether in Fortran order, and dtype."""
     # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

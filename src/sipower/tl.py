@@ -101,7 +101,7 @@ def _in_memory(X: Any) -> Any:
 
 
 def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return what an .h5ad file can hold: without None and functions, other objects as texts."""
+    """Drop None and callables, and convert other objects to strings, as .h5ad files require."""
     plain = {k: v for k, v in parameters.items() if v is not None and not callable(v)}
     if parameters.get("dtype") is not None:
         plain["dtype"] = str(np.dtype(parameters["dtype"]))

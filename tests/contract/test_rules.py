@@ -172,7 +172,7 @@ def test_rows_only_matrix(rule):
         rule = SSciPiRule(batch=0.3, epoch=4, scheme="vectors")
     matrix = as_matrix(sp.csr_array(V), rows_only=True)
     if rule.needs_items:
-        with pytest.raises(ValueError, match="rows only"):
+        with pytest.raises(ValueError, match="by row only"):
             run(matrix, Alternating(rule))
         return
     result = run(matrix, Guarded(Alternating(rule)), rounds=10)

@@ -54,7 +54,7 @@ def test_columns_without_items_say_what_they_lack():
     assert not columns.is_in_memory
     assert columns.columns.has_items
     for act in (columns.windows, lambda: columns.take(np.array([0])), lambda: columns.row(0)):
-        with pytest.raises(ValueError, match=r"hold their rows only, .* needs their columns: use"):
+        with pytest.raises(ValueError, match=r"available by row only, .* needs their columns: use"):
             act()
 
 

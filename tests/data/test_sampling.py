@@ -127,7 +127,7 @@ def test_columns_know_what_the_transpose_knows(layout):
     assert (both.layout, alone.layout) == (
         ("dense", "dense, rows alone") if both.dense else ("sparse", "sparse, rows alone")
     )
-    with pytest.raises(ValueError, match="hold their rows only"):
+    with pytest.raises(ValueError, match="available by row only"):
         _ = alone.T
 
 
@@ -146,7 +146,7 @@ def test_columns_are_sampled_by_whole_rows(layout, dtype, replace):
     every = alone.columns.sample("vectors", 0.6, DRAW).basis_rows
     assert len(set(every)) == 8  # distinct unless asked otherwise
     with pytest.raises(
-        ValueError, match=r"^`scheme` must be 'vectors' for data that hold .* only, got 'el"
+        ValueError, match=r"^`scheme` must be 'vectors' for data available by row only, got 'el"
     ):
         alone.columns.sample("elements", 0.5, DRAW)
 

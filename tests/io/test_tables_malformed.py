@@ -83,7 +83,7 @@ def test_parquet_says_the_row(tmp_path, kind) -> None:
     pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, kind]}).to_parquet(file)
     refused(file, rf"row 2, column 'b': .*{re.escape(str(kind))}")
     pd.DataFrame({"s": ["x", None], "f": ["u", "v"], "n": [1, 2]}).to_parquet(file)
-    refused(file, "row 2, has no name of a sample or feature")
+    refused(file, "row 2, has an empty sample or feature name")
 
 
 def test_wrong_encoding_says_the_line(tmp_path) -> None:

@@ -50,7 +50,7 @@ def test_sums_for_the_other_side_equal_items(rank, layout, dtype):
     np.testing.assert_allclose(by_sums.ratio_sums(H), by_items.ratio_sums(H), rtol=TOLERANCE[dtype])
     np.testing.assert_allclose(by_sums.c, by_items.c, rtol=1e-14)
     assert by_sums.divergence(H) == pytest.approx(by_items.divergence(H), rel=1e-12)
-    with pytest.raises(ValueError, match="rows only"):
+    with pytest.raises(ValueError, match="by row only"):
         _ = rows_only.T
 
 

@@ -89,5 +89,5 @@ def test_the_check_computes_nothing():
 def test_rules_that_need_single_columns_say_so_when_they_start(rule):
     rows_only = Factorization(as_matrix(V, rows_only=True), 3)
     for solver in (Alternating(rule), Extrapolated(rule)):
-        with pytest.raises(ValueError, match=r"rows only, but CCD needs their columns too: use"):
+        with pytest.raises(ValueError, match=r"by row only, but CCD also needs their columns: use"):
             solver.init(rows_only, None, 0)

@@ -75,7 +75,7 @@ def test_rows_alone_serve_the_rules_that_need_sums(rows_only, h5ad, solver):
 
 @pytest.mark.parametrize("solver", ["ccd", "newton", "scd"])
 def test_rules_that_need_columns_say_so(rows_only, solver):
-    with pytest.raises(ValueError, match="hold their rows only"):
+    with pytest.raises(ValueError, match="are available by row only"):
         fit_model(open_store(rows_only), solver)
 
 

@@ -113,7 +113,7 @@ def main() -> None:
         if stream is not None:  # None if it was closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        with report_errors("nothing is saved"):  # such as a full disk behind `sipower --help`
+        with report_errors("nothing is saved"):  # help can fail too, on a full disk
             app()
     except typer.Exit as end:
         sys.exit(end.exit_code)

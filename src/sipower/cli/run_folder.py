@@ -48,7 +48,9 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
         older = next((name for name in FILES if (folder / name).exists()), None)
         if older is not None and not may_replace:
             file = "a run already" if older == "run.json" else f"{older}, which a run may replace"
-            raise ValueError(f"{folder} holds {file}: choose another with -o, or --force.")
+            raise ValueError(
+                f"{folder} holds {file}: choose another with -o, or overwrite it with --force."
+            )
         yield
 
 
@@ -132,7 +134,7 @@ def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
         other = "kind"  # a consensus
     if other is not None:
         problem = f"{folder} holds a run already, of another {other}"
-        raise ValueError(f"{problem}: choose another folder with -o, or --force.")
+        raise ValueError(f"{problem}: choose another folder with -o, or overwrite it with --force.")
     ended = run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter
     return run if ended else None
 

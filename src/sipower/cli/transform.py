@@ -24,7 +24,7 @@ def transform(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Weights of new samples for the components of a run, exact and certified row by row."""
+    """Compute exact weights of new samples for the components of a run, and certify each row."""
     console, run = Console(as_json), load_run(folder)
     table = load(data, console)
     W, remarks = transform_samples(run, table, threads)

@@ -192,8 +192,8 @@ def find_other_feature(names: Array | None, expected: Array | None) -> str:
 class LoadedChunk:
     """Rows on a worker; their matrix is None if they are empty or invalid.
 
-    Rows from another worker are made at first use, not on arrival: Dask would wait for ever for a
-    task whose data raise an error on arrival.
+    Rows from another worker are unpickled at first use, not on arrival: if unpickling raised an
+    error on arrival, Dask would wait forever for the task.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class LoadedChunk:
     matrix
         The rows.
     pickled
-        Instead of the matrix, the function and its arguments that make it.
+        A function and its arguments that return the matrix, in place of `matrix`.
     """
 
     def __init__(

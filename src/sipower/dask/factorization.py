@@ -57,7 +57,7 @@ class WorkerFactorization:
         return self.profile(x.H).value
 
     def residual(self, x: Factors) -> float:
-        """Return the certified gap of both convex halves relative to ΣV, as of `Factorization`."""
+        """Return the certified gap of both convex halves relative to ΣV; see `Factorization`."""
         rows = self.profile(x.H)
         gaps = rows.gap + feature_gap(x.H, rows, self.column_mass)
         return gaps / max(self.V.total, 1e-300)

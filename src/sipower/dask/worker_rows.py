@@ -152,7 +152,7 @@ class WorkerRows(RowBlocks):
         return joined[np.argsort(order)]
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return other data, an array or CSR, in the memory of the client."""
+        """Return a matrix of other data, an array or CSR, in the memory of the client."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     def with_settings(

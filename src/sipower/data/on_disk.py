@@ -119,7 +119,7 @@ class StoredMatrix(RowBlocks):
         return copied
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return other data, an array or CSR, in memory and with the settings of these."""
+        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     @cached_property

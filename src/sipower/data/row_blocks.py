@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`RowBlocks`: the interface of all data, and how kernels run over their fixed blocks of rows.
 
-`ColumnSums` are the columns of data that hold only their rows, as sums over these rows.
+`ColumnSums` represents the columns of row-only data, of which it computes sums over the rows.
 
 Problems and solvers use non-negative data through this class alone, wherever the rows are stored.
 Each implementation declares its capabilities:
@@ -38,7 +38,7 @@ MAX_BLOCKS = 64
 MIN_BLOCK = 32768  # entries; far more work than starting a block
 MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
-ROWS_ONLY = "The data hold their rows only: use `columns` instead of `T`."
+ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
 
@@ -159,7 +159,7 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
-        """Return other data, an array or CSR, in memory and with the settings of these."""
+        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
 
     def sparse(self) -> RowBlocks:
         """Return the same data in CSR."""
@@ -239,7 +239,7 @@ class ColumnSums(RowBlocks):
     has_items = False
     has_columns = False
     refusal = (
-        "The data hold their rows only, but this step needs their columns: use a solver that "
+        "The data are available by row only, but this step needs their columns: use a solver that "
         "needs only sums over the rows, such as 'sci-pi' or 'auto'."
     )
 
@@ -269,14 +269,14 @@ class ColumnSums(RowBlocks):
         return self if rows is self._rows else ColumnSums(rows)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
-        """Return other data in memory with the settings of these."""
+        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
         return self._rows.with_data(data, rows_only=rows_only)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
         """Draw whole rows."""
         if scheme != "vectors":
             raise ValueError(
-                f"`scheme` must be 'vectors' for data that hold their rows only, got {scheme!r}."
+                f"`scheme` must be 'vectors' for data available by row only, got {scheme!r}."
             )
         n = self._rows.shape[0]
         s = batch_size(share, n)

@@ -253,7 +253,7 @@ def _load_prepared(name: str, file: Path) -> Counts:
             counts = OpenCounts(Dense(file, read_archive(file, ("V",))["V"])).read(file).counts
     except (OSError, KeyError, DamagedError) as problem:
         reason = f"no array {problem}" if isinstance(problem, KeyError) else shorten(problem)
-        raise ValueError(f"{file} is not an array as `load` describes it: {reason}.") from None
+        raise ValueError(f"{file} is not in the format that `load` expects: {reason}.") from None
     if counts.dtype.kind not in "iu":
         raise ValueError(f"{file} holds values of type {counts.dtype}, expected counts.")
     return counts  # type: ignore[no-any-return]

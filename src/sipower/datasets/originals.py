@@ -50,7 +50,5 @@ def read_images(files: Sequence[Path]) -> NDArray[np.uint8]:
     for file in files:
         images.append(read_image(file))
         if images[-1].shape != images[0].shape:
-            raise ValueError(
-                f"{file} is an image of {images[-1].shape}, expected {images[0].shape}."
-            )
+            raise ValueError(f"{file} has shape {images[-1].shape}, expected {images[0].shape}.")
     return np.ascontiguousarray(np.stack([image.ravel() for image in images], axis=1))

@@ -182,7 +182,7 @@ class _Loops:
 
     @property
     def last(self) -> Record:
-        """The last record of the loops so far."""
+        """The latest record of the fit; all counts are zero before the first."""
         return self.trace[-1] if self.trace else NO_WORK
 
     def _elapsed(self) -> float:

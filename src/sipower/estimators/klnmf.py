@@ -72,23 +72,23 @@ class KLNMF(
         raced against a start with surplus components, which are merged. None: "nndsvda" if
         K ≤ min(n_samples, n_features), else "random".
     n_init : int
-        Number of random starts, raced by successive halving on counted passes; the rounds of all
-        of them count. A checkpoint is written once the winner is known.
+        Number of random starts, compared by successive halving on counted passes. The rounds of
+        all starts count towards `max_iter`. Checkpoints begin once the best start is known.
     tol : float
         Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
-        by changing one factor alone, relative to the sum of the data. scikit-learn's differs.
+        by changing one factor alone, relative to the sum of the data. scikit-learn's `tol` differs.
     max_iter, max_time : int; float or None
-        Maximum number of rounds and of seconds of wall time. A fit that is stopped by the time
+        Maximum number of rounds and of seconds of wall time. A fit that reaches `max_time`
         returns the W of the last round, not the exact W of `transform`.
     random_state : int, RandomState or None
         Seed; the same seed gives the same bits for any number of threads.
     n_jobs : int or None
         Number of threads; None: all cores, or one inside a joblib or Dask worker.
     dtype, transform_tol : {float32, float64} or None; float
-        Working type, None: float32 for float32 data, else float64; certified gap of every row in
-        `transform`, after `fit` at most a quarter of `tol`.
+        Working type; None means float32 for float32 data, else float64. Certified gap to which
+        `transform` solves every row; after `fit`, a quarter of `tol` if that is smaller.
     forget_factor, verbose : float; int
-        Decay of the statistics of earlier batches in `partial_fit`; print every evaluated round.
+        Decay of the statistics of earlier batches in `partial_fit`. If nonzero, print progress.
     on_round : callable or None
         Called with a `Record` after every round; if it returns true, the fit stops. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.

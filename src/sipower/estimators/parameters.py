@@ -78,9 +78,9 @@ def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:
 
 
 def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factors | None:
-    """Return the start for `init`; None: the solver draws a random one.
+    """Return the start for `init`, or None if the solver draws a random one.
 
-    W (n, K) and H (K, m) are those of the user, for init="custom"; they are copied.
+    W (n, K) and H (K, m) are given by the user if init="custom"; they are copied.
     """
     custom = model.init == "custom"
     if custom and (W is None or H is None):

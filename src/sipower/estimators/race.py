@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`race_starts`: fits from several starts, of which the worse half is dropped again and again.
+"""`race_starts`: find the best of several starts by successive halving.
 
-Every start is fitted for the same number of counted passes, the half with the lower divergence goes
-on for twice as many, and so on until one is left (successive halving). The work is counted, not
-timed, so the same start wins on every machine.
+Every start is fitted for the same number of counted passes, the half with the lower divergence is
+continued for twice as many, and so on until one is left. The work is counted in passes, not timed,
+so the same start wins on every machine.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FIRST_PASSES = 70.0  # passes of every start before the first half is dropped, a
 
 @dataclass
 class Contender:
-    """A start, by its seed, and how far it has come."""
+    """A start, identified by its seed, with its current factors and divergence."""
 
     seed: int
     x: Factors | None = None
     value: float = math.inf
 
     def run(self, problem: Any, solver: Any, stop: Stop, on_state: Any) -> Result[Any]:
-        """Fit on from the present factors until a limit of `stop` is reached."""
+        """Continue the fit from the current factors until a limit of `stop` is reached."""
         result = solve(problem, solver, self.x, stop=stop, seed=self.seed, on_state=on_state)
         self.x, self.value = result.x, result.value
         return result
@@ -53,7 +53,7 @@ def race_starts(
     seeds
         The seed of every start.
     make_solver
-        Called with `near`, whether the factors are no longer those of the start.
+        Called with `near`: whether the start has already been fitted for some passes.
     limits
         Called with the work so far before each run; returns what is left of the limits.
     on_round

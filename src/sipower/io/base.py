@@ -30,7 +30,7 @@ _NAMES_LOOKED_AT = 200
 
 
 class ReadError(ValueError):
-    """A file that cannot be read: one sentence that says what is wrong, where, and what to do."""
+    """Error for a file that cannot be read. Says what is wrong, where, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ class Coordinates:
             check_shape(f"{self.path}, line {self.line},", self.shape, done)
 
     def _entries(self, part: NDArray[Any], done: int) -> Entries:
-        """Return the entries of parsed lines, which follow `done` other entries."""
+        """Convert parsed lines to entries; `done` is the number of lines parsed before them."""
         values = part["value"] if "value" in self.fields else np.ones(len(part), np.int64)
         if "row" not in self.fields:  # all counts, column after column
             (at,) = np.nonzero(values)

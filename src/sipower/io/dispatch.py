@@ -111,7 +111,7 @@ def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[O
 
 @contextmanager
 def _report_system_errors(file: Path) -> Iterator[None]:
-    """Report errors of the system in one sentence."""
+    """Raise errors of the operating system and a lack of memory as `ReadError`."""
     try:
         yield
     except OSError as problem:

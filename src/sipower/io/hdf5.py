@@ -21,10 +21,10 @@ _KIND = "an HDF5 file"
 
 @contextmanager
 def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
-    """Open an AnnData file, its X or a layer, or a matrix of 10x; the content says which it is.
+    """Open the X or a layer of an AnnData file, or a 10x matrix; the content tells which it is.
 
-    In AnnData files samples are obs and features var. In those of 10x, of the layout before or
-    since Cell Ranger 3, samples are barcodes and features are named by gene.
+    In AnnData files the samples are obs and the features are var. In 10x files, written by any
+    version of Cell Ranger, the samples are barcodes and the features are named by gene.
     """
     h5py = import_library("h5py", path)
     with ExitStack() as stack:

@@ -96,9 +96,10 @@ def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
 
 
 def _text_columns(path: Path, parquet: Any) -> list[str]:
-    """Return the columns of texts, which are read as categories so that each text is held once.
+    """Return the names of the text columns, to be read as categories.
 
-    A dictionary in the file can stand for a long text a million times in a few bytes.
+    A dictionary-encoded file of a few bytes can repeat a long text a million times. As a category
+    each distinct text is in memory only once.
     """
     types, head = import_library("pyarrow.types", path), parquet.read_metadata(path)
     columns = list(head.schema.to_arrow_schema())
@@ -243,7 +244,7 @@ def _open_long(grid: Grid) -> OpenCounts:
     (rows, samples), (columns, features) = (column.factorize() for column in grid.columns[:2])
     if min(rows.min(), columns.min()) < 0:
         place = grid.place(int(np.argmax((rows < 0) | (columns < 0))))
-        raise ReadError(f"{grid.path}, {place}, has no name of a sample or feature.")
+        raise ReadError(f"{grid.path}, {place}, has an empty sample or feature name.")
     shape = len(samples), len(features)
     try:
         matrix = csr_from_entries(Entries(rows, columns, counts), shape)

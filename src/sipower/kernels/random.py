@@ -14,9 +14,9 @@ from sipower.kernels.doors import Array
 
 
 class Stream(IntEnum):
-    """The purpose of random numbers; those of different streams are independent.
+    """The purpose of random numbers; different numbers give independent streams.
 
-    PROBE and CUT share the numbers of FACTOR and ONLINE, which no run uses together with them.
+    PROBE is the same stream as FACTOR and CUT the same as ONLINE, but no run uses both of a pair.
     """
 
     BATCH = 0  # batches of S-SCI-PI

@@ -9,7 +9,7 @@ it starts.
 `Comparable`      `Guarded`, and with `Factorizable` `Extrapolated` and `Auto`
 `ScaleInvariant`  `SciPi`, `SSciPi`
 `Factorizable`    `Alternating`, `Extrapolated`, `Auto`
-`Profilable`      `Profiled`, and `Auto` where the data hold their rows only
+`Profilable`      `Profiled`, and `Auto` where the data are available by row only
 ================  ==================================================================
 """
 

@@ -71,8 +71,8 @@ class Alternating:
         V = problem.V
         if self.rule.needs_items and not V.has_columns:
             raise ValueError(
-                f"The data hold their rows only, but {type(self.rule).__name__} needs their "
-                "columns too: use solver='sci-pi' or 'auto'."
+                f"The data are available by row only, but {type(self.rule).__name__} also needs "
+                "their columns: use solver='sci-pi' or 'auto'."
             )
         start = initial_factors(V, problem.rank, seed) if x0 is None else x0
         W, H = x = Factors(*(np.array(factor, V.dtype, order="C") for factor in start))

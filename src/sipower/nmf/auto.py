@@ -5,19 +5,20 @@ Far from a solution, power steps whose length is searched item by item (`power_s
 more per pass than any other rule, on sparse and on dense data, and they have no step size that
 could be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
 
-With `surplus`, such a start is also made with surplus components (`surplus`), both are continued
-for a fixed number of counted passes, and the lower one continues. It is left out where the data are
-sampled: there it ended no lower (spectrogram, faces, heavy-tailed counts).
+With `surplus=True`, a random start is compared with one that had surplus components (`surplus`):
+both are fitted for a fixed number of counted passes, and the one with the lower D is continued.
+Data that begin on a sample skip this, since it did not lower D there (spectrogram, faces,
+heavy-tailed counts).
 
 Near a solution, second-order steps with extrapolation are faster by orders of magnitude: Newton's
 on dense data, two sweeps of coordinate descent on sparse data and for large K. They begin when the
-last power steps gained less D per counted pass than a share of the average of all power steps, or
-only a small share of D. Decisions use D and counted passes alone, never a clock: they are the same
-on every machine and for any number of threads.
+last power steps lowered D by less per counted pass than a fixed fraction of the average over all
+power steps, or by less than a small fraction of D. Decisions use D and counted passes alone, never
+a clock: they are the same on every machine and for any number of threads.
 
 Tall data without a given start get their first H from a sample and one pass over batches of rows
 (`online`), which lowers D further than power steps in the same time; second-order steps follow.
-If the data hold their rows only, the whole fit is `Profiled`.
+If the data are available by row only, `Profiled` does the whole fit.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ __all__ = ["Auto", "AutoState"]
 
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
 MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its cost
-# Power steps between two comparisons of D, and when they end: when they gain less than these shares
-# of their average per pass, or of D. Tuned on KOS, WT, digits and generated text, single cells,
+# Power steps per round, and the gains below which they end: as a fraction of their average gain per
+# pass, and as a fraction of D. Tuned on KOS, WT, digits and generated text, single cells,
 # spectrogram and heavy-tailed counts.
 STEPS_PER_ROUND, MIN_RELATIVE_GAIN, MIN_GAIN = 2, 0.4, 0.003
 RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tuned on the same sets
@@ -54,7 +55,8 @@ RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tun
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` is "sample", "online" or "race" before such a start, then "power" and "second order".
+    `phase` is "sample", "online" or "race" until that start is made, then "power" and at last
+    "second order".
     """
 
     phase: str = "power"
@@ -96,7 +98,7 @@ class Auto:
         return AutoState(W, H, W, H, phase, value, step=start.step, seed=seed, value=value)
 
     def advance(self, problem: Factorization, state: Any) -> Any:
-        """Run the start of the phase, a few power steps or one extrapolated round."""
+        """Run one round: make a start, take a few power steps or one extrapolated step."""
         if isinstance(state, ProfileState):
             return Profiled().advance(problem, state)
         if state.phase == "power":
@@ -128,7 +130,7 @@ class Auto:
         return replace(state, round=state.round + 1)
 
     def _race(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Fit from the random start and from one with surplus components; keep the lower one."""
+        """Fit a random start and one with surplus components; keep the one with lower D."""
         x, cost = surplus_start(problem.V, problem.rank, state.seed)
         value, cost = problem.quick_value(x), cost + problem.value_passes
         random = replace(state, phase="power")

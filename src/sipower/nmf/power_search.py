@@ -7,8 +7,8 @@ x∘G^γ with γ = 1 is MU, with γ = 2 SCI-PI. Long steps pay where the curvatu
 fixed γ > 1 is stable on all data (`sipower.theory.kl`). Here γ is large, and every item shortens or
 lengthens the step as it needs: along p the objective Σ_i v_i log(1 + t e_i), e = Bp ⊘ Bx, is
 concave in one variable, and its maximum costs one or two divisions for each nonzero. So every step
-descends, and no step size has to be chosen. An update counts 2 passes: a gradient, half a pass for
-Bp, and the search.
+descends, and no step size has to be chosen. An update counts as 2 passes: one for the
+gradient, half a pass for Bp, and half a pass for the search.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PowerSearch(Rule):
     Parameters
     ----------
     exponent
-        γ, an integer from 1 to 64.
+        The exponent γ, an integer from 1 to 64.
     """
 
     monotone: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class PowerSearch(Rule):
         return block.V.for_items(kernels.power_search, block.basis, h, out, block.c, self.exponent)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 2 passes: gradient, Bp and search."""
+        """Return 2 passes, for the gradient, Bp and the search."""
         return 2.0
 
 

@@ -36,8 +36,8 @@ from sipower.solvers.state import PointState, check_positive
 __all__ = ["SSciPiRule"]
 
 MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer nonzeros, times K, are not sampled
-BATCH_PER_COMPONENT = 0.7  # batch of dense data, times K; tuned on WT, as is the next
-MIN_EPOCH, MAX_EPOCH = 4, 100  # inner steps on dense data
+BATCH_PER_COMPONENT = 0.7  # batch size on dense data, times K; tuned on WT
+MIN_EPOCH, MAX_EPOCH = 4, 100  # inner steps on dense data; tuned on WT
 SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data; tuned on KOS and NIPS
 
 
@@ -173,7 +173,7 @@ class SSciPiRule(Rule):
         return bool(np.diff(V.indptr).max(initial=0) < shortest)
 
     def largest_step(self, V: RowBlocks) -> float:
-        """Return the step size up to which a guard lets the step grow.
+        """Return the largest step size that a guard may use.
 
         Steps longer than 1 are too noisy.
         """

@@ -23,7 +23,7 @@ __all__ = ["can_sample_items", "fit_sampled_items"]
 
 # Tuned on WT, digits, a spectrogram and heavy-tailed counts.
 ITEMS_PER_COMPONENT = 10  # size of the sample, times K
-MIN_ITEMS = 3  # the longer side must have at least this many times the sample
+MIN_ITEMS = 3  # smallest length of the longer side, in multiples of the sample size
 MAX_ROUNDS = 20  # rounds on the sample; fewer if the sample is a large share of the data
 STEPS = 2  # steps on all items of the longer side
 
@@ -31,14 +31,14 @@ STEPS = 2  # steps on all items of the longer side
 def can_sample_items(V: RowBlocks, rank: int) -> bool:
     """Return whether V is dense and long enough for a sample to pay.
 
-    On sparse data a sample does not contain most features often enough.
+    In a sample of sparse data most features occur too rarely.
     """
     long_enough = max(V.shape) >= MIN_ITEMS * ITEMS_PER_COMPONENT * rank
     return V.dense and V.has_columns and long_enough
 
 
 def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Factors, float]:
-    """Fit a sample of the longer side from x, then all its items; return the passes as well."""
+    """Fit a sample of the longer side from x, then all its items; return factors and passes."""
     side = int(problem.V.shape[1] > problem.V.shape[0])  # 1: columns are drawn
     V = problem.V.columns if side else problem.V
     items, size = V.shape[0], ITEMS_PER_COMPONENT * problem.rank

@@ -125,7 +125,7 @@ class Cholesky(NamedTuple):
 
 
 def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
-    """Return A (n, r) with 𝐊 ≈ A Aᵀ up to a rest whose trace is at most tol times that of 𝐊."""
+    """Return A (n, r) with 𝐊 ≈ A Aᵀ up to a remainder of trace at most tol · tr(𝐊)."""
     check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
     trace = float(rest.sum())

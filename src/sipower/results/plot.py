@@ -229,5 +229,5 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _short(name: str) -> str:
-    """Cut a long name, and keep matplotlib from reading mathematics between dollar signs."""
+    """Shorten a long name, and escape dollar signs, which matplotlib would read as mathematics."""
     return describe.readable(name, NAME_LENGTH).replace("$", r"\$")

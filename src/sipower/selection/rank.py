@@ -34,7 +34,7 @@ from sipower.selection.saved_fits import SavedFits
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
 UNSTABLE = 0.8
-NEGLIGIBLE = 1e-4  # nats a count
+NEGLIGIBLE = 1e-4  # nats per count
 
 
 def rank_selection(  # noqa: PLR0913 - the public entry point
@@ -198,11 +198,11 @@ def _stability(profiles: list[Any], features: list[Any]) -> float:
 
 
 def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> tuple[int, str]:
-    """The smallest rank within one standard error of the lowest mean error.
+    """Return the smallest rank within one standard error of the lowest mean error, and the reason.
 
-    Errors are compared group by group of rows, which sees the chance of the held-out counts, and
-    split by split, which sees that of the fits; the larger standard error counts. Differences below
-    `NEGLIGIBLE` are none.
+    The standard error is the larger of two: that over groups of rows, which measures the randomness
+    of the held-out counts, and that over splits, which measures the randomness of the fits.
+    Differences below `NEGLIGIBLE` are ignored.
     """
     errors = groups.sum(axis=2)
     lowest = int(np.argmin(errors.mean(axis=1)))
@@ -217,7 +217,8 @@ def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> t
 
 def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int) -> str:
     lowest = int(np.argmin(errors))
-    text = f"K = {ranks[at]} predicts unseen counts with an error of {errors[at]:.4g} nats a count"
+    error = f"{errors[at]:.4g} nats per count"
+    text = f"K = {ranks[at]} predicts unseen counts with an error of {error}"
     if at == lowest:
         text += ", the lowest of all"
     else:

@@ -57,9 +57,9 @@ class SciPi:
         return x
 
     def largest_step(self, problem: Problem) -> float:
-        """Return the step size up to which a guard lets the step grow."""
+        """Return the largest step size that a guard may use."""
         return self.step
 
     def safe(self) -> SciPi:
-        """Return the fallback of a guard: the same step, which the guard has shortened."""
+        """Return the solver that a guard falls back to: itself, since shorter steps suffice."""
         return self
