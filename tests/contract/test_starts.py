@@ -28,7 +28,7 @@ def test_a_surplus_start_is_lower_than_power_steps_of_the_same_cost():
         matrix = as_matrix(poisson_topics(300, 200, 10, length=100, seed=seed))
         problem = Factorization(matrix, 10)
         x, passes = surplus_start(matrix, 10, seed)
-        assert x.W.shape, x.H.shape == ((300, 10), (200, 10))
+        assert (x.W.shape, x.H.shape) == ((300, 10), (200, 10))
         assert all((factor > 0).all() for factor in x)
         solver, stop = Alternating(PowerSearch()), Stop(0, passes=40)
         surplus = solve(problem, solver, x, stop=stop)
