@@ -59,9 +59,9 @@ public:
         }
     }
 
-    // e = (b.p)/z of each member over a stretch, which replaces q = v/z there; v is written too. p: (GROUP, width).
-    void ratios_along(int64_t first, int count, int64_t from, const T* p, T* v_out, T* quotients_to_ratios,
-                      int64_t stride) {
+    // e = (b.p)/z of each member over a stretch, from q = v/z there; v is written too. p: (GROUP, width), the
+    // others: (GROUP, stride).
+    void ratios_along(int64_t first, int count, int64_t from, const T* p, const T* q, T* v_out, T* e, int64_t stride) {
         const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
@@ -69,7 +69,8 @@ public:
             tile_dot(B_.tiles + i * B_.k, B_.k, p, B_.width, bp);
             for (int j = 0; j < count; ++j) {
                 const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
-                ratios(v, bp + j * TILE, n, v_out + j * stride + i, quotients_to_ratios + j * stride + i);
+                const int64_t at = j * stride + i;
+                ratios(v, bp + j * TILE, q + at, n, v_out + at, e + at);
             }
         }
     }

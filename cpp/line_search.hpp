@@ -7,6 +7,10 @@
 namespace sipower {
 namespace {
 
+// A searched power step shorter than this is compared with one of the smaller exponent.
+constexpr double SHORT_STEP = 0.2;
+constexpr int64_t SHORT_EXPONENT = 2;
+
 // sum_i v_i e_i^2; n is a multiple of the lanes
 template <class T> double curvature(const T* v, const T* e, int64_t n) {
     constexpr int L = Simd<T>::lanes;
@@ -23,7 +27,8 @@ template <class T> double curvature(const T* v, const T* e, int64_t n) {
 // With r = e / (1 + t e): first = sum_i v_i r_i, second = sum_i v_i r_i^2.
 template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, double* first, double* second) {
     constexpr int L = Simd<T>::lanes;
-    const Vec<T> x = broadcast(static_cast<T>(t)), one = broadcast(T(1)), least = broadcast(T(1e-6));
+    const Vec<T> x = broadcast(static_cast<T>(t)), one = broadcast(T(1));
+    const Vec<T> least = broadcast(sizeof(T) == 4 ? T(1e-30) : T(1e-290));  // where z vanishes the slope is -infinity
     *first = *second = 0;
     for (int64_t from = 0; from < n; from += LONGEST_SUM) {
         const int64_t upto = from + LONGEST_SUM < n ? from + LONGEST_SUM : n;

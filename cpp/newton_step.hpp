@@ -53,7 +53,9 @@ public:
         double m;
         const double kappa = item.curvature_along(p_.get(), &m);
         if (!(s > 0) || !(kappa >= 0)) return false;
-        const double searched = item.length_along(s, d_p, 1), bound = s / (kappa + m * s);
+        // A whole step must not take away all of some z.
+        const double limit = m < 1 - 1e-5 ? 1 : 0.999 / m;
+        const double searched = item.length_along(s, d_p, limit), bound = s / (kappa + m * s);
         const double length = searched > 0 ? searched : bound < 1 ? bound : 1;
         for (int a = 0; a < size; ++a) {
             const int k = model_.index[a];

@@ -53,24 +53,34 @@ template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& 
 template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
     visit_csr(V, B, items, Update<T, PowerRule>{B, items, {step}});
 }
+// A searched power step on every item. Where it is short, a smaller exponent is tried too, and
+// the step that promises the larger gain, slope times length, is taken.
 template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
     SparsePass<T> pass(V, B);
     const int64_t longest = whole_lanes<T>(longest_item(V, items.begin, items.end));
     Buffer<double> u(B.width), g(B.width);
-    Buffer<T> h(B.width), v(longest), e(longest);
-    SearchDirection direction(exponent, B.width);
+    Buffer<T> h(B.width), p(B.width), v(longest), q(longest), e(longest);
+    SearchDirection direction(B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
         const double c = items.c[j];
         if (!(c > 0)) continue;
         scale_to_mass(B, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
-        pass.ratio_sums(j, h.get(), g.get(), e.get());
-        direction(B, c, g.get(), u.get(), h.get());
-        pass.ratios_along(j, h.get(), v.get(), e.get());
+        pass.ratio_sums(j, h.get(), g.get(), q.get());
         const int64_t n = whole_lanes<T>(V.nonzeros(j));
-        for (int64_t i = V.nonzeros(j); i < n; ++i) v[i] = e[i] = 0;
-        const double t = search_length(v.get(), e.get(), n, direction.slope, 0, direction.limit);
-        for (int i = 0; i < B.k; ++i) u[i] += t * static_cast<double>(h[i]);
+        const auto search = [&](int64_t power) {
+            direction(B, c, g.get(), u.get(), power, p.get());
+            pass.ratios_along(j, p.get(), q.get(), v.get(), e.get());
+            for (int64_t i = V.nonzeros(j); i < n; ++i) v[i] = e[i] = 0;
+            return search_length(v.get(), e.get(), n, direction.slope, 0, direction.limit);
+        };
+        double t = search(exponent), gain = t * direction.slope;
+        if (t < SHORT_STEP && exponent > SHORT_EXPONENT) {
+            const double second = search(SHORT_EXPONENT);
+            if (second * direction.slope >= gain) t = second;
+            else direction(B, c, g.get(), u.get(), exponent, p.get());
+        }
+        for (int i = 0; i < B.k; ++i) u[i] += t * static_cast<double>(p[i]);
         write_factor(B, u.get(), items.h + j * B.k, c, items.out + j * B.k);
     }
 }

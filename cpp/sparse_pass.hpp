@@ -38,8 +38,8 @@ public:
         }
     }
 
-    // e = (b.p)/z at the item's nonzeros, which replaces q = v/z there; v is written too.
-    void ratios_along(int64_t item, const T* p, T* v_out, T* quotients_to_ratios) {
+    // e = (b.p)/z at the item's nonzeros, from q = v/z there; v is written too.
+    void ratios_along(int64_t item, const T* p, const T* q, T* v_out, T* e) {
         const int64_t from = V_.start(item), end = V_.start(item + 1);
         for (int i = 0; i < B_.k; ++i) u_[i] = p[i];
         for (int64_t at = from; at < end; at += CHUNK) {
@@ -47,7 +47,7 @@ public:
             T buffer[CHUNK], bp[CHUNK];
             const T* v = read_values(V_.values, at, n, buffer);
             gather_.dot(B_.rows, B_.width, V_.columns(at, n), n, u_.get(), bp);
-            ratios(v, bp, n, v_out + (at - from), quotients_to_ratios + (at - from));
+            ratios(v, bp, q + (at - from), n, v_out + (at - from), e + (at - from));
         }
     }
 

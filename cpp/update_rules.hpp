@@ -4,6 +4,7 @@
 #pragma once
 #include "buffer.hpp"
 #include "kernels.hpp"
+#include "simd.hpp"
 
 namespace sipower {
 namespace {
@@ -65,19 +66,22 @@ struct PowerRule {
 // The direction of a searched power step, p = normalised(x o G^exponent) - x in h.
 class SearchDirection {
 public:
-    SearchDirection(int64_t exponent, int width) : exponent_(exponent), power_(width), square_(width) {}
+    explicit SearchDirection(int width) : power_(width), square_(width) {}
 
     // Write p; `slope` is then phi'(0) of the search along it, and `limit` the length at which a component
     // has lost nearly all of its mass.
-    template <class T> void operator()(const Basis<T>& B, double c, const double* g, const double* u, T* p) {
+    template <class T>
+    void operator()(const Basis<T>& B, double c, const double* g, const double* u, int64_t exponent, T* p) {
         constexpr double longest = 100, share = 0.99;
         const int width = whole_vectors(B.width);
         double *power = power_.get(), *square = square_.get(), mass = 0, steepest = share / longest;
-        for (int i = 0; i < width; ++i) {
+        double largest = 0;
+        for (int i = 0; i < width; ++i) largest = larger(largest, u[i] > 0 ? g[i] * B.inverse[i] : 0.0);
+        for (int i = 0; i < width; ++i) {  // powers of G relative to its largest value do not overflow
             power[i] = u[i];
-            square[i] = g[i] * B.inverse[i];
+            square[i] = largest > 0 ? g[i] * B.inverse[i] / largest : 0;
         }
-        for (int64_t n = exponent_; n > 0; n /= 2)
+        for (int64_t n = exponent; n > 0; n /= 2)
             for (int i = 0; i < width; ++i) {
                 power[i] *= n % 2 ? square[i] : 1.0;
                 square[i] *= square[i];
@@ -98,7 +102,6 @@ public:
     double slope = 0, limit = 0;
 
 private:
-    int64_t exponent_;
     Buffer<double> power_, square_;
 };
 

@@ -40,11 +40,11 @@ template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, 
     for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
 }
 
-// e = bp / z from q = v / z, in place of q; zero where v is. The values are copied beside them.
-template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, int n, T* v_out, T* q_to_e) {
+// e = bp / z from q = v / z, zero where v is. The values are copied beside it.
+template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, const T* q, int n, T* v_out, T* e) {
     for (int t = 0; t < n; ++t) {
         v_out[t] = v[t];
-        q_to_e[t] = v[t] > 0 ? bp[t] * q_to_e[t] / v[t] : T(0);
+        e[t] = v[t] > 0 ? bp[t] * q[t] / v[t] : T(0);
     }
 }
 

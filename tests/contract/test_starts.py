@@ -28,7 +28,7 @@ def test_a_surplus_start_is_lower_than_power_steps_of_the_same_cost():
         matrix = as_matrix(poisson_topics(300, 200, 10, length=100, seed=seed))
         problem = Factorization(matrix, 10)
         x, passes = surplus_start(matrix, 10, seed)
-        assert x.W.shape, x.H.shape == ((300, 10), (200, 10))
+        assert (x.W.shape, x.H.shape) == ((300, 10), (200, 10))
         assert all((factor > 0).all() for factor in x)
         solver, stop = Alternating(PowerSearch()), Stop(0, passes=40)
         surplus = solve(problem, solver, x, stop=stop)
@@ -130,8 +130,9 @@ def test_a_race_ends_when_it_is_asked_to():
         return True
 
     model = KLNMF(6, random_state=0, n_init=4, on_round=stops).fit(V)
+    assert model.status_ == "stopped"
     assert np.isfinite(model.kl_divergence_)
-    assert len(rounds) <= 2
+    assert len(rounds) == 1
 
 
 def test_interrupted_in_the_race_the_model_has_the_last_round():

@@ -22,10 +22,10 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
 
 
 def test_auto_samples_long_dense_data_only():
-    V = np.random.default_rng(0).poisson(50.0, (120, 30)) * 1.0
+    V = np.random.default_rng(0).poisson(50.0, (200, 30)) * 1.0
     assert can_sample_items(as_matrix(V), 4)
     assert can_sample_items(as_matrix(V.T), 4)
-    assert not can_sample_items(as_matrix(V), 5)  # a sample of 50 rows would be nearly half of it
+    assert not can_sample_items(as_matrix(V), 5)  # a sample of 50 rows would be a quarter of it
     assert not can_sample_items(as_matrix(sp.csr_array(V)), 4)
 
 
@@ -69,3 +69,13 @@ def test_a_single_round_of_auto_changes_both_factors(layout):
         values.append(warm.kl_divergence_)
         model = warm
     assert (np.diff(values) < 0).all()
+
+
+def test_features_that_no_sampled_row_has_stay_explained():
+    rng = np.random.default_rng(0)
+    V = rng.poisson(3.0, (3000, 20)) * 1.0
+    V[:, 5] = 0
+    V[1234, 5] = 4
+    model = KLNMF(2, random_state=0, max_iter=1, tol=0).fit(V)
+    assert np.isfinite(model.kkt_residual_)
+    assert model.components_[:, 5].any()

@@ -80,3 +80,26 @@ def test_disjoint_supports_do_not_cycle():
 def test_exponents_out_of_range_are_refused(exponent):
     with pytest.raises(ValueError, match="`exponent` must be between 1 and 64"):
         PowerSearch(exponent)
+
+
+@pytest.mark.parametrize("exponent", [8, 64])
+def test_huge_multipliers_do_not_stop_a_step(exponent):
+    V, B = np.array([[1.0, 1.0, 1e4]]), np.array([[1.0, 0.0], [1.0, 0.0], [1e-9, 1.0]])
+    block, h = KLBlock(V, B), np.array([[1.0, 1e-9]])
+    for _ in range(60):
+        h = PowerSearch(exponent).update(block, h, HALF_STEP)
+    assert block.gaps(h).sum() < 1e-3
+
+
+def test_a_newton_step_leaves_no_positive_entry_without_a_component():
+    """The entry 1e-7 depends on the second component alone, which the model sets to zero."""
+    V, B = np.array([[100.0, 100.0, 1e-7]]), np.array([[1.0, 1.0], [1.0, 2.0], [0.0, 0.1]])
+    h = Newton().update(KLBlock(V, B), np.array([[60.0, 20.0]]), HALF_STEP)
+    assert (h @ B.T > 0).all()
+
+
+def test_rows_with_tiny_entries_are_solved_exactly():
+    V, H = np.array([[2.0, 2e-7, 300.0]]), np.array([[1.5, 0.5, 1.5], [1.5, 0.0, 1.5]])
+    solution = KLBlock(V, H.T).solution(1e-6)
+    assert solution.gaps.max() <= 1e-6
+    np.testing.assert_allclose(solution.h, [[4e-7, 302 / 3]], rtol=1e-2)

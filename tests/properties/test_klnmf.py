@@ -242,13 +242,14 @@ def cases_with_one_solution(solver):
 def test_permuted_data_give_permuted_factors(case):
     """After 20 rounds, D to 1e-9 of the mass and W H to 1e-9 of its largest entry.
 
-    Three solvers amplify rounding: pgd by its line search, tenfold a round; auto by extrapolation,
-    without bounds where counts lie over fifteen orders; profile, whose rows have a tolerance. On
-    dense data auto samples rows and columns by their places.
+    Four solvers amplify rounding: pgd and power-search by their line searches, which accept or
+    refuse a length; auto by extrapolation, without bounds where counts lie over fifteen orders;
+    profile, whose rows have a tolerance. On dense data auto samples rows and columns by their
+    places.
     """
     sparse = case.recipe.layout == "csr"
     assume(case.solver != "auto" or (sparse and case.recipe.content != "huge"))
-    case = replace(case, rounds=5 if case.solver == "pgd" else 20)
+    case = replace(case, rounds=5 if case.solver in ("pgd", "power-search") else 20)
     value_tol = 1e-5 if case.solver == "profile" else 1e-9
     product_tol = {"profile": 1e-2, "auto": 1e-7}.get(case.solver, 1e-9)
     V = case.recipe.values().astype(float)

@@ -135,9 +135,12 @@ def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[A
 
 def _certify(start: Factors | None, loops: _Loops) -> Fit:
     settings, problem = loops.settings, loops.problem
+    result = None
     if settings.n_init > 1 and not loops.is_resumed:
-        start = loops.race()
-    result = loops.run(start)
+        result = loops.race()
+        start = result.x
+    if result is None or result.status is not Status.STOPPED:
+        result = loops.run(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
         H = result.x.H
         x = Factors(exact_rows(problem.V, H, settings.row_tol), H)
@@ -192,20 +195,20 @@ class _Loops:
         """Return the limit of the whole fit that is reached, if one is."""
         return self.settings.stop.reached_limit(self.last, self._elapsed())
 
-    def race(self) -> Factors:
-        """Return the factors of the best of `n_init` starts; the trace begins with their work."""
+    def race(self) -> Result[Any]:
+        """Return the best of `n_init` starts; the trace begins with the work of all of them."""
         settings = self.settings
         seeds = range(settings.seed, settings.seed + settings.n_init)
-        x, record = race_starts(
+        result, total = race_starts(
             self.problem,
             seeds,
             self._make_solver,
             lambda done: settings.stop.remaining(done, self._elapsed()),
             settings.on_round,
         )
-        value, gap = self.problem.value(x), self.problem.residual(x)
-        self.trace = [replace(record, objective=value, gap=gap)]
-        return x
+        self.trace = [replace(total, objective=result.value, gap=result.residual)]
+        self.latest = replace(result, trace=self.trace)
+        return self.latest
 
     def _make_solver(self, *, near: bool) -> Any:
         return make_solver(self.settings.solver, near=near, surplus=self.settings.surplus)

@@ -24,17 +24,21 @@ FIRST_PASSES = 70.0  # passes of every start before the first half is dropped, a
 
 @dataclass
 class Contender:
-    """A start, identified by its seed, with its current factors and divergence."""
+    """A start, identified by its seed, and its latest result."""
 
     seed: int
-    x: Factors | None = None
-    value: float = math.inf
+    result: Result[Any] | None = None
+
+    @property
+    def value(self) -> float:
+        """The divergence reached."""
+        return math.inf if self.result is None else self.result.value
 
     def run(self, problem: Any, solver: Any, stop: Stop, on_state: Any) -> Result[Any]:
         """Continue the fit from the current factors until a limit of `stop` is reached."""
-        result = solve(problem, solver, self.x, stop=stop, seed=self.seed, on_state=on_state)
-        self.x, self.value = result.x, result.value
-        return result
+        x = None if self.result is None else self.result.x
+        self.result = solve(problem, solver, x, stop=stop, seed=self.seed, on_state=on_state)
+        return self.result
 
 
 def race_starts(
@@ -43,8 +47,10 @@ def race_starts(
     make_solver: Callable[..., Any],
     limits: Callable[[Record], Stop],
     on_round: Callable[[Record, Factors], object],
-) -> tuple[Factors, Record]:
-    """Return the factors of the winner, and a record of the rounds and passes of all starts.
+) -> tuple[Result[Any], Record]:
+    """Return the result of the winner, and a record of the rounds and passes of all starts.
+
+    The status of the result is that of the last run: "stopped" if `on_round` has ended the race.
 
     Parameters
     ----------
@@ -66,17 +72,14 @@ def race_starts(
             def on_state(record: Record, state: Any, before: Record = total) -> object:
                 return on_round(add_counts(before, record), state.x)
 
-            solver, stop = make_solver(near=contender.x is not None), limits(total)
-            result = contender.run(problem, solver, replace(stop, passes=passes), on_state)
-            total = add_counts(total, result.trace[-1])
-            if result.status not in (Status.MAX_PASSES, Status.CONVERGED):
-                return _best(contenders), total
+            solver, stop = make_solver(near=contender.result is not None), limits(total)
+            last = contender.run(problem, solver, replace(stop, passes=passes), on_state)
+            total = add_counts(total, last.trace[-1])
+            if last.status in (Status.STOPPED, Status.MAX_SECONDS, Status.MAX_ROUNDS):
+                contenders = [min(contenders, key=lambda c: c.value)]
+                break
         contenders = sorted(contenders, key=lambda c: c.value)[: (len(contenders) + 1) // 2]
         passes *= 2
-    return _best(contenders), total
-
-
-def _best(contenders: list[Contender]) -> Factors:
-    best = min(contenders, key=lambda contender: contender.value)
-    assert best.x is not None
-    return best.x
+    winner = contenders[0].result
+    assert winner is not None
+    return replace(winner, status=last.status), total

@@ -7,8 +7,9 @@ x∘G^γ with γ = 1 is MU, with γ = 2 SCI-PI. Long steps pay where the curvatu
 fixed γ > 1 is stable on all data (`sipower.theory.kl`). Here γ is large, and every item shortens or
 lengthens the step as it needs: along p the objective Σ_i v_i log(1 + t e_i), e = Bp ⊘ Bx, is
 concave in one variable, and its maximum costs one or two divisions for each nonzero. So every step
-descends, and no step size has to be chosen. An update counts as 2 passes: one for the
-gradient, half a pass for Bp, and half a pass for the search.
+descends, and no step size has to be chosen. Where the searched step is short (t < 0.2), the item
+tries γ = 2 as well and takes the step that promises the larger gain, t times the slope at x. An
+update counts as 2 passes: one for the gradient, half a pass for Bp and half a pass for the search.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Draw, Stream
 from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors
+from sipower.nmf.factors import Factors, lift_zeros
 from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.rule import HalfStep
 from sipower.problems.kl import KLBlock
@@ -23,7 +23,7 @@ __all__ = ["can_sample_items", "fit_sampled_items"]
 
 # Tuned on WT, digits, a spectrogram and heavy-tailed counts.
 ITEMS_PER_COMPONENT = 10  # size of the sample, times K
-MIN_ITEMS = 3  # smallest length of the longer side, in multiples of the sample size
+MIN_ITEMS = 5  # smallest length of the longer side, in multiples of the sample size
 MAX_ROUNDS = 20  # rounds on the sample; fewer if the sample is a large share of the data
 STEPS = 2  # steps on all items of the longer side
 
@@ -47,6 +47,8 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
     rounds = min(MAX_ROUNDS, items // size)
     sample, passes = take_power_steps(V.with_data(V.take(drawn)), start, rounds)
     passes *= size / items
+    # A feature that no drawn item has must not stay zero: D would be infinite.
+    lift_zeros(sample.H, sample.W.sum(axis=0, dtype=np.float64), V.columns.mass)
     block, rule = KLBlock(V, sample.H), PowerSearch()
     h = np.zeros((items, problem.rank), V.dtype)  # zero: the uniform point
     h[drawn] = sample.W
