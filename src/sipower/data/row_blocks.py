@@ -209,7 +209,7 @@ class RowBlocks(ABC):
 
     @property
     def unevenness(self) -> float:
-        """The factor by which uneven entries increase the size of a batch; see `Matrix.unevenness`."""
+        """The factor by which uneven entries enlarge a batch; see `Matrix.unevenness`."""
         return self.shape[0] * self.shape[1] / max(self.nnz, 1)
 
     @property

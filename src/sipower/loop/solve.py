@@ -107,8 +107,8 @@ def solve(  # noqa: PLR0913 - the public entry point
         without that limit, "every" after every round.
     checkpoint, checkpoint_every
         File that the state is saved to, so often that at most `checkpoint_every` seconds or one
-        round can be lost. If it exists, the run is resumed from it and gives the same bits; a checkpoint
-        of another run is refused.
+        round can be lost. If it exists, the run is resumed from it and gives the same bits; a
+        checkpoint of another run is refused.
 
     Returns
     -------
