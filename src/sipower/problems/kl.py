@@ -75,7 +75,7 @@ class KLBlock(Problem):
     dtype
         Working type, by default that of V.
     c, d
-        Masses (items,) and column sums (K,), if V is a batch of another block; None: those of V and B.
+        Masses (items,) and column sums (K,), if V is a batch of another block; None: from V and B.
     """
 
     degree = 0.0

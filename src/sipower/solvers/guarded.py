@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: undo a round that made the objective worse, and take a shorter, safe step instead.
 
-Worse means worse by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within rounding
-is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a cycle of
-tiny rises and falls would look like progress. After a gain the step grows again, up to the
+Worse means worse by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within
+rounding is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a
+cycle of tiny rises and falls would look like progress. After a gain the step grows again, up to the
 `largest_step` of the solver. The objective is evaluated after every round; its passes count.
 """
 
