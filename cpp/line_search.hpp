@@ -45,7 +45,8 @@ template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, d
 }
 
 // Return a length t in (0, limit] at which the decrease of an item's objective along h + t p is nearly
-// largest, or 0 if there is none. The search ends where the slope is a small share of that at t = 0. The objective falls by
+// largest, or 0 if there is none. The search ends where the slope is a small share of that at t = 0.
+// The objective falls by
 //     phi(t) = sum_i v_i log(1 + t e_i) - t d.p,   e_i = (b_i.p)/z_i,
 // which is concave. Only lengths with phi' >= 0 are returned, so the objective never rises. `slope` is phi'(0);
 // v and e have n entries, a multiple of the lanes, with v = 0 beyond the last nonzero; h + t p must be
