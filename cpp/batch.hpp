@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `Batch`: a random sample of one item's nonzeros, copied together.
+// `Batch`: a random sample of one item's nonzeros, copied to contiguous memory.
 #pragma once
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An epoch of S-SCI-PI over dense data: every inner step draws rows of the basis, the same for all
-// items. As many items as a vector has lanes go side by side, so that no sum is taken across lanes.
+// items. As many items as a vector has lanes are handled together, so that no sum is taken across lanes.
 #pragma once
 #include <vector>
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t PANEL = 256 * 1024;  // bytes of the basis that stay in cache
 
-// Rows of the basis that are handled before sums go to float64 and the next items follow.
+// Rows of the basis that are handled before the sums are added to float64 ones and the next items follow.
 template <class T> int64_t stretch(const Basis<T>& B) {
     const int64_t max_tiles = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
     const int64_t tiles = PANEL / tile;

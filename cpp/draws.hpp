@@ -9,7 +9,7 @@ namespace sipower {
 namespace {
 
 // s of n without replacement: the first s entries of a Fisher-Yates shuffle. `order` must hold
-// 0, 1, ..., n-1 and holds it again afterwards, so a draw costs O(s) and leaves no memory.
+// 0, 1, ..., n-1 and holds it again afterwards, so a draw costs O(s) and keeps no state.
 inline void draw_distinct(Random random, int64_t n, int64_t s, int32_t* order,
                                  int32_t* swaps, int32_t* out) {
     for (int64_t t = 0; t < s; ++t) {

@@ -13,7 +13,7 @@ namespace {
 
 // The paper excludes y.y0 <= 0. With a threshold y.y0 is positive; without one a component may
 // vanish, and y.y0 with it. Smaller products are replaced by this one: alpha is then so large that
-// only g and the batch at the anchor matter, which is the limit of the printed step.
+// only g and the batch at the anchor matter, which is the limit of the paper's step.
 constexpr double MIN_COSINE = 1e-12;
 
 template <class R> struct EpochItem {

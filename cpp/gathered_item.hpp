@@ -90,7 +90,7 @@ public:
         for (int k = 0; k < B_.k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) { add_ratios(tile, at, n); });
     }
-    // `refresh` and `ratio_sums` with one read of the tiles.
+    // Do `refresh` and `ratio_sums` in one read of the tiles.
     bool refresh_with_sums() {
         Vec<T> smallest = broadcast(T(1));
         for (int k = 0; k < B_.k; ++k) g[k] = 0;

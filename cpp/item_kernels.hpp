@@ -25,8 +25,8 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
     }
 }
 
-// Coordinate descent: `sweeps` times a Newton step on one coordinate after another, on those that
-// were active when the item was entered, or on K drawn at random.
+// Coordinate descent: `sweeps` sweeps of Newton steps on one coordinate after another, over those that
+// were active at the start of the item, or over K drawn at random.
 template <class T, class Data>
 void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
                 Key key, Place place) {
@@ -96,7 +96,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
     Buffer<double> anchor(B.width);
     visit_items(V, B, items, [&](int64_t j, GatheredItem<T>& item) {
         const double c = items.c[j];
-        double gap, last = 0, passes = 0;  // last: the gap at the anchor of the epoch before
+        double gap, last = 0, passes = 0;  // last: the gap at the anchor of the previous epoch
         bool sampling = item.nonzeros() >= accuracy.min_sampled_nonzeros;
         int64_t steps = sampling ? first_newton : 0;  // rounds without batches
         Random unused({0, 0}, {0, 0, 0, 0});

@@ -44,12 +44,13 @@ template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, d
     }
 }
 
-// Return a length t in (0, limit] at which the objective of an item along h + t p has fallen most, to within
-// a few percent of the slope at t = 0, or 0 if there is none. The objective falls by
+// Return a length t in (0, limit] at which the decrease of an item's objective along h + t p is nearly
+// largest, or 0 if there is none. The search ends where the slope is a small share of that at t = 0.
+// The objective falls by
 //     phi(t) = sum_i v_i log(1 + t e_i) - t d.p,   e_i = (b_i.p)/z_i,
 // which is concave. Only lengths with phi' >= 0 are returned, so the objective never rises. `slope` is phi'(0);
-// v and e have n entries, a multiple of
-// the lanes, v = 0 beyond the last; h + t p must be positive up to the limit.
+// v and e have n entries, a multiple of the lanes, with v = 0 beyond the last nonzero; h + t p must be
+// positive up to the limit.
 template <class T> double search_length(const T* v, const T* e, int64_t n, double slope, double d_p, double limit) {
     constexpr int max_trials = 8;
     constexpr double flat = 0.1, aim = 0.03;  // shares of the slope: accepted, and aimed at

@@ -20,7 +20,7 @@ public:
     // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
     // second-order model over h + p >= 0, and the length of the step is searched exactly. Where rounding
     // hides the slope, it is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i,
-    // where the bound of CoordinateDescent::step along p is least. Returns false if the model predicts no
+    // which minimises the bound of CoordinateDescent::step along p. Returns false if the model predicts no
     // gain. The Hessian of a long item is that of a sample of its nonzeros, with the true diagonal; kappa
     // and the search use all nonzeros, so every step descends.
     bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
@@ -53,7 +53,7 @@ public:
         double m;
         const double kappa = item.curvature_along(p_.get(), &m);
         if (!(s > 0) || !(kappa >= 0)) return false;
-        // A whole step must not take away all of some z.
+        // A full step must not reduce any z to zero.
         const double limit = m < 1 - 1e-5 ? 1 : 0.999 / m;
         const double searched = item.length_along(s, d_p, limit), bound = s / (kappa + m * s);
         const double length = searched > 0 ? searched : bound < 1 ? bound : 1;

@@ -31,7 +31,7 @@ inline bool cholesky_solve(double* H, int n, double* x) {
     return true;
 }
 
-// How exactly a model is solved: at most `sweeps` of coordinate descent, until no coordinate moves by more
+// The accuracy of a model's solution: at most `sweeps` of coordinate descent, until no coordinate moves by more
 // than `tol` of itself; with `polish`, exact solutions on the active set follow. `nonzeros` is the number
 // per coordinate that the Hessian is formed from (0: all).
 struct ModelAccuracy {

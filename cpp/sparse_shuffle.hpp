@@ -32,7 +32,7 @@ public:
 
 private:
     struct Slot {
-        uint32_t draw = 0;  // the slot is free unless this is the present draw
+        uint32_t draw = 0;  // the slot is free unless this is the current draw
         int32_t key = 0, value = 0;
     };
     // The slot of a key, or the free one where it belongs.

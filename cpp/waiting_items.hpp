@@ -6,7 +6,7 @@
 namespace sipower {
 namespace {
 
-// Items that have no nonzero in the present batch. Without a batch a step is
+// Items that have no nonzero in the current batch. Without a batch a step is
 //   y+ ~ (1 - eta) y + eta g / (y.y0),
 // so y stays in the span of g and the point y_s after the last step with a batch: y ~ y_s + rho g.
 // With a = eta / (1 - eta), b = y_s.g, c = g.g, e = y_s.y0 and sigma = e + rho = (y_s + rho g).y0

@@ -8,7 +8,7 @@
 namespace sipower {
 namespace {
 
-// Sum n values in float64, in parts of LONGEST_SUM, so that a row has the same sum wherever it is stored.
+// Sum n values in float64, LONGEST_SUM at a time, so that a row has the same sum wherever it is stored.
 template <class T> double sum_values(const T* values, int64_t n) {
     double total = 0;
     for (int64_t from = 0; from < n; from += LONGEST_SUM) {

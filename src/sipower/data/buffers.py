@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Buffers`: two reusable pieces of memory that windows of a store are read into."""
+"""`Buffers`: two reusable areas of memory that windows of a store are read into."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Buffers:
     Parameters
     ----------
     limit
-        Bytes of both together.
+        Total size of both buffers in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -44,7 +44,7 @@ class Buffers:
         return (self.limit // 2 - 8) // (INDEX.itemsize + value_type.itemsize)
 
     def claim(self, busy: int) -> int:
-        """Return the buffer to overwrite: not the busy one (−1: none), else the older one."""
+        """Return the buffer to overwrite: the older of those that are not `busy` (−1: none is)."""
         self._last = 1 - (self._last if busy < 0 else busy)
         self.loaded[self._last] = None
         return self._last

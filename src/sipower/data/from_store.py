@@ -55,7 +55,7 @@ class StoreSource:
         return StoreSource, (self.layout, self.side)
 
     def read(self, first: int, indices: Array, values: Array) -> None:
-        """Fill both arrays with the entries from `first` on."""
+        """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
         self.indices.read(first, indices)
         self.values.read(first, values)
 
@@ -83,7 +83,7 @@ def open_store(
     n_jobs: int | None = None,
     memory_limit: int | str = DEFAULT_LIMIT,
 ) -> StoredMatrix:
-    """Open a store that `sipower convert` or `write_store` has made.
+    """Open a store that was written by `sipower convert` or `write_store`.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ def open_store(
     n_jobs
         Threads; None means all cores, or one inside a joblib or Dask worker.
     memory_limit
-        Memory for the data in bytes or as text such as "1GB"; the factors need more. It changes no
-        bit of any result.
+        Memory for the data in bytes or as text such as "1GB"; the factors need more. It does
+        not change any result, not even in the last bit.
 
     Returns
     -------
     StoredMatrix
-        Row blocks for `KLNMF`, `solve` and everything else that takes a `Matrix`. A store that
-        holds its rows only works with the rules that need only sums over the rows.
+        Row blocks for `KLNMF`, `solve` and everything else that takes a `Matrix`. A store
+        without the transpose works only with the update rules that need just sums over the rows.
 
     Examples
     --------

@@ -32,7 +32,7 @@ MIN_DENSE_BLOCKS = 16
 
 
 class Matrix(RowBlocks):
-    """Non-negative data, dense or CSR, validated; made by `as_matrix`.
+    """A validated matrix of non-negative data, dense or CSR, as `as_matrix` returns it.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Matrix(RowBlocks):
             max_blocks = None
         self.bounds = cut_by_work(entries + ITEM_WORK, max_blocks)
         self.mass: NDArray[np.float64] = self.data.row_sums()
-        with np.errstate(over="ignore"):  # `as_matrix` refuses it
+        with np.errstate(over="ignore"):  # `as_matrix` rejects it
             self.total = float(self.mass.sum())
 
     @property
@@ -95,7 +95,7 @@ class Matrix(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> Matrix:
-        """Return the data for another working type or number of threads, or self if both agree."""
+        """Return the data with this working type and these threads; self if nothing changes."""
         dtype = self.dtype if dtype is None else dtype
         threads = self.threads if threads is None else threads
         if dtype == self.dtype:
@@ -117,7 +117,7 @@ class Matrix(RowBlocks):
 
     @property
     def T(self) -> Matrix:  # noqa: N802
-        """The same data with the other side as items; computed once, when first needed."""
+        """The transpose, whose items are the columns; computed once, when first needed."""
         cached = self._transpose
         other = cached if isinstance(cached, Matrix) or cached is None else cached()
         if other is None:
@@ -144,7 +144,7 @@ class Matrix(RowBlocks):
     # ---- parts of the data -------------------------------------------------------------------
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw V_S with E[V_S] = V; `sipower.data.sampling` has the schemes."""
+        """Draw a batch V_S with E[V_S] = V; see `sipower.data.sampling` for the schemes."""
         if scheme == "vectors":
             n = self.shape[1]
             s = kernels.batch_size(share, n)
@@ -165,7 +165,7 @@ class Matrix(RowBlocks):
         return self.array[begin:end]
 
     def take(self, items: Array) -> Any:
-        """Return chosen rows as an array or in CSR."""
+        """Return the rows with these numbers as an array or in CSR."""
         return self.array[items]
 
     # ---- statistics of the data --------------------------------------------------------------
@@ -180,8 +180,8 @@ class Matrix(RowBlocks):
         """The mean over the items, weighted by mass, of n Σ_i v_i² / (Σ_i v_i)² of their n entries.
 
         It is 1 if all entries are equal and n if one entry has all the mass. A random batch must be
-        larger by this factor to have the same variance as for equal entries. Nonzeros of sparse
-        data count as equal.
+        larger by this factor to have the same variance as for equal entries. The nonzeros of
+        sparse data are treated as equal.
         """
         n = self.shape[1]
         if not self.dense:

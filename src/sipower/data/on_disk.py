@@ -54,10 +54,10 @@ class RowSource(Protocol):
         """The fingerprint, or None if it is not known."""
 
     def read(self, first: int, indices: Array, values: Array) -> None:
-        """Fill both arrays with the entries from `first` on."""
+        """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the function and its arguments that open the file in another process."""
+        """Return a function and its arguments that open the file in another process."""
 
 
 class StoredMatrix(RowBlocks):
@@ -152,7 +152,7 @@ class StoredMatrix(RowBlocks):
         return windows
 
     def windows(self) -> Iterator[Window]:
-        """Yield one window after another, while the next one is read in the background."""
+        """Yield the windows in order, and read the next one in the background."""
         waiting = iter(self.windows_of_blocks)
         with self.buffers.lock, ThreadPoolExecutor(1, "sipower-read") as reader:
             ahead: Future[LoadedWindow] | None = reader.submit(self._load, next(waiting), -1)
@@ -163,7 +163,7 @@ class StoredMatrix(RowBlocks):
                 yield loaded.window
 
     def _load(self, blocks: range, busy: int) -> LoadedWindow:
-        """Return the window of some blocks; it is read unless a buffer still holds it."""
+        """Return the window with these blocks, and read it unless a buffer still holds it."""
         key = (id(self.source), blocks)
         for loaded in self.buffers.loaded:
             if loaded is not None and loaded.key == key:
@@ -182,7 +182,7 @@ class StoredMatrix(RowBlocks):
     # ---- parts of the data -------------------------------------------------------------------
 
     def take(self, items: Array) -> Any:
-        """Return chosen rows in CSR; consecutive rows are read together."""
+        """Return the rows with these numbers in CSR; consecutive rows are read together."""
         indptr = np.append(0, np.cumsum(self.indptr[items + 1] - self.indptr[items]))
         indices = np.empty(indptr[-1], INDEX)
         values = np.empty(indptr[-1], self.source.value_type)
@@ -197,10 +197,10 @@ class StoredMatrix(RowBlocks):
     def _verify(
         self, indptr: Array, indices: Array, values: Array, rows: slice, mass: Array | None
     ) -> kernels.Csr:
-        """Check what was read and return it: indices in range, and row sums equal to `mass`.
+        """Check that indices are in range and row sums equal `mass`, and return what was read.
 
-        The indices are checked at every read, because kernels rely on them; the sums (None: not
-        checked) when something is read for the first time.
+        The indices are checked at every read, because kernels rely on them. The sums (None: not
+        checked) are checked when data are read for the first time.
         """
         try:
             data = kernels.Csr(indptr, indices, values, self.shape[1], (rows.start, rows.stop))
@@ -238,6 +238,6 @@ class StoredMatrix(RowBlocks):
 
 
 def _reopen(sides: Any, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
-    """Open a file in another process, after unpickling."""
+    """Reopen a file in another process, after unpickling."""
     sources = tuple(make(*arguments) for make, arguments in sides)
     return StoredMatrix(sources, dtype, threads, Buffers(limit))

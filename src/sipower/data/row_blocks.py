@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`RowBlocks`: the interface of all data, and how kernels run over their fixed blocks of rows.
 
-`ColumnSums` represents the columns of row-only data, of which it computes sums over the rows.
+`ColumnSums` represents the columns of row-only data, for which only sums over the rows exist.
 
 Problems and solvers use non-negative data through this class alone, wherever the rows are stored.
 Each implementation declares its capabilities:
@@ -35,15 +35,15 @@ from sipower.kernels import Array, Basis, Draw, batch_size
 R = TypeVar("R")
 
 MAX_BLOCKS = 64
-MIN_BLOCK = 32768  # entries; far more work than starting a block
-MAX_BLOCK = 2**21  # entries; bounds what is read from disk at once
+MIN_BLOCK = 32768  # entries; far more work than the cost of starting a block
+MAX_BLOCK = 2**21  # entries; limits how much is read from disk at once
 ROWS_HASHED_AT_ONCE = 4096
 ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
 
 class Window(NamedTuple):
-    """Some blocks, and the data in memory that hold their items."""
+    """A range of blocks, and the data in memory that hold their items."""
 
     data: Any
     blocks: range
@@ -155,7 +155,7 @@ class RowBlocks(ABC):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the data for another working type or number of threads, or self if both agree."""
+        """Return the data with this working type and these threads; self if nothing changes."""
 
     @abstractmethod
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
@@ -176,7 +176,7 @@ class RowBlocks(ABC):
         return other
 
     def take(self, items: Array) -> Any:
-        """Return chosen rows as an array or in CSR."""
+        """Return the rows with these numbers as an array or in CSR."""
         raise ValueError(self.refusal)
 
     def rows(self, begin: int, end: int) -> Any:
@@ -189,7 +189,7 @@ class RowBlocks(ABC):
         return np.asarray((part if self.dense else part.toarray())[0], np.float64)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw V_S with E[V_S] = V; `sipower.data.sampling` has the schemes."""
+        """Draw a batch V_S with E[V_S] = V; see `sipower.data.sampling` for the schemes."""
         raise ValueError(self.refusal)
 
     @property
@@ -209,12 +209,12 @@ class RowBlocks(ABC):
 
     @property
     def unevenness(self) -> float:
-        """The factor by which uneven entries increase the size of a batch; see `Matrix`."""
+        """The factor by which uneven entries enlarge a batch; see `Matrix.unevenness`."""
         return self.shape[0] * self.shape[1] / max(self.nnz, 1)
 
     @property
     def layout(self) -> str:
-        """The storage format; besides the numbers, the bits of results depend on it."""
+        """The storage format, on which the last bits of results depend."""
         form = "dense" if self.dense else "sparse"
         return form if self.has_columns else f"{form}, rows alone"
 
@@ -273,7 +273,7 @@ class ColumnSums(RowBlocks):
         return self._rows.with_data(data, rows_only=rows_only)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw whole rows."""
+        """Draw a batch of whole rows."""
         if scheme != "vectors":
             raise ValueError(
                 f"`scheme` must be 'vectors' for data available by row only, got {scheme!r}."
@@ -288,7 +288,7 @@ class ColumnSums(RowBlocks):
 def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
     """Return the bounds of at most `max_blocks` blocks of about equal work.
 
-    `work` is the work of every item; the bounds are row numbers, the first 0, the last its length.
+    `work` holds the work of every item; the bounds are row numbers, from 0 up to its length.
     """
     upto = np.append(0, np.cumsum(work))
     if max_blocks is None:

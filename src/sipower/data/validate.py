@@ -30,7 +30,7 @@ class EntryError(ValueError):
         return str(sentence.format(entry, value, working))
 
     def shift_rows(self, rows: int) -> EntryError:
-        """Return the same error for data in which `rows` rows come before."""
+        """Return the same error with its position moved down by `rows` rows."""
         sentence, (row, column), value, working = self.args
         return EntryError(sentence, (row + rows, column), value, working)
 
@@ -45,14 +45,15 @@ def as_matrix(
     V
         ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
         samples. Row blocks, such as an open store, keep their working type and threads unless
-        `dtype` or `n_jobs` are given. The arrays are never modified, and are shared if they need
+        `dtype` or `n_jobs` is given. The arrays are never modified, and are shared if they need
         no conversion: do not write to them while the result is in use.
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
         Threads; None means all cores, or one inside a joblib or Dask worker.
     rows_only
-        Never make the transpose: half of the memory, for the rules that need sums over rows alone.
+        Whether to do without the transpose. This halves the memory, but works only with the update
+        rules that need nothing but sums over the rows.
 
     Returns
     -------
@@ -67,7 +68,7 @@ def as_matrix(
     """
     if isinstance(V, RowBlocks):
         working = V.dtype if dtype is None else working_type(V.dtype, dtype)
-        # Data on disk check their range themselves.
+        # Data on disk check the range of their values themselves.
         if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
@@ -183,7 +184,7 @@ def _check_kind(array: Any) -> None:
 
 
 def working_type(data_type: np.dtype[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
-    """Return the working type: `dtype`, or by default that for data of a type."""
+    """Return the working type: `dtype` if given, else the default for the type of the data."""
     if dtype is None:
         dtype = np.float32 if data_type in (np.float32, np.float16) else np.float64
     try:
@@ -204,7 +205,7 @@ def _as_dense(array: Array, working: np.dtype[Any]) -> Array:
 
 
 def by_rows(array: Any, working: np.dtype[Any] | None = None) -> sp.csr_array:
-    """Return sparse data as CSR; duplicate entries are summed in a type that holds the sums."""
+    """Return sparse data as CSR; duplicate entries are summed in a type that can hold them."""
     if array.format not in ("csr", "csc"):  # scipy sums duplicates in their own type
         kind = np.result_type(array.dtype, working or working_type(array.dtype, None))
         array = array.astype(kind, copy=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types of the compiled kernels, and arrays in the form that they take.
+"""The types of the compiled kernels, and conversion of arrays to the layout they expect.
 
 A kernel is serial over a range of items and releases the GIL; `threads` runs it on many ranges.
 """
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 Basis = BasisFloat32 | BasisFloat64
 Kernel = Callable[..., None]
 
-FLOOR = 1e-15  # smallest share of the mass of a component with d > 0, as in cpp/kernels.hpp
+FLOOR = 1e-15  # smallest share of the mass that a component with d > 0 has, as in cpp/kernels.hpp
 
 
 def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:

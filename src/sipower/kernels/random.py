@@ -14,7 +14,7 @@ from sipower.kernels.doors import Array
 
 
 class Stream(IntEnum):
-    """The purpose of random numbers; different numbers give independent streams.
+    """The purpose that random numbers are drawn for; each value has an independent stream.
 
     PROBE is the same stream as FACTOR and CUT the same as ONLINE, but no run uses both of a pair.
     """
@@ -31,7 +31,7 @@ class Stream(IntEnum):
 
 
 class Draw(NamedTuple):
-    """The key of random numbers: Philox's key (seed, stream) and its counter.
+    """The key (seed, stream) and the counter of Philox that determine a set of random numbers.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class Draw(NamedTuple):
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
         """Draw a share of the nonzeros of every item that V holds.
 
-        Returns the values, each times its unbiased factor, their columns, and the number drawn of
-        every item.
+        Returns the values, each times its unbiased factor, their columns, and the number of
+        nonzeros drawn from every item.
         """
         sample = sample_float32 if dtype == np.float32 else sample_float64
         return sample(V, self.key, self.place, share, weighted, replace)

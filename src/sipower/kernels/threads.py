@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads: all of them are started here, and work on numbered blocks in rising order.
+"""The thread pool of the library, which runs tasks on numbered blocks in ascending order.
 
-`run_blocks` runs a task on every block; `sum_blocks` also adds the partial results of the blocks in
-their order, so that every result has the same bits for any number of threads.
+`run_blocks` runs a task on every block; `sum_blocks` also adds the partial results in block order,
+so that every result is bit-for-bit the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sipower.kernels.doors import Array
 
-MIN_PARALLEL_SECONDS = 200e-6  # with less work the calling thread does all blocks itself
+MIN_PARALLEL_SECONDS = 200e-6  # with less work, the calling thread runs all blocks itself
 SECONDS_PER_ENTRY = 0.2e-9  # approximate cost of one entry and component
 
 
@@ -54,7 +54,7 @@ class _Workers:
         self.pool, self.lock = None, threading.Lock()
 
     def submit(self, task: Callable[[], None]) -> bool:
-        """Give a task to a thread; unless this returns True, the task may run late or never."""
+        """Submit a task to the pool; unless True is returned, it may run late or never."""
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
@@ -80,7 +80,7 @@ def run_blocks(
     threads: int,
     failed: threading.Event | None = None,
 ) -> None:
-    """Run task(block) for every block number below count, started in rising order.
+    """Run task(block) for block = 0, ..., count − 1; the blocks start in ascending order.
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ class _Blocks:
             for _ in range(threads - 1):
                 self._call_helper()
             self._work()
-        except BaseException:  # Ctrl-C: running blocks end, no new ones start
+        except BaseException:  # Ctrl-C: running blocks finish, no new ones start
             self.failed.set()
-            self.pending.clear()  # a helper that has not begun finds no block to do
+            self.pending.clear()  # a helper that has not started will find no block left
             raise
         finally:
             for done in (*self.pending, *self.running):
@@ -158,8 +158,8 @@ def sum_blocks(
     """
     spare = threading.local()
     failed = threading.Event()
-    # A block is added once the block before it has released its gate. Plain locks: Ctrl-C within
-    # a Condition could leave it locked.
+    # A block is added once the block before it has released its gate. Gates are plain locks,
+    # because Ctrl-C inside a Condition could leave it locked.
     gates = [threading.Lock() for _ in range(count + 1)]
     for gate in gates[1:]:
         gate.acquire()
@@ -169,8 +169,8 @@ def sum_blocks(
             spare.part = np.empty_like(total)
         spare.part[...] = 0
         partial(block, spare.part)
-        # Lower blocks were started earlier, so the wait ends; the timeout is for a block that has
-        # failed.
+        # Lower blocks started earlier, so the wait ends; the timeout covers the case that one of
+        # them has failed.
         while not gates[block].acquire(timeout=0.05):
             if failed.is_set():
                 return

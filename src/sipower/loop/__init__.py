@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one loop: `solve`, when it stops, what it records and saves, what it asks of a problem."""
+"""The `solve` loop, its stopping rules, trace and checkpoints, and the protocols of problems."""

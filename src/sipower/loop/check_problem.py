@@ -108,7 +108,7 @@ def _check_scale_law(problem: Problem, x: Array) -> Check:
     worst = 0.0
     for c in (2.5, 0.3) if problem.sequential else (2.5, 0.3, -1.7):
         scaled, base = x.copy(), problem.gradient(x)
-        if problem.sequential:  # the law holds for each row alone
+        if problem.sequential:  # the law holds for each row separately
             scaled[0] *= c
             left, right = c * problem.gradient(scaled)[0], c**problem.degree * base[0]
         else:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints: the `State` of a solver and the notes of the loop in one .npz file without pickle.
 
-The file is replaced atomically. It names the run that it belongs to, and no other run reads it.
+The file is replaced atomically. It records which run it belongs to; other runs refuse to read it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Checkpoint:
         Settings that identify the run, such as the data and the seed. A checkpoint whose settings
         differ raises ValueError. Floats in lists are measured values: they may differ by rounding.
     memory
-        What the caller saves in addition to the state.
+        Data that the caller saves in addition to the state.
     read
         Whether to resume from the file; if not, it is only written.
     """
@@ -70,7 +70,7 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """Return a state of the kind and shapes of `like` with its notes; None without a file."""
+        """Return the saved state, which must match `like`, and its notes; None without a file."""
         content = self._read() if self.read else None
         if content is None:
             return None
@@ -101,12 +101,12 @@ class Checkpoint:
             yield
         except MemoryError:
             raise
-        except Exception:  # whatever a damaged file makes its readers raise
+        except Exception:  # a damaged file can make its readers raise anything
             raise self._damage_error() from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the file until the block ends, and remove what a killed run was writing."""
+        """Lock the file until the block ends, and remove temporary files of a killed run."""
         if not Path(self.path).name or Path(self.path).is_dir():
             raise ValueError(f"`checkpoint` must be a file, got the folder {str(self.path)!r}.")
         with file_lock(Path(self.path)):
@@ -114,7 +114,7 @@ class Checkpoint:
             yield
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return header and arrays of the file, which must be of this run."""
+        """Return the header and the arrays of the file, which must belong to this run."""
         if not Path(self.path).exists():
             return None
         with self.report_damage():
@@ -154,7 +154,7 @@ def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def _agree(stored: Any, current: Any) -> bool:
-    """Return whether values are equal; numbers in lists, which are measured, up to rounding."""
+    """Return whether values are equal; measured numbers, those in lists, up to rounding."""
     if not isinstance(stored, list) or not isinstance(current, list) or len(stored) != len(current):
         return bool(stored == current)
     return all(
@@ -175,13 +175,13 @@ def save_state(path: str | PathLike[str], state: Any) -> None:
 
 
 def load_state(path: str | PathLike[str], like: S) -> S:
-    """Read a state of the same kind and shapes as `like`; without a file, return `like`."""
+    """Read a state of the same type and shapes as `like`; without a file, return `like`."""
     loaded = Checkpoint(path).load(like)
     return like if loaded is None else loaded[0]
 
 
 class CheckpointWriter:
-    """Reads the checkpoint of a loop at its start and writes it when it is due.
+    """The object that reads the checkpoint at the start of a loop and writes it when due.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class CheckpointWriter:
         self.last_save = self.last_round = trace.clock.wall()
 
     def resume(self, state: S) -> S:
-        """Return the saved state, or the given one where nothing is saved."""
+        """Return the saved state, or the given one if nothing is saved."""
         saved = None if self.checkpoint is None else self.checkpoint.load(state)
         if self.checkpoint is None or saved is None:
             return state
@@ -215,7 +215,7 @@ class CheckpointWriter:
             return
         try:
             self.checkpoint.save(state, self.trace.snapshot())
-        except OSError as problem:  # a full disk is no reason to lose the run as well
+        except OSError as problem:  # a full disk must not end the run as well
             warnings.warn(
                 f"The checkpoint {self.checkpoint.path} could not be written "
                 f"({problem.strerror or problem}): its previous content is kept.",

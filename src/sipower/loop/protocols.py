@@ -80,7 +80,7 @@ class Solvable(Protocol):
 
     @property
     def evaluation_passes(self) -> float:
-        """The passes that one value and one residual cost."""
+        """The cost of one value and one residual, in passes."""
 
 
 class Comparable(Solvable, Protocol):

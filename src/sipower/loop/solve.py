@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`solve`: the loop of the library: time, stopping, trace, callbacks and checkpoints.
+"""`solve`: the main loop, with its clock, stopping rules, trace, callbacks and checkpoints.
 
 A solver is a frozen dataclass of hyper-parameters with ``init(problem, x0, seed) -> state`` and
 ``advance(problem, state) -> state``, one round. A state is a flat dataclass of arrays and
@@ -63,7 +63,7 @@ class Result(Generic[S]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised on Ctrl-C during `solve`; `result` is that of the last completed round."""
+    """The error raised on Ctrl-C during `solve`; `result` is that of the last completed round."""
 
     def __init__(self, result: Result[Any]) -> None:
         super().__init__("Interrupted: `result` is that of the last completed round.")
@@ -90,10 +90,10 @@ def solve(  # noqa: PLR0913 - the public entry point
     problem, solver
         For example ``PCA(A)`` and ``SSciPi()``.
     x0
-        Start; None: a random one, drawn from the seed.
+        Starting point; None: a random one, drawn from the seed.
     stop
         When to stop, by default at a residual of 1e-6 or after 1,000 rounds. A round that is
-        running when the seconds are over is completed.
+        running when the time limit is reached is completed.
     seed
         Seed of all random numbers; the same seed gives the same bits for any number of threads.
     on_round
@@ -106,9 +106,9 @@ def solve(  # noqa: PLR0913 - the public entry point
         growing intervals that take at most a tenth of the passes, "early" at the same intervals
         without that limit, "every" after every round.
     checkpoint, checkpoint_every
-        File that the state is saved to, such that at most `checkpoint_every` seconds or one round
-        can be lost. If it exists, the run is resumed from it and gives the same bits; a checkpoint
-        of another run is refused.
+        File that the state is saved to, so often that at most `checkpoint_every` seconds or one
+        round can be lost. If it exists, the run is resumed from it and gives the same bits; a
+        checkpoint of another run is refused.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def solve(  # noqa: PLR0913 - the public entry point
 def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
     """Return what identifies a run, to be compared with a checkpoint.
 
-    Value and residual at the start stand for the data.
+    The value and the residual at the start identify the data.
     """
     x0, seed = start
     digest = hashlib.sha256()

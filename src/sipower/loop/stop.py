@@ -25,7 +25,7 @@ class Status(enum.Enum):
 
 
 class Work(Protocol):
-    """Something with rounds and passes done: a state or a record of the trace."""
+    """An object that counts rounds and passes: a state or a record of the trace."""
 
     @property
     def round(self) -> int:
@@ -60,7 +60,7 @@ class Stop:
                 raise ValueError(f"`{name}` must be a number of at least 0, got {limit}.")
 
     def reached_limit(self, done: Work, elapsed: float) -> Status | None:
-        """Return the limit that is reached, if one is."""
+        """Return the status for the limit that is reached, or None if there is none."""
         if self.rounds is not None and done.round >= self.rounds:
             return Status.MAX_ROUNDS
         if self.passes is not None and done.passes >= self.passes:
@@ -70,7 +70,7 @@ class Stop:
         return None
 
     def remaining(self, done: Work, elapsed: float) -> Stop:
-        """Return what is left of the limits after some work."""
+        """Return the rules with the limits reduced by the work that is done."""
         return replace(
             self,
             rounds=None if self.rounds is None else max(self.rounds - done.round, 0),

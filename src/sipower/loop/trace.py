@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Trace`: when objective and gap of a run are evaluated, and what they were."""
+"""`Trace`: when the objective and the gap of a run are evaluated, and what they were."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_counts(before: Record, record: Record) -> Record:
 
 
 class Clock:
-    """A clock of wall time, and of the seconds of the solver without evaluations.
+    """A clock of the wall time, and of the time of the solver without evaluations.
 
     A run that is resumed from a checkpoint adds to its seconds; its wall time starts at zero.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scale invariant problems, one file with all formulas for each."""
+"""Scale invariant problems; one file per problem holds all of its formulas."""
 
 from sipower.problems.base import REGISTRY, Problem, Sampling
 from sipower.problems.burer_monteiro import BurerMonteiro

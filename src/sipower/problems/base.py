@@ -44,7 +44,7 @@ def register(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a batch is drawn.
+    """The settings of a random batch.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Problem(ABC):
     value_passes: float = 0.5
     batch_passes: float = 2.0  # passes over the batch in an inner step: ∇f_S(x) and ∇f_S(x₀)
     quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
-    smooth: bool = True  # whether there is a Hessian everywhere
+    smooth: bool = True  # whether the Hessian exists everywhere
 
     @property
     @abstractmethod
@@ -138,7 +138,7 @@ class Problem(ABC):
         return np.ones(self.shape[0])
 
     def item_gradient(self, x: Point, item: int) -> NDArray[Any]:
-        """Return row `item` of ∇f(x); sequential problems override it with a faster way."""
+        """Return row `item` of ∇f(x); sequential problems override it with a faster method."""
         return np.asarray(self.gradient(x)[item])
 
     def inner(self, x: Point, y: Point) -> NDArray[np.float64]:
@@ -146,7 +146,7 @@ class Problem(ABC):
         return np.asarray(np.einsum("jk,jk->j", x, y, dtype=np.float64))
 
     def project(self, x: Point) -> Point:
-        """Return the part of x in the subspace that is searched; here all of it."""
+        """Return the projection of x on the searched subspace; here, x itself."""
         return x
 
     def normalise(self, x: Point) -> Point:

@@ -3,9 +3,9 @@
 
 The relaxation of max-cut and of other ±1 problems: max ⟨C, Z⟩ over Z ⪰ 0, Z_ii = 1, with Z = XXᵀ
 of rank r. In one row the objective is linear, so the block step σ_i ← Σ_j C_ij σ_j, normalised,
-is the exact maximiser (degree p = 1 a block, for positive scalings); rows interact, so they are
+is the exact maximiser (degree p = 1 per row, for positive scalings); rows interact, so they are
 swept one after another. With r > √(2n) a second-order stationary point is globally optimal (Boumal,
-Voroninski, Bandeira 2016), and the dual says so: y_i = σ_i·(CX)_i gives the upper bound
+Voroninski, Bandeira 2016), which the dual certifies: y_i = σ_i·(CX)_i gives the upper bound
 Σy − n λ_min(Diag(y) − C) on the SDP.
 
 ======  =============================================  ======
@@ -29,12 +29,12 @@ from sklearn.utils import check_array
 from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
 
-MAX_DENSE_SIZE = 1500  # up to this n the dense eigenvalue solver is fast, and it is robust
+MAX_DENSE_SIZE = 1500  # up to this n the dense eigenvalue solver, which is robust, is also fast
 
 
 @register("burer-monteiro")
 class BurerMonteiro(Problem):
-    """Maximisation of ⟨C, XXᵀ⟩ over unit rows of X, with an upper bound.
+    """The maximisation of ⟨C, XXᵀ⟩ over unit rows of X, with an upper bound.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ G       Σ_i R_ik / (n π_k); at a solution 1 where π > 0, else ≤ 1       (K,
 s       standard deviations of the features of X                        (d,)
 ======  ==============================================================  =========
 
-F has no maximum where a Gaussian may shrink onto one observation. So the eigenvalues of a
-covariance, its features divided by s, are at least `regularise`: the best such Σ_k for given R has
+F has no maximum if a Gaussian may shrink onto one observation. Therefore, with all features divided
+by s, the eigenvalues of a covariance are at least `regularise`. The best such Σ_k for given R has
 the eigenvalues of the weighted covariance, with small ones raised to the bound. Unlike a ridge that
 is added to every covariance, this keeps EM monotone and changes no solution that respects the
 bound. The units of the features do not matter.
@@ -35,7 +35,7 @@ from sklearn.utils import check_array
 
 from sipower.kernels import Array
 
-MIN_REGULARISE = 1e-10  # below it a Cholesky factor may fail by rounding
+MIN_REGULARISE = 1e-10  # below this, rounding may make a Cholesky factorisation fail
 
 
 class Gaussians(NamedTuple):
@@ -47,7 +47,7 @@ class Gaussians(NamedTuple):
 
 
 class GaussianMixture:
-    """Maximum likelihood of a mixture of Gaussians with full covariances.
+    """The maximum-likelihood problem of a mixture of Gaussians with full covariances.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class GaussianMixture:
         return Gaussians(np.full(K, 1 / K), means, np.stack([pooled] * K))
 
     def check_start(self, x0: Any) -> Gaussians:
-        """Check and copy a start of the user, and raise its covariances to the bound."""
+        """Check and copy a start given by the user, and raise its covariances to the bound."""
         K, d = self.shape
         expected = (K,), (K, d), (K, d, d)
         try:

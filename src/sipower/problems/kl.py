@@ -75,7 +75,7 @@ class KLBlock(Problem):
     dtype
         Working type, by default that of V.
     c, d
-        Masses (items,) and column sums (K,), if V is a batch of another block; None: of V and B.
+        Masses (items,) and column sums (K,), if V is a batch of another block; None: from V and B.
     """
 
     degree = 0.0
@@ -131,7 +131,7 @@ class KLBlock(Problem):
         return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
 
     def gaps(self, h: Array) -> Float:
-        """Return the certified gap of every item: how far D can still fall at most, (items,).
+        """Return the certified gap of every item, a bound on how far D can still fall, (items,).
 
         Scaling the item to its mass lowers D by exactly kl_div(c, d·h); from there D can fall by
         no more than c (max_k G_k − 1), by convexity.
@@ -163,9 +163,9 @@ class KLBlock(Problem):
         max_rounds
             Maximum number of rounds per item.
         exact
-            Whether to compute in float64, or in the working type, which is faster.
+            Whether to compute in float64; otherwise in the working type, which is faster.
         sampling_threshold
-            Items with at least this times K² nonzeros begin with epochs of S-SCI-PI.
+            Items with at least this number times K² nonzeros begin with epochs of S-SCI-PI.
         """
         block = self.in_float64() if exact else self
         cold, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
@@ -205,7 +205,7 @@ class KLBlock(Problem):
     # ---- the scale invariant problem, in y ---------------------------------------------------
 
     def value(self, y: Point) -> float:
-        """Return Σ_j c_j f_j(y) = −½ D(V ‖ h Bᵀ), up to a constant of the data."""
+        """Return Σ_j c_j f_j(y) = −½ D(V ‖ h Bᵀ), up to a constant that depends on V."""
         return -self.divergence(self.from_sphere(y)) / 2
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lp-norm kernel PCA: max (1/np) Σ_i |a_i·x|^p over ‖x‖ = 1; degree p ≥ 1.
 
-∇f_i(x) = sign(u)|u|^(p−1) a_i, u = a_i·x. f is convex, so SCI-PI never lowers it; for p = 1 it is
-the fixed point of the signs and ends after finitely many steps. The features a_i = φ(x_i) enter by
-their kernel matrix, factored by pivoted Cholesky 𝐊 ≈ A Aᵀ: then it is Lp PCA of the rows of A. The
-pivots' rows of A are triangular, so a new point z has the features a(z) = A_P⁻¹ k(z, P).
+∇f_i(x) = sign(u)|u|^(p−1) a_i, u = a_i·x. f is convex, so SCI-PI never lowers it; for p = 1 it
+iterates on the signs of a_i·x and ends after finitely many steps. The features a_i = φ(x_i) enter
+through their kernel matrix and its pivoted Cholesky factor, 𝐊 ≈ A Aᵀ, so that the problem is Lp PCA
+of the rows of A. The rows of the pivots, A_P, form a triangular matrix, so a new point z has the
+features a(z) = A_P⁻¹ k(z, P).
 
 ======  ==========================================  ======
 symbol  meaning                                     shape
@@ -28,8 +29,8 @@ from sklearn.utils import check_array
 from sipower.kernels import Array
 from sipower.problems.base import DirectionProblem, Point, register
 
-MIN_TRACE = 1e-280  # below it products of entries underflow
-MAX_ASYMMETRY = 1e-8  # allowed rounding of a kernel matrix, as a share of its largest entry
+MIN_TRACE = 1e-280  # below this, products of entries underflow
+MAX_ASYMMETRY = 1e-8  # allowed asymmetry from rounding, as a share of the largest entry
 
 
 @register("lp-kernel-pca")
@@ -146,7 +147,7 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
         if not row[pivot] > 0:
             break
         row /= np.sqrt(row[pivot])
-        row[pivots] = 0  # exact zeros: what is left at earlier pivots is rounding
+        row[pivots] = 0  # the remainders at earlier pivots are rounding errors only
         rows[len(pivots)] = row
         pivots.append(pivot)
         rest = np.maximum(rest - row**2, 0)

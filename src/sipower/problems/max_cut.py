@@ -15,7 +15,7 @@ from sipower.solvers import SciPi
 
 
 def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0) -> Cut:
-    """Split the vertices of a graph in two so that the edges between them are heavy.
+    """Split the vertices of a graph into two sets so that the edges between them are heavy.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
     Returns
     -------
     Cut
-        Sides ±1, the weight that crosses, and an upper bound on the weight of every cut.
+        Sides ±1, the weight of the cut, and an upper bound on the weight of every cut.
 
     Examples
     --------

@@ -96,14 +96,14 @@ def mixture_proportions(
 ) -> Mixture:
     """Return the maximum-likelihood proportions with a certified gap.
 
-    With at least 40 K² observations epochs of S-SCI-PI come first, otherwise steps of SCI-PI;
+    With at least 40 K² observations, epochs of S-SCI-PI come first, otherwise steps of SCI-PI;
     coordinate descent and Newton steps follow. The mean log-likelihood is within ``gap`` of its
     maximum.
 
     Parameters
     ----------
     L, weights, log
-        As of `MixtureProportions`.
+        As for `MixtureProportions`.
     tol
         Certified gap at which to stop.
 

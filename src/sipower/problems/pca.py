@@ -25,7 +25,7 @@ from sipower.problems.base import DirectionProblem, Point, register
 
 @register("pca")
 class PCA(DirectionProblem):
-    """The first principal direction of the rows of A, or the first one orthogonal to others.
+    """The first principal direction of the rows of A, or the first one orthogonal to given ones.
 
     Parameters
     ----------

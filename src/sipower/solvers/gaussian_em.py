@@ -40,7 +40,7 @@ class GaussianState(Progress):
 
 @dataclass(frozen=True)
 class GaussianEM:
-    """SCI-PI for the weights of a `GaussianMixture`, EM for its means and covariances.
+    """The solver of a `GaussianMixture`: SCI-PI for the weights, EM for means and covariances.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class GaussianEM:
 
 @dataclass(frozen=True)
 class PlainEM(GaussianEM):
-    """Ordinary EM, with π ← π∘G for the weights: slower, and monotone from any start."""
+    """The ordinary EM algorithm, π ← π∘G for the weights: slower, but monotone from any start."""
 
     step: float = 1.0
 

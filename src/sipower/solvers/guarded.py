@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: undo a round that made the objective worse, and take a shorter, safe step instead.
 
-Worse means by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within rounding
-is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a cycle of
-tiny rises and falls would look like progress. After a gain the step grows again, up to the
+Worse means worse by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within
+rounding is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a
+cycle of tiny rises and falls would look like progress. After a gain the step grows again, up to the
 `largest_step` of the solver. The objective is evaluated after every round; its passes count.
 """
 
@@ -20,12 +20,12 @@ MIN_DAMPED_STEP = 0.5  # a deterioration within rounding shortens the step to no
 
 @dataclass(frozen=True)
 class Guarded:
-    """Make any solver monotone.
+    """A wrapper that makes any solver monotone.
 
     Parameters
     ----------
     solver
-        Solver to guard; its ``safe()`` is the solver of the step after a failed round.
+        Solver to guard; its ``safe()`` returns the solver that takes the step after a failed round.
     shrink, grow
         Factors that the step is multiplied by after a failed and after a successful round.
     """

@@ -46,7 +46,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class SSciPi:
-    """Stochastic scale invariant power iteration, without a guard.
+    """The stochastic scale invariant power iteration, without a guard.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class SSciPi:
     scheme, replace
         How batches are drawn, and whether with replacement.
     threshold
-        θ: for problems with a sign constraint, a step leaves at least θ times a coordinate.
+        θ: for problems with a sign constraint, a step keeps at least θ times each coordinate.
     """
 
     needs: ClassVar = (ScaleInvariant,)

@@ -19,7 +19,7 @@ from sipower.solvers.state import PointState, check_positive, initial_state
 
 @dataclass(frozen=True)
 class SciPi:
-    """Scale invariant power iteration with a fixed step size and no guard.
+    """The scale invariant power iteration, with a fixed step size and no guard.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
 MAX_ENUMERATED = 3000  # largest number of batches that are all evaluated
-DRAWS = 100  # batches that are drawn otherwise
+DRAWS = 100  # number of batches drawn if there are more
 POINTS = 5  # points of a neighbourhood, including x*
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class Variance:
 
 
 class _FixedBatch:
-    """A replacement of `Draw` that returns given terms, for the enumeration of all batches."""
+    """A replacement for `Draw` that returns given terms, for the enumeration of all batches."""
 
     def __init__(self, terms: tuple[int, ...]) -> None:
         self.terms = np.array(terms, np.int32)
@@ -129,7 +129,7 @@ def variance(
     batch
         Share s/n of the terms in a batch.
     item
-        Which item.
+        Number of the item.
     radius
         Distance from x within which points are drawn; 0: x alone.
     """

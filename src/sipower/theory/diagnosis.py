@@ -22,7 +22,7 @@ from sipower.theory.constants import (
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
-START_SHARE = 0.25  # default Δ₀ as a share of the largest, where the eigengap may be used up
+START_SHARE = 0.25  # default Δ₀ as a share of the largest, at which no eigengap may remain
 MAX_RESIDUAL = 1e-4  # largest residual of a point that counts as a solution
 MIN_RATE = 1e-4  # a smaller rate has no practical meaning: 10,000 epochs for a factor e
 
@@ -95,9 +95,9 @@ def diagnose(
     problem, x
         A problem and its solution (items, d), for instance from `solve`.
     batch, epoch
-        Batch s/n and number m of inner steps of S-SCI-PI.
+        Share s/n of the terms in a batch and number m of inner steps of S-SCI-PI.
     item
-        Which item; None: the one on which SCI-PI converges most slowly.
+        Number of the item; None: the one on which SCI-PI converges most slowly.
     delta
         Δ₀ = 1 − x₀·x* of the start; None: a quarter of the largest that the theorem allows.
 

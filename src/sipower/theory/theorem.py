@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The convergence theorem: its conditions, the largest step that it admits, and its rate ρ.
 
-Written for λ* = 1, with Δ₀ = 1 − x₀·x* at the start of an epoch and the other symbols of
+It is stated for λ* = 1, with Δ₀ = 1 − x₀·x* at the start of an epoch and the other symbols of
 `theory.constants`.
 """
 
@@ -51,7 +51,7 @@ def conditions(
     """Return all conditions of the theorem, the largest admissible η, and ρ for it.
 
     Δ₀ must be small. Then either L is small (the L-branch), or η ≤ 1/max(ν₁, ν₂, ν₃); in both cases
-    η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, whatever m.
+    η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, for every m.
 
     Parameters
     ----------
