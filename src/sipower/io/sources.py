@@ -41,7 +41,7 @@ class Source(Protocol):
         """Read all counts."""
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows in order, of the transpose if `transpose`, within the memory limit."""
+        """Read blocks of rows in order, or of columns if `transpose`, within the memory limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if `transpose`; entries in another order are sorted."""
+        """Read blocks of rows, or columns if `transpose`; sort entries in another order."""
         starts, in_order = self.indptr.astype(np.int64), transpose == self.by_columns
         return _read_blocks(self.part, starts, self._sizes, workspace, in_order)
 
@@ -175,7 +175,7 @@ class Dense:
         return self.part(0, self.shape[0])
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if `transpose`."""
+        """Read blocks of rows, or of columns if `transpose`."""
         starts = np.arange(self.shape[0] + 1) * self.shape[1]
         return _read_blocks(self.part, starts, self.shape, workspace, not transpose)
 

@@ -52,8 +52,8 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     Parameters
     ----------
     V
-        Data (samples, features): anything `KLNMF` accepts. Whole numbers are thinned, other data are
-        split into blocks of rows and columns.
+        Data (samples, features): anything `KLNMF` accepts. Whole numbers are thinned; other data
+        are split into blocks of rows and columns.
     ranks
         Numbers of components to try.
     model
@@ -62,7 +62,8 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicates
         Number of independent splits of the data; stability needs two of them.
     folder
-        Folder in which finished fits are saved. The same call continues from there after an interruption.
+        Folder in which finished fits are saved. After an interruption, the
+        same call continues from there.
     on_fit
         Called with the number of finished fits and the total number of fits.
     client

@@ -39,8 +39,8 @@ def byte_size(size: str | int) -> int:
 class Workspace:
     """The memory limit, the place of temporary files and the progress callback of a conversion.
 
-    Temporary folders are created beside `target`, the path of the store. `on_progress` is called with
-    what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
+    Temporary folders are created beside `target`, the path of the store. `on_progress` is called
+    with what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
     """
 
     target: Path
