@@ -59,8 +59,8 @@ def read(
         of everything else.
     layout : {"wide", "long", None}
         Layout of a table. ``"wide"``: a line holds the counts of a sample, after its name if the
-        first column has no heading or holds other than numbers. ``"long"``: a line holds sample, feature
-        and count. None: long if there are three columns of which the first two are text.
+        first column has no heading or holds other than numbers. ``"long"``: a line holds sample,
+        feature and count. None: long if there are three columns of which the first two are text.
     layer
         Layer of an AnnData file to read in place of X.
 

@@ -77,7 +77,7 @@ class Lines:
 
 
 def _readable_lines(path: Path) -> int:
-    """Count the lines up to the point where compressed data end, the broken line included."""
+    """Count the lines up to the one in which truncated or damaged data break off."""
     count = 1
     with open_text(path) as stream, suppress(EOFError, OSError, zlib.error):
         while content := stream.read1(_MAX_LINE):  # type: ignore[attr-defined]

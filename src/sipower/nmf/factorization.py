@@ -76,7 +76,7 @@ class Factorization:
         return self.half(0, x).divergence(x.W)
 
     def quick_value(self, x: Factors) -> float:
-        """Return D computed in the working type: faster, with an error of at most `rounding`."""
+        """Return D computed in the working type, which is faster and exact up to `rounding`."""
         return self.half(0, x).divergence(x.W, exact=False)
 
     def residual(self, x: Factors) -> float:
@@ -93,7 +93,7 @@ class Factorization:
         return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
-        """Return a bound on the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error to allow for in D: 8 eps (ΣV + D), eps of the working type."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:

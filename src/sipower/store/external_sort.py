@@ -44,7 +44,7 @@ class Entries(NamedTuple):
 
 
 class DuplicateError(ValueError):
-    """An error for two entries with the same row and column; `positions` are theirs."""
+    """An error for two entries at the same row and column, counted from 0; `positions` are theirs."""
 
     def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
         super().__init__(f"There are two entries for row {row}, column {column}: add them up.")
@@ -128,9 +128,9 @@ def _block(
 
 
 def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
-    """Cut rows, whose entries begin at `starts`, into ranges of at most `max_entries`.
+    """Cut rows, whose entries begin at `starts`, into ranges that fit into memory.
 
-    A row with more entries than that is a range of its own.
+    Entries and rows of a range add up to at most `max_entries`, unless it is a single row.
     """
     work = starts + np.arange(len(starts))
     begin = 0
