@@ -44,7 +44,7 @@ class Entries(NamedTuple):
 
 
 class DuplicateError(ValueError):
-    """An error for two entries at the same row and column, counted from 0; `positions` are theirs."""
+    """An error for two entries at one row and column, counted from 0; `positions` are theirs."""
 
     def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
         super().__init__(f"There are two entries for row {row}, column {column}: add them up.")
