@@ -2,7 +2,7 @@
 """Files that all packages share: atomic replacement, locks, and arrays in .npy and .npz files.
 
 The sizes of arrays are checked before memory is allocated, and NumPy reads their headers, never
-with pickle. A file that is damaged or lies about its sizes raises `DamagedError`.
+with pickle. A file that is damaged or declares wrong sizes raises `DamagedError`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
 
 @contextmanager
 def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
-    """Name `path` in the errors of the system, such as that of a full disk."""
+    """Add `path` to operating-system errors, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -78,11 +78,11 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Keep other processes away from a file until the block ends, where the system has locks."""
+    """Lock a file against other processes until the block ends, if the system has locks."""
     if not file.parent.is_dir():
         raise ValueError(f"The folder {str(file.parent)!r} does not exist: make it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
-    # No link is followed that somebody else has put there.
+    # Do not follow a link that somebody else may have put there.
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o666), "a") as lock:
         try:
@@ -114,7 +114,7 @@ def _acquire(lock: IO[str]) -> None:
 
 
 class DamagedError(ValueError):
-    """What is wrong with a file of arrays; the message follows the name of the file."""
+    """An error in a file of arrays; the message is meant to follow the file name."""
 
 
 def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy file; return shape, whether in Fortran order, and dtype."""
+    """Read the header of a .npy file; return shape, whether it is in Fortran order, and dtype."""
     # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -154,7 +154,7 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from a stream of `size` bytes, with which its header must agree."""
+    """Read an array from a stream of `size` bytes, which must match its header."""
     shape, fortran_order, dtype = read_header(stream)
     if dtype.hasobject:
         raise DamagedError("holds Python objects, expected numbers")

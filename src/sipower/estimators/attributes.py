@@ -18,11 +18,11 @@ from sipower.loop.solve import Status
 from sipower.problems.kl import KLBlock
 
 MIN_STATISTIC = 1e-200  # smaller statistics decay no further: their quotients would lose precision
-MIN_ROW_TOL = 1e-13  # smaller gaps cannot be told from rounding
+MIN_ROW_TOL = 1e-13  # smaller gaps are below the rounding error
 
 
 class FittedAttributes:
-    """Mixin that sets the fitted attributes after a fit, and updates them from batches."""
+    """A mixin that sets the fitted attributes after a fit, and updates them from batches."""
 
     transform_tol_: float
 
@@ -59,7 +59,7 @@ class FittedAttributes:
         self._denominator = decay * self._denominator + block.d[:, None]
         alive = self._denominator > 0
         new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
-        # The floor lets features enter that no batch has had so far.
+        # The floor lets features enter that have not occurred in any batch so far.
         new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
         self._set_components(new.astype(V.dtype))
 
@@ -76,7 +76,7 @@ class FittedAttributes:
 
 @contextmanager
 def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[None]:
-    """Restore a model if its fit fails, except by an error that leaves a usable model."""
+    """Restore a model if its fit fails, except after errors that leave it usable."""
     before = dict(vars(model))
     try:
         yield

@@ -22,7 +22,7 @@ __all__ = ["CallbackSupportMixin", "Listener"]
 
 
 class Listener:
-    """Calls the listeners of a model after every round; if one returns true, the fit stops.
+    """A caller of the listeners of a model after every round; a true result stops the fit.
 
     For scikit-learn's callbacks each round is a subtask of the fit, with the attributes that the
     model would have if the fit ended there.

@@ -29,7 +29,7 @@ __all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a fit; all numbers belong to these factors, W (n, K) and H (m, K)."""
+    """The result of a fit: factors W (n, K) and H (m, K), and the numbers that belong to them."""
 
     W: Array
     H: Array
@@ -67,7 +67,7 @@ def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
     """Solve the convex row problems for a given H (m, K) and return W (n, K).
 
     Every row starts from the uniform point. Counts of features that no component contains (H is
-    zero there) are left out, with a warning, because no W can explain them.
+    zero there) are left out with a warning, because no W can explain them.
     """
     V = _leave_out_unexplained(V, H)
     rows, gaps, _ = KLBlock(V, H).solution(tol)
@@ -114,7 +114,7 @@ def fit(problem: Factorization, start: Factors | None, settings: FitSettings) ->
     """Fit a factorisation until both halves are certified, with W the exact solution for H.
 
     The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
-    above the tolerance, the loop continues from there with a smaller one. Ctrl-C and the time limit
+    above the tolerance, another loop with half the tolerance follows. Ctrl-C and the time limit
     leave the factors of the last completed round. Without a start the solver draws one.
     """
     with settings.lock():
@@ -128,7 +128,7 @@ def fit(problem: Factorization, start: Factors | None, settings: FitSettings) ->
 
 
 def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[Any]:
-    """Fit a problem whose rows are exact in every round, by a single loop."""
+    """Fit a problem whose rows are exact in every round, in a single loop."""
     with settings.lock():
         return _Loops(problem, settings).run(start)
 
@@ -192,7 +192,7 @@ class _Loops:
         return time.monotonic() - self.settings.started
 
     def limit(self) -> Status | None:
-        """Return the limit of the whole fit that is reached, if one is."""
+        """Return the limit of the whole fit that has been reached, or None."""
         return self.settings.stop.reached_limit(self.last, self._elapsed())
 
     def race(self) -> Result[Any]:

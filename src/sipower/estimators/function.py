@@ -39,9 +39,9 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     W, H
         Start, (n_samples, K) and (K, n_features), with ``init="custom"``.
     update_H
-        Whether to fit H; if not, H is the given one.
+        Whether to fit H; if false, the given H is kept.
     n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose
-        As of `KLNMF`.
+        As in `KLNMF`.
     alpha_W, alpha_H, l1_ratio, shuffle
         Accepted for compatibility; penalties are not supported.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`KLNMF`: a drop-in for scikit-learn's NMF, for the KL divergence."""
+"""`KLNMF`: a drop-in replacement for scikit-learn's NMF, for the KL divergence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class KLNMF(
     Parameters
     ----------
     n_components : int or "auto"
-        Rank K; "auto" takes it from a custom start, else the number of features.
+        Rank K; "auto": that of a custom start, else the number of features.
     solver : str
         "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd", "newton"
         or "profile".
@@ -191,7 +191,7 @@ class KLNMF(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Array:
-        """Learn the components of X and return W, the same as `transform` returns.
+        """Learn the components of X and return the W that `transform` would return.
 
         W (n_samples, n_components) and H (n_components, n_features) are the start if init is
         "custom".
@@ -275,7 +275,7 @@ class KLNMF(
         """Return −D(X ‖ transform(X) H)/ΣX; higher is better, 0 is a perfect fit.
 
         W is fitted to the rows that are scored, so more components always score better. Counts of
-        features that no component has are left out, as in `transform`.
+        features that no component contains are left out, as in `transform`.
         """
         W = self.transform(X)
         covered = self.components_.any(axis=0)

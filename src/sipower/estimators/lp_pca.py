@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`LpPCA`: kernel PCA by Lp-norm dispersion, as a scikit-learn estimator.
 
-Each component maximises (1/np) Σ_i |a_i·x|^p over unit x orthogonal to those before, where the
+Each component maximises (1/np) Σ_i |a_i·x|^p over unit x orthogonal to the earlier ones, where the
 features a_i are the rows of the pivoted Cholesky factor of the (centred) kernel matrix.
 """
 
@@ -72,7 +72,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     dispersion_ : ndarray of shape (n_components,)
         (1/np) Σ_i |a_i·x|^p of every direction over the training samples.
     pivots_ : ndarray of shape (rank,)
-        Training samples whose features span those of all.
+        Indices of the training samples whose features span those of all samples.
     n_iter_ : int
         Largest number of steps of a run.
     n_features_in_ : int

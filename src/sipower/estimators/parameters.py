@@ -122,7 +122,7 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     name
         The parameter, "W" or "H", for messages.
     factor
-        The array of the user.
+        The user's array.
     shape
         The expected shape. A size that is not an integer ("auto" or None) may be any number.
     V
@@ -180,7 +180,7 @@ def fit_settings(
 
 
 def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
-    """Return the checkpoint of a fit; its run describes everything that the bits depend on.
+    """Return the checkpoint of a fit; its run describes everything that the result depends on.
 
     Limits on rounds and seconds are not part of it: a run may be resumed with larger ones.
     """

@@ -62,7 +62,7 @@ class BackedSource:
         self.counts.data.dataset.read_direct(values, part)
 
     def _inspect(self) -> None:
-        """Check all entries, and measure sums, range and fingerprint on the way."""
+        """Check all entries, and compute sums, range and fingerprint in the same pass."""
         (rows, columns), working = self.counts.shape, working_type(self.counts.data.dtype, None)
         self.mass, self.column_mass = np.zeros(rows), np.zeros(columns)
         self.smallest, self.largest, digest = np.inf, 0.0, Fingerprint()
@@ -101,14 +101,14 @@ def open_h5ad(
     Parameters
     ----------
     path, layer
-        The file, and the layer to take in place of X. Counts must be stored row by row (CSR).
+        The file, and the layer to use in place of X. Counts must be stored row by row (CSR).
     dtype, n_jobs, memory_limit
         As in `sipower.io.open_store`.
 
     Returns
     -------
     StoredMatrix
-        It holds its rows only and serves the rules that need sums alone, "auto" among them. A file
+        It has rows only and supports the rules that need only sums, "auto" among them. A file
         that is used often is better made into a store by `sipower convert`: half as many bytes,
         both orientations, and nothing to decompress.
     """

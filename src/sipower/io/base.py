@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The result and the error of all readers, and what several of them need."""
+"""The result type, the error type and helper functions that the readers share."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _NAMES_LOOKED_AT = 200
 
 
 class ReadError(ValueError):
-    """Error for a file that cannot be read. Says what is wrong, where, and what to do."""
+    """An error for a file that cannot be read: what is wrong, where, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Counts of samples (rows) by features (columns).
+    """A matrix of counts, samples (rows) by features (columns), with names.
 
     Parameters
     ----------
     counts
-        Finite and not negative, in the file's type of number: an array, or a CSR array with sorted
+        Finite and non-negative, in the file's type of number: an array, or a CSR array with sorted
         indices, no zeros and no duplicates.
     samples, features
         Names of the rows and of the columns, where the file has them; they may repeat.
@@ -68,7 +68,7 @@ def import_library(name: str, path: Path) -> Any:
 
 @contextmanager
 def report_damage(path: Path, kind: str) -> Iterator[None]:
-    """Say in one sentence that a file is damaged or of another kind."""
+    """Raise `ReadError` if a file is damaged or of another kind."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about old layouts, which users cannot change
@@ -83,7 +83,7 @@ def report_damage(path: Path, kind: str) -> Iterator[None]:
 
 
 def check_size(place: Path | str, declared: int, stored: int) -> None:
-    """Refuse content whose declared size is implausible for the number of bytes stored."""
+    """Reject content whose declared size is implausible for the number of bytes stored."""
     if not is_plausible_size(declared, stored):
         raise ReadError(
             f"{place} declares {declared} bytes and stores {stored}: it is damaged, write it again."
@@ -91,7 +91,7 @@ def check_size(place: Path | str, declared: int, stored: int) -> None:
 
 
 def orientation_remark(samples: Names | None, features: Names | None) -> tuple[str, ...]:
-    """Return a remark if the features have names of cells, or the samples names of features."""
+    """Return a remark if features are named like cells, or samples like features."""
     looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, features) else []
     looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, samples)]
     return tuple(

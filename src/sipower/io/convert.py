@@ -37,11 +37,11 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     Parameters
     ----------
     source, transpose, layout, layer
-        As `read` takes them.
+        As in `read`.
     target, rows_only, memory_limit, force
-        As `sipower.store.write_store` takes them; the limit does not count names.
+        As in `sipower.store.write_store`; the limit does not include names.
     on_block
-        Called with "entries" while entries are brought into order, then with "rows" and "columns",
+        Called with "entries" while entries are sorted, then with "rows" and "columns",
         and how many of them and of their nonzeros there were.
 
     Returns
@@ -52,7 +52,7 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     Raises
     ------
     ReadError
-        As `read` does.
+        As in `read`.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts of a header and one entry per line: Matrix Market files and bags of words.
+"""Text files with a header and one entry per line: Matrix Market files and bags of words.
 
-They are read in blocks of lines, and memory grows with the entries that are there, never with those
-that the header declares.
+They are read in blocks of lines. Memory grows with the entries that the file contains, never with
+the number that the header declares.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 @dataclass(eq=False)
 class Coordinates:
-    """Entries of a text, one to a line, and what the header declares about them.
+    """The entries of a text file, one per line, and what the header declares about them.
 
     Parameters
     ----------
     path, kind
-        The file, and what it is called in an error.
+        The file, and the name of its format in error messages.
     fields
         What each line holds: some of row, column and value, rows and columns counted from 1.
     shape, entries, line
@@ -44,7 +44,7 @@ class Coordinates:
     whole
         Whether values are integers.
     symmetric
-        Whether an entry stands for its mirror image too.
+        Whether an entry also stands for its mirror image.
     """
 
     path: Path
@@ -66,7 +66,7 @@ class Coordinates:
         return matrix if "row" in self.fields else matrix.toarray()
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows in order, of the transpose if asked."""
+        """Read blocks of rows in order, of the transpose if `transpose`."""
         pieces, shape = self._pieces(), self.shape
         if transpose:
             pieces, shape = (piece.transpose() for piece in pieces), shape[::-1]
@@ -149,7 +149,7 @@ class Coordinates:
         raise ReadError(f"{self.path}, lines {first} to {last}, hold a number that is too large.")
 
     def _line_problem(self, texts: list[str]) -> str | None:
-        """Return what is wrong with the fields of a line, if anything is."""
+        """Return what is wrong with the fields of a line, or None."""
         if not texts:
             return None
         if len(texts) != len(self.fields):
@@ -169,7 +169,7 @@ class Coordinates:
 
     @contextmanager
     def _report_duplicates(self, transpose: bool = False) -> Iterator[None]:
-        """Name the two lines that have the same place; a symmetric matrix has it on both sides."""
+        """Report the two lines with the same place, on either side of a symmetric matrix."""
         try:
             yield
         except DuplicateError as duplicate:

@@ -58,9 +58,9 @@ def read(
         are the obs of AnnData, the barcodes of 10x, the documents of a bag of words and the rows
         of everything else.
     layout : {"wide", "long", None}
-        Of a table. ``"wide"``: a line holds the counts of a sample, after its name if the first
-        column has no heading or holds other than numbers. ``"long"``: a line holds sample, feature
-        and count. None: long if there are three columns of which the first two are text.
+        Layout of a table. ``"wide"``: a line holds the counts of a sample, after its name if the
+        first column has no heading or holds other than numbers. ``"long"``: a line holds sample,
+        feature and count. None: long if there are three columns of which the first two are text.
     layer
         Layer of an AnnData file to read in place of X.
 
@@ -71,8 +71,8 @@ def read(
     Raises
     ------
     ReadError
-        One sentence with the file, and for a text the line, of what cannot be read: whatever is
-        damaged or incomplete, negative, not finite, out of range or there twice.
+        If the content is damaged or incomplete, or an entry is negative, not finite, out of range
+        or duplicate. The message names the file, and the line of a text file.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[O
 
 @contextmanager
 def _report_system_errors(file: Path) -> Iterator[None]:
-    """Raise errors of the operating system and a lack of memory as `ReadError`."""
+    """Raise operating-system errors and lack of memory as `ReadError`."""
     try:
         yield
     except OSError as problem:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bags of words of UCI: lines D, W and NNZ, then lines of document, word and count."""
+"""UCI bags of words: lines D, W and NNZ, then lines of document, word and count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KIND = "bag of words of UCI's format"
 def open_docword(path: Path) -> OpenCounts:
     """Open a bag of words, whose documents and words are counted from 1.
 
-    Beside ``docword.name.txt`` the lines of ``vocab.name.txt`` are the words.
+    The words are the lines of ``vocab.name.txt`` in the same folder as ``docword.name.txt``.
     """
     with Lines(path) as lines:
         documents, words, entries = (read_size(lines, 1, _KIND)[0] for _ in range(3))

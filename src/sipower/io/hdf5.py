@@ -109,7 +109,7 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
 
 
 class _Dataset:
-    """Numbers in a file, read when they are indexed; damage becomes one sentence."""
+    """An array in a file, read when it is indexed; damage raises `ReadError`."""
 
     def __init__(self, path: Path, dataset: Any) -> None:
         _check_same_file(path, dataset)
@@ -127,11 +127,11 @@ class _Dataset:
 
 
 def _check_same_file(path: Path, *elements: Any) -> None:
-    """Refuse links to other files: whoever made this one must not choose which are read."""
+    """Reject links to other files, so that a file cannot choose which others are read."""
     for element in elements:
         elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
         if elsewhere or element.file.filename != str(path):
-            raise ValueError(f"another file holds {element.name}")  # a long name is cut
+            raise ValueError(f"another file holds {element.name}")  # a long name is truncated
 
 
 def _read_texts(path: Path, element: Any) -> list[str]:

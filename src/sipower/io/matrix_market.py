@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix Market files: SciPy reads the regular ones whole, all others are read line by line."""
+"""Matrix Market files: SciPy reads regular ones at once, others are read line by line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MatrixMarket(Coordinates):
         return super().counts()
 
     def _read_by_scipy(self) -> Counts:
-        """Read the file by SciPy; any error means that something about it is wrong."""
+        """Read the file with SciPy; any error means that the file is not regular."""
         check_shape(self.path, self.shape, self.entries)
         stream: Any
         with open_text(self.path) as stream:

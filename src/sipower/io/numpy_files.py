@@ -58,7 +58,7 @@ def open_npz(path: Path) -> OpenCounts:
 
 
 def _text(array: NDArray[Any]) -> str:
-    """Return the text in an array that holds a single text."""
+    """Return the string in an array that contains a single string."""
     item = array.item() if array.ndim == 0 else ""
     return item.decode("latin-1") if isinstance(item, bytes) else str(item)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts in files that can be read whole or in blocks of rows: what every reader opens."""
+"""Counts in files, which can be read at once or in blocks of rows; every reader returns them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Blocks = Generator[Counts, None, None]
 
 
 class Source(Protocol):
-    """Counts as a file holds them."""
+    """The counts as the file stores them."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
 
     def counts(self) -> Counts:
         """Read all counts."""
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows in order, of the transpose if asked, within a limit of memory."""
+        """Read blocks of rows in order, or of columns if `transpose`, within the memory limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class OpenCounts:
     Parameters
     ----------
     source
-        The counts as the file holds them.
+        The counts as the file stores them.
     samples, features
         Names, where there are any.
     notes
@@ -68,7 +68,7 @@ class OpenCounts:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Samples and features."""
+        """The numbers of samples and features."""
         rows, columns = self.source.shape
         return (columns, rows) if self.transposed else (rows, columns)
 
@@ -78,7 +78,7 @@ class OpenCounts:
         return replace(self, samples=self.features, features=self.samples, transposed=transposed)
 
     def read(self, path: Path) -> Table:
-        """Read all counts, and check that they are finite and not negative."""
+        """Read all counts, and check that they are finite and non-negative."""
         counts = self.source.counts()
         if self.transposed:
             counts = counts.T if isinstance(counts, np.ndarray) else sparse.csr_array(counts.T)
@@ -114,7 +114,7 @@ class Compressed:
     by_columns: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what would make compiled code read outside the arrays."""
+        """Reject indices that would make compiled code read outside the arrays."""
         parts = self.data, self.indices, self.indptr
         if any(len(part.shape) != 1 for part in parts):
             raise ReadError(
@@ -145,7 +145,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked; entries in another order are sorted."""
+        """Read blocks of rows, or columns if `transpose`; sort entries in another order."""
         starts, in_order = self.indptr.astype(np.int64), transpose == self.by_columns
         return _read_blocks(self.part, starts, self._sizes, workspace, in_order)
 
@@ -175,7 +175,7 @@ class Dense:
         return self.part(0, self.shape[0])
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, of the transpose if asked."""
+        """Read blocks of rows, or of columns if `transpose`."""
         starts = np.arange(self.shape[0] + 1) * self.shape[1]
         return _read_blocks(self.part, starts, self.shape, workspace, not transpose)
 
@@ -207,7 +207,7 @@ def _entries(block: Counts, first_row: int) -> Entries:
 
 
 def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
-    """Return real numbers in types that SciPy knows; a truth value counts as 0 or 1."""
+    """Return real numbers in types that SciPy supports; booleans become 0 or 1."""
     if array.dtype.kind not in "biuf":
         raise ReadError(f"{path} has values of type {array.dtype}, expected numbers.")
     if array.dtype == np.float16:
@@ -220,7 +220,7 @@ def numbers(path: Path, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None:
-    """Refuse sizes that need far more memory than the content of the file."""
+    """Reject sizes that need far more memory than the content of the file."""
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
             f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "
@@ -234,7 +234,7 @@ def index_error(path: Path, shape: tuple[int, int]) -> ReadError:
 
 
 def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueError:
-    """Return the error about an entry that `as_matrix` refuses in rows from `first_row` on."""
+    """Return the error about an entry that `as_matrix` rejects in rows from `first_row` on."""
     _, (row, column), value, _ = problem.args
     if 0 <= value < np.inf:  # a valid count that the working type cannot hold
         return problem.shift_rows(first_row)
@@ -251,7 +251,7 @@ def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:
 
 @contextmanager
 def report_duplicates(path: Path, by_columns: bool = False) -> Iterator[None]:
-    """Name the row and column of a place that has two values."""
+    """Report the row and column of a place that has two values."""
     try:
         yield
     except DuplicateError as duplicate:

@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|samp
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Columns below headings, and for errors the same row by row.
+    """The columns of a table with their headings, and its rows for error messages.
 
     `headings` are empty where the file has none; one that is an empty text stands over names.
     `records` yields the place of each row in the file, such as "line 7", and its cells.
@@ -62,7 +62,7 @@ class Grid:
         return ReadError(f"{self.path} is not a table of counts: {shorten(problem)}.")
 
     def check_counts(self, counts: NDArray[Any], first: int) -> None:
-        """Refuse numbers, of the columns from `first` on, that are not counts."""
+        """Reject numbers that are not counts, in the columns from `first` on."""
         if not ((counts >= 0) & (counts < np.inf)).all():
             raise self.error(first)
 
@@ -122,7 +122,7 @@ def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
     try:
         return _open_grid(_parse(path, pandas), layout)
     except (UnicodeDecodeError, csv.Error) as problem:
-        read_lines(path)  # says in which line the text is not UTF-8
+        read_lines(path)  # reports the line that is not UTF-8
         raise ReadError(f"{path} is not a table: {shorten(problem)}.") from None
 
 
@@ -149,7 +149,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
     records = partial(_records, path, separator, 0 if bare else 1)
     grid = Grid(path, [] if bare else headings, records, remarks)
     old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-    options = {"float_precision": "round_trip"} if old else {}  # what newer ones always do
+    options = {"float_precision": "round_trip"} if old else {}  # the default of newer versions
     try:
         with _open_cells(path) as stream:
             frame = pandas.read_csv(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of 10x Genomics beside a Matrix Market file, and folders of these files."""
+"""Matrix Market files with the name files of 10x Genomics, and folders of these files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_TYPES = 10  # largest number of types that a remark names
 
 
 def open_folder(folder: Path) -> OpenCounts:
-    """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, each maybe .gz."""
+    """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, plain or .gz."""
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
         raise ReadError(
@@ -59,7 +59,7 @@ def open_matrix_market(path: Path) -> OpenCounts:
 
 
 def unique_names(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Return names of genes; those that several share have their ids: TBCE (ENSG00000284770)."""
+    """Return unique gene names; duplicates get their id: TBCE (ENSG00000284770)."""
     uses = Counter(names)
     pairs = zip(names, ids, strict=True)
     return tuple(f"{name} ({key})" if uses[name] > 1 else name for name, key in pairs)

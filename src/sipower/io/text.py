@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts, plain or compressed by gzip, read in blocks of lines with their numbers."""
+"""Text files, plain or compressed by gzip, read in blocks of numbered lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a file of bytes; the first two of them show whether it is compressed."""
+    """Open a file in binary mode and decompress it if its first two bytes are those of gzip."""
     with path.open("rb") as file:
         zipped = file.read(2) == _GZIP
     return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
@@ -30,7 +30,7 @@ class Lines:
     """The lines of a text, read one at a time or in blocks.
 
     A line ends as on Unix or Windows, and a UTF-8 byte order mark is skipped. `number` is that of
-    the last line handed out; `unfinished` says that the text stopped within a line.
+    the last line returned; `unfinished` is true if the text ended within a line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,13 +50,13 @@ class Lines:
         return text.rstrip(b"\r\n") if text else None
 
     def block(self) -> list[bytes]:
-        """Return several lines, none at the end. `number` is that of the last one."""
+        """Return the next lines, or an empty list at the end; `number` is that of the last one."""
         lines = self._read(min(_READ, _MAX_LINE)).splitlines()
         self.number += len(lines)
         return lines
 
     def _read(self, size: int) -> bytes:
-        """Read so many bytes, and on to the end of the line."""
+        """Read `size` bytes and the rest of the last line."""
         try:
             text = self._stream.read(size)
             while text[-1:] != b"\n" and (rest := self._stream.readline(_READ)):
@@ -77,7 +77,7 @@ class Lines:
 
 
 def _readable_lines(path: Path) -> int:
-    """Count the lines before compressed data break off, the broken one included."""
+    """Count the lines up to the one in which truncated or damaged data break off."""
     count = 1
     with open_text(path) as stream, suppress(EOFError, OSError, zlib.error):
         while content := stream.read1(_MAX_LINE):  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def _readable_lines(path: Path) -> int:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read all lines of a text in UTF-8, without empty ones at its end."""
+    """Read all lines of a UTF-8 text, without empty ones at its end."""
     texts: list[str] = []
     with Lines(path) as lines:
         while block := lines.block():
@@ -105,14 +105,14 @@ def read_lines(path: Path) -> list[str]:
 def parse_number(text: str) -> float:
     """Return the number in a text, or NaN."""
     try:
-        # Python reads more as a number than pandas and NumPy do.
+        # Python accepts more texts as numbers than pandas and NumPy do.
         return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         return math.nan
 
 
 def count_problem(text: str) -> str | None:
-    """Return why a text is not a count, if it is not."""
+    """Return why a text is not a count, or None if it is one."""
     value = parse_number(text)
     if math.isfinite(value):
         return f"the count {shorten(text)} is negative" if value < 0 else None

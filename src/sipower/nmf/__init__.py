@@ -35,7 +35,7 @@ SOLVERS = ("auto", *RULES, "profile")
 
 
 def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
-    """Return the solver of KL-NMF with a given name, guarded unless it is monotone itself.
+    """Return the KL-NMF solver with the given name, guarded unless its rule is monotone.
 
     Parameters
     ----------

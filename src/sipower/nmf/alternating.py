@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Alternating`: a solver of KL-NMF that applies an update rule to H and W in alternation.
+"""`Alternating`: a KL-NMF solver that applies an update rule to H and W in turn.
 
 A round is one half-step on H and one on W (one-step alternation), or each half solved to a
-certified gap by a nested `solve` (exact alternation). Both factors are stored (items, K) and
+certified gap by a nested `solve` (exact alternation). Both factors are stored as (items, K) and
 updated by the same code.
 """
 
@@ -43,14 +43,14 @@ class NMFState(Progress):
 
 @dataclass(frozen=True)
 class Alternating:
-    """Alternate an update rule over H and W.
+    """A solver that alternates an update rule over H and W.
 
     Parameters
     ----------
     rule
         Update of one factor while the other one is fixed.
     tol
-        None: one update per half-step. Otherwise each half is solved to this certified gap.
+        Certified gap to which each half is solved; None: one update per half-step.
     max_updates
         Maximum number of updates of a half that is solved to `tol`.
     """
@@ -106,9 +106,9 @@ class Alternating:
         return result.x, result.passes + half.evaluation_passes * len(result.trace)
 
     def largest_step(self, problem: Factorization) -> float:
-        """Return the step size up to which a guard lets the step grow."""
+        """Return the largest step size that a guard may use."""
         return self.rule.largest_step(problem.V)
 
     def safe(self) -> Alternating:
-        """Return the fallback of a guard: multiplicative updates, which are monotone."""
+        """Return the solver a guard falls back to: multiplicative updates, which are monotone."""
         return Alternating(MU(), self.tol, self.max_updates)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Auto`: searched power steps first, then extrapolated second-order steps; D never rises.
+"""`Auto`: power steps with a line search, then extrapolated second-order steps; D never rises.
 
 Far from a solution, power steps whose length is searched item by item (`power_search`) lower D by
-more per pass than any other rule, on sparse and on dense data, and they have no step size that
-could be wrong. On dense data that are long enough they begin on a sample (`sampled_items`).
+more per pass than any other rule, on sparse and on dense data, and they need no step size. On
+dense data that are long enough they begin on a sample (`sampled_items`).
 
-With `surplus=True`, a random start is compared with one that had surplus components (`surplus`):
+With `surplus=True`, a random start is compared with one made with surplus components (`surplus`):
 both are fitted for a fixed number of counted passes, and the one with the lower D is continued.
 Data that begin on a sample skip this, since it did not lower D there (spectrogram, faces,
 heavy-tailed counts).
@@ -17,7 +17,7 @@ power steps, or by less than a small fraction of D. Decisions use D and counted 
 a clock: they are the same on every machine and for any number of threads.
 
 Tall data without a given start get their first H from a sample and one pass over batches of rows
-(`online`), which lowers D further than power steps in the same time; second-order steps follow.
+(`online`), which lowers D more than power steps do in the same time; second-order steps follow.
 If the data are available by row only, `Profiled` does the whole fit.
 """
 
@@ -55,8 +55,8 @@ RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tun
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` is "sample", "online" or "race" until that start is made, then "power" and at last
-    "second order".
+    `phase` is "sample", "online" or "race" until that start has been made, then "power" and
+    finally "second order".
     """
 
     phase: str = "power"
@@ -66,7 +66,7 @@ class AutoState(ExtrapolatedState):
 
 @dataclass(frozen=True)
 class Auto:
-    """Solver that chooses its steps from the data and its own progress.
+    """A solver that chooses its steps from the data and its own progress.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Auto:
         return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Move to the start from a sample or batches; if D is not lower there, take power steps."""
+        """Make a start from a sample or batches; if it does not lower D, take power steps."""
         is_online = state.phase == "online"
         if is_online:
             x, passes = fit_batches(problem, state.seed)
@@ -154,7 +154,7 @@ class Auto:
         gain = (last - value) / (passes - state.passes)
         average = (state.power_value - value) / (passes - state.power_passes)
         state = replace(state, round=state.round + 1, passes=passes)
-        if not value <= last + problem.rounding(last):  # rounding hides the gain
+        if not value <= last + problem.rounding(last):  # the gain is below the rounding error
             return replace(state, phase="second order")
         ended = gain < MIN_RELATIVE_GAIN * average or last - value < MIN_GAIN * value
         state = _move(state, x, min(value, last))

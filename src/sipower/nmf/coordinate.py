@@ -3,14 +3,14 @@
 
     h_k ← max(0, h_k − t (d_k − Σ_i b_ik v_i/z_i) / Σ_i v_i b_ik²/z_i²)
 
-cyclically (CCD) or at random (SCD). Going up, t = 1 undershoots and is safe. Going down, with
-m = max_i b_ik/z_i and the Newton step δ, t = 1/(1 + mδ) minimises an upper bound of the objective:
-every coordinate step descends and no z reaches zero. Only nonzeros are visited. A sweep over all
-coordinates counts 1.5 passes.
+cyclically (CCD) or at random (SCD). Where h_k increases, t = 1 undershoots and is safe. Where it
+decreases by a Newton step δ, t = 1/(1 + mδ) with m = max_i b_ik/z_i minimises an upper bound of the
+objective: every coordinate step descends and no z reaches zero. Only nonzeros are visited. A sweep
+over all coordinates counts as 1.5 passes.
 
-In the order "active" one gradient per update finds the coordinates that are positive or whose
-gradient points upwards, and the sweeps visit only those: on text, fewer than half. A coordinate
-that would leave zero only after the steps of other coordinates is updated in the next update.
+With the order "active", one gradient per update finds the coordinates that are positive or would
+increase, and the sweeps visit only those: on text, fewer than half. A coordinate that would leave
+zero only after the steps of other coordinates has to wait for the next update.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class CCD(Rule):
         return V.for_items(kernels.coordinate, block.basis, h, out, block.c, *options)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 1.5 passes per sweep."""
+        """Return the cost of an update: 1.5 passes per sweep."""
         return 1.5 * self.sweeps
 
 
 @dataclass(frozen=True)
 class SCD(CCD):
-    """Stochastic coordinate descent: K coordinates a sweep, drawn uniformly."""
+    """Stochastic coordinate descent: K coordinates per sweep, drawn uniformly."""
 
     order: Literal["cyclic", "active", "random"] = "random"

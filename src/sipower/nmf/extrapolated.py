@@ -55,7 +55,7 @@ S = TypeVar("S", bound=ExtrapolatedState)
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """Alternate a monotone update rule over H and W with extrapolation; D never rises.
+    """A solver that alternates a monotone rule over H and W with extrapolation; D never rises.
 
     Parameters
     ----------

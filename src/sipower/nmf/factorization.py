@@ -34,7 +34,7 @@ class Factorization:
     Parameters
     ----------
     V
-        Data, (n, m), rows are samples; anything `as_matrix` takes.
+        Data, (n, m), rows are samples; anything `as_matrix` accepts.
     rank
         Number of components K.
     """
@@ -64,11 +64,11 @@ class Factorization:
 
     @property
     def evaluation_passes(self) -> float:
-        """The passes that value and gap cost: two gradients and the logarithms, in float64."""
+        """The cost of value and gap in passes: two gradients and the logarithms, in float64."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:
-        """Return the convex half of W given H (side 0) or of H given W (side 1)."""
+        """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
         return KLBlock(self.V, x.H) if side == 0 else KLBlock(self.V.columns, x.W)
 
     def value(self, x: Factors) -> float:
@@ -76,26 +76,26 @@ class Factorization:
         return self.half(0, x).divergence(x.W)
 
     def quick_value(self, x: Factors) -> float:
-        """Return D in the working type, which is faster and exact to `rounding`."""
+        """Return D computed in the working type, which is faster and exact up to `rounding`."""
         return self.half(0, x).divergence(x.W, exact=False)
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.
 
-        It bounds how far D can fall by changing W alone plus by changing H alone. Zero means a
-        stationary point; it says nothing about other local minima.
+        It bounds the sum of what D can fall by changing W alone and by changing H alone. Zero means
+        a stationary point; it says nothing about other local minima.
         """
         gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
         return float(gaps) / max(self.V.total, 1e-300)
 
     def profile(self, H: Array) -> Profile:
-        """Solve the rows exactly for H and return the sums over them that a step of H needs."""
+        """Solve the rows exactly for H and return the sums over rows that a step of H needs."""
         return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error to allow for in D: 8 eps (ΣV + D), eps of the working type."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:
-        """Return whether the factors hold neither NaN nor infinity."""
+        """Return whether the factors contain neither NaN nor infinity."""
         return all(bool(np.isfinite(factor.sum(dtype=np.float64))) for factor in x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Factors`, the point of KL-NMF, and checks and scalings that keep it within range."""
+"""`Factors`, a point of KL-NMF, and the checks and scalings that keep it within range."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_DRIFT = 24  # log2 of the largest allowed ratio of the column sums of W and 
 
 
 class Factors(NamedTuple):
-    """The point of KL-NMF: V ≈ W Hᵀ, both stored (items, K)."""
+    """A point of KL-NMF: V ≈ W Hᵀ, both factors stored as (items, K)."""
 
     W: Array
     H: Array
 
 
 def check_shapes(x: Factors, shape: tuple[int, int], rank: int) -> None:
-    """Check that factors fit data of a shape, and are finite and non-negative."""
+    """Check that the factors match the shape of the data and are finite and non-negative."""
     expected = ((shape[0], rank), (shape[1], rank))
     if (x.W.shape, x.H.shape) != expected:
         raise ValueError(
@@ -35,9 +35,9 @@ def check_shapes(x: Factors, shape: tuple[int, int], rank: int) -> None:
 def balancing_scale(W: Array, h: Array) -> Array | None:
     """Return powers of two that balance the scales of W and H, or None if that is not needed.
 
-    W is to be divided and H multiplied by them. `h` are the column sums of H, (K,).
+    The caller divides W and multiplies H by them. `h` holds the column sums of H, (K,).
     """
-    w = (np.ones(len(W), W.dtype) @ W).astype(np.float64)  # a product: faster than a sum
+    w = (np.ones(len(W), W.dtype) @ W).astype(np.float64)  # a matrix product is faster than a sum
     alive = (w > 0) & (h > 0) & np.isfinite(w)
     apart = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
     far = np.abs(apart) > MAX_DRIFT
@@ -47,10 +47,10 @@ def balancing_scale(W: Array, h: Array) -> Array | None:
 
 
 def lift_zeros(factor: Array, d: Array, mass: Array) -> None:
-    """Lift exact zeros of a factor to FLOOR of their item's mass, in place.
+    """Raise exact zeros of a factor to a small share of their item's mass, in place.
 
-    A row of zeros with a positive count would make D infinite. `d` are the column sums of the
-    other factor, (K,); `mass` are the masses of the items.
+    A row of zeros with a positive count would make D infinite. `d` holds the column sums of the
+    other factor, (K,); `mass` holds the masses of the items.
     """
     largest = factor.max()
     for k in range(factor.shape[1]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts of KL-NMF: random, and non-negative double SVD with three ways to fill its zeros."""
+"""Initial factors of KL-NMF: random, or non-negative double SVD with its zeros kept or filled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INITS: tuple[Init, ...] = ("random", "nndsvd", "nndsvda", "nndsvdar")
 def initial_factors(
     V: RowBlocks, rank: int, seed: int, init: Init = "random"
 ) -> tuple[Array, Array]:
-    """Return factors to start from: W of shape (n, K) and H of shape (m, K)."""
+    """Return the initial factors: W of shape (n, K) and H of shape (m, K)."""
     factors = random_factors(V, rank, seed) if init == "random" else nndsvd(V, rank, seed, init)
     W, H = (np.ascontiguousarray(factor, V.dtype) for factor in factors)
     return W, H
@@ -40,8 +40,8 @@ def random_factor(V: RowBlocks, rank: int, seed: int, side: int) -> Array:
 def nndsvd(V: RowBlocks, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
     """Return the non-negative double SVD of V (Boutsidis & Gallopoulos 2008).
 
-    Of each singular pair the heavier sign is kept. Zeros stay ("nndsvd"), become the mean of V
-    ("nndsvda") or small random numbers ("nndsvdar").
+    Of each singular pair the positive or the negative part is kept, whichever has the larger norm.
+    Zeros stay ("nndsvd"), become the mean of V ("nndsvda") or small random numbers ("nndsvdar").
     """
     if rank > min(V.shape):
         raise ValueError(

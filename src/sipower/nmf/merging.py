@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`merge_components`: fewer components, by merging the pair that raises D least, repeatedly.
+"""`merge_components`: repeatedly merge the pair of components whose merger raises D least.
 
-Component k is a mass s_k spread as s_k u_k v_kᵀ, u_k over the samples and v_k over the features.
+Component k is s_k u_k v_kᵀ: a mass s_k, spread by u_k over the samples and v_k over the features.
 Merging k and l into (s_k + s_l) u vᵀ with the mean u and v raises the KL divergence by no more than
 
     min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
@@ -21,12 +21,12 @@ from sipower.kernels import Array
 __all__ = ["merge_components"]
 
 Numbers = NDArray[np.float64]
-FLOOR = 1e-6  # share of the mean added to all entries: some rules never leave an exact zero
+FLOOR = 1e-6  # share of the mean, added to all entries because some rules never leave exact zeros
 MAX_ITEMS = 2048  # evenly spaced items of a side from which the losses are estimated
 
 
 def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
-    """Merge components until `rank` are left.
+    """Merge components until `rank` of them are left.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class _Side:
 
 
 def _weighted_entropy(masses: Numbers) -> Numbers:
-    """Return s E of each row: s log s − Σ_i m_i log m_i with s its sum."""
+    """Return s E of each row: s log s − Σ_i m_i log m_i, where s is the sum of the row."""
     total = masses.sum(axis=1)
     logarithms = np.log(masses, out=np.zeros_like(masses), where=masses > 0)
     return np.asarray(xlogy(total, total) - (masses * logarithms).sum(axis=1))

@@ -2,7 +2,7 @@
 """`Momentum`: the extrapolation parameter β of a state and its updates (Ang & Gillis 2019).
 
 β grows after a round that was kept, up to a limit that grows more slowly. After a round that was
-undone, β shrinks, its last value is the new limit, and a round without extrapolation follows.
+undone, β shrinks, its last value becomes the limit, and a round without extrapolation follows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIN_SHARE = 0.01  # extrapolation leaves at least this share of a value
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(Progress):
-    """The fields of a state that decide how far the next round extrapolates."""
+    """The part of a state that determines how far the next round extrapolates."""
 
     momentum: float = INITIAL
     momentum_limit: float = 1.0
@@ -53,9 +53,9 @@ class Momentum(Progress):
 
 
 def extrapolate(new: Array, last: Array, beta: float) -> Array:
-    """Return new + β(new − last), at least a hundredth of new.
+    """Return new + β(new − last), but at least a hundredth of new.
 
-    An exact zero could make D infinite.
+    The lower bound avoids exact zeros, which could make D infinite.
     """
     if beta == 0:
         return new

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`MU`: multiplicative updates x ← x∘G, which are EM (Lee & Seung 2001). Monotone; one pass."""
+"""`MU`: multiplicative updates x ← x∘G, an EM step (Lee & Seung 2001). Monotone; one pass."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 
     p = argmin r·p + ½ p·Hp over h + p ≥ 0,   r = d − Bᵀ(v ⊘ z),   H = Bᵀ diag(v ⊘ z²) B,   z = Bh
 
-over the coordinates that are positive or whose gradient points upwards. −v log z is self-concordant
-along p: with s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i the length s/(κ + ms) minimises an upper
-bound of the objective, so every step descends, without a line search. H is formed for the free
+over the coordinates that are positive or would increase. −v log z is self-concordant along p: with
+s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i, the step length s/(κ + ms) minimises an upper bound
+of the objective, so every step descends, without a line search. H is formed for the free
 coordinates only, which are few on sparse data. On items with more than 100 K nonzeros it is formed
-from evenly spaced nonzeros, with the true diagonal (κ always uses all nonzeros). A step counts
+from evenly spaced nonzeros, with the exact diagonal (κ always uses all nonzeros). A step counts as
 2 + K/4 passes, the cost of the full H.
 """
 
@@ -57,5 +57,5 @@ class Newton(Rule):
         return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return the passes of one update: 2 + K/4 for each Newton step."""
+        """Return the cost of an update: 2 + K/4 passes per Newton step."""
         return self.steps * (2 + block.shape[1] / 4)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A start H for tall data from batches of rows: a sample, online EM, then anchored epochs.
+"""An initial H for tall data from batches of rows: a sample, online EM, then anchored epochs.
 
 A few batches are factorised with 1.5 K components, which are then merged down to K (`merging`) and
-improved by a few rounds. Components that a random start has put on the same pattern are merged, so
-that others are left for the remaining patterns.
+improved by a few rounds. Components that a random start has put on the same pattern are merged,
+which leaves the other components for the remaining patterns.
 
 With W(H) the exact rows, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ are the expected counts of each feature
 from each component, a sum over rows. A stationary H is proportional to N(H), component by
-component; its scale is free because W compensates for it. A batch S of b rows has the unbiased
-estimate N_S = (n/b) N over its rows, hence (Cappé & Moulines 2009)
+component; its scale is free because W compensates for it. A batch S of b rows gives the unbiased
+estimate N_S = (n/b) N over its rows, hence the update (Cappé & Moulines 2009)
 
     A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_0 = 1, ρ_t = (t + 4)^−½.
 
@@ -48,7 +48,7 @@ MAX_BATCH_ROWS = 4096
 # The largest mean number of nonzeros in a batch. Batches of long rows have fewer rows, because each
 # row carries more information and a batch must fit in memory.
 MAX_BATCH_NONZEROS = 2**20
-MIN_BATCHES = 16  # with fewer batches the pass is no better than other starts
+MIN_BATCHES = 16  # with fewer batches, a pass over them is no better than other starts
 ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
 SAMPLE_BATCHES = 2  # batches of the sample that is factorised first
 SURPLUS = 1.5  # components of the sample's factorisation, times K
@@ -102,7 +102,7 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
     g
         Ratio sums of the features over all rows at the anchor, (m, K).
     seed, epoch
-        Key of the random order of the batches.
+        The key of the random order of the batches.
     """
     W, H0 = anchor
     whole = H0 * g
@@ -119,7 +119,7 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
 def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
     """Yield all rows in random batches: row numbers and data.
 
-    Groups of consecutive rows are drawn together; neighbouring rows may be similar, so a batch has
+    Groups of consecutive rows are drawn together. Neighbouring rows may be similar, so a batch has
     many groups.
     """
     for rows in _draw_batches(V, draw):
@@ -127,7 +127,7 @@ def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
 
 
 def _draw_batches(V: RowBlocks, draw: Draw) -> Iterator[Array]:
-    """Yield the row numbers of random batches, which together hold every row once."""
+    """Yield the row numbers of random batches, which together contain every row once."""
     n = V.shape[0]
     groups = -(-n // ROWS_PER_GROUP)
     max_rows = min(MAX_BATCH_ROWS, MAX_BATCH_NONZEROS * n // max(V.nnz, 1))
@@ -145,9 +145,9 @@ def _expected_counts(part: RowBlocks, H: Array, W: Array) -> Array:
 
 
 def _normalise_columns(A: Array, H: Array) -> Array:
-    """Return A with columns of sum 1 and a small floor; columns of sum 0 are those of H.
+    """Scale the columns of A to sum 1, with a small floor; take columns of sum 0 from H.
 
-    The floor lets features enter that the batches so far did not have.
+    The floor lets features enter a component that did not occur in the batches so far.
     """
     sums = A.sum(axis=0)
     alive = sums > 0

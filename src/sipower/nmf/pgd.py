@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`PGD`: projected gradient descent (Lin 2007), h ← max(0, h − α(d − g)), g_k = Σ_i b_ik v_i/z_i.
 
-One step size α per item. It starts at the minimiser of the second-order model along the gradient
-and is halved until the objective falls by a hundredth of what the slope promises (Armijo). With
-α_k = h_k/d_k the same formula is the multiplicative update, with α_k = 1/Σ_i v_i b_ik²/z_i² on one
-coordinate it is CCD's step. Counts 2.5 passes: gradient, curvature and about two trial points.
+Each item has its own step size α. It starts at the minimiser of the second-order model along the
+gradient and is halved until the objective falls by a hundredth of what the slope predicts (Armijo).
+With α_k = h_k/d_k the same formula is the multiplicative update; with α_k = 1/Σ_i v_i b_ik²/z_i² on
+one coordinate it is CCD's step. An update counts as 2.5 passes: gradient, curvature and about two
+trial points.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class PGD(Rule):
         return V.for_items(kernels.projected_gradient, block.basis, h, np.zeros_like(h), block.c)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 2.5 passes: gradient, curvature and about two trial points."""
+        """Return the cost of an update: 2.5 passes."""
         return 2.5
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`PowerSearch`: power steps whose length is searched exactly, item by item.
+"""`PowerSearch`: power steps with an exact line search for every item.
 
     p = normalised(x∘G^γ) − x,   x ← x + t p,   t = argmax over 0 < t ≤ limit of f(x + t p)
 
-x∘G^γ with γ = 1 is MU, with γ = 2 SCI-PI. Long steps pay where the curvature is small, but no
+x∘G^γ is MU for γ = 1 and SCI-PI for γ = 2. Long steps pay off where the curvature is small, but no
 fixed γ > 1 is stable on all data (`sipower.theory.kl`). Here γ is large, and every item shortens or
-lengthens the step as it needs: along p the objective Σ_i v_i log(1 + t e_i), e = Bp ⊘ Bx, is
+lengthens its own step: along p the objective Σ_i v_i log(1 + t e_i), e = Bp ⊘ Bx, is
 concave in one variable, and its maximum costs one or two divisions for each nonzero. So every step
 descends, and no step size has to be chosen. Where the searched step is short (t < 0.2), the item
-tries γ = 2 as well and takes the step that promises the larger gain, t times the slope at x. An
+tries γ = 2 as well and takes the step with the larger predicted gain, t times the slope at x. An
 update counts as 2 passes: one for the gradient, half a pass for Bp and half a pass for the search.
 """
 
@@ -51,17 +51,17 @@ class PowerSearch(Rule):
             raise ValueError(f"`exponent` must be between 1 and 64, got {self.exponent}.")
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
-        """Return h after one searched power step."""
+        """Return h after one power step with a line search."""
         out = np.zeros_like(h)
         return block.V.for_items(kernels.power_search, block.basis, h, out, block.c, self.exponent)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 2 passes, for the gradient, Bp and the search."""
+        """Return the cost of an update: 2 passes."""
         return 2.0
 
 
 def take_power_steps(V: RowBlocks, x: Factors, rounds: int) -> tuple[Factors, float]:
-    """Return factors after some rounds of searched power steps from x, and the passes they cost."""
+    """Take `rounds` rounds of power steps from x; return the factors and the cost in passes."""
     power, problem = Alternating(PowerSearch()), Factorization(V, x.H.shape[1])
     state = NMFState(x.W, x.H, step=1.0, seed=0)
     for _ in range(rounds):

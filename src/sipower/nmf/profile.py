@@ -4,8 +4,8 @@
     F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ),   W(H) row by row from a cold start
 
 At W(H) a step of H needs only sums over the rows, of the size of H: g = Σ_i (v_i ⊘ z_i) w_iᵀ and
-d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster, and W(H) is a
-pure function: a lost block of rows is computed again, to the same bits. The step of H is SCI-PI's,
+d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster. W(H) is a pure
+function: a lost block of rows can be recomputed, to the same bits. The step of H is SCI-PI's,
 
     h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d at the mass,
 
@@ -45,7 +45,7 @@ ROW_PASSES = 25.0  # approximate cost of solving all rows, in passes
 
 @dataclass(frozen=True)
 class ProfileState(Momentum):
-    """The state of `Profiled`; in a plain round the step is multiplicative."""
+    """The state of `Profiled`; a plain round takes a multiplicative step."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -63,7 +63,7 @@ class ProfileState(Momentum):
 
 @dataclass(frozen=True)
 class Profiled:
-    """Power steps on H with exact rows; needs only sums over the rows.
+    """A solver that takes power steps on H with exact rows and needs only sums over the rows.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Profiled:
 
 
 def _power_step(state: ProfileState, c: Array, power: int) -> Array:
-    """Return h ∘ G, or h ∘ G² scaled to its mass."""
+    """Return h ∘ G for power 1, or h ∘ G² scaled to its mass for power 2."""
     new = state.H * multiplier(state.g, state.d) ** power
     if power == 2:
         mass = new @ state.d
@@ -131,6 +131,6 @@ def _power_step(state: ProfileState, c: Array, power: int) -> Array:
 
 
 def _lift_to_floor(H: Array, c: Array) -> Array:
-    """Keep H above a floor for features with counts, and zero for features without."""
+    """Raise H to a floor for features with counts, and set it to zero for features without."""
     floor = (FLOOR * H.max(axis=0)).astype(H.dtype)
     return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, floor), 0), H.dtype)

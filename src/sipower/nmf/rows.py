@@ -49,8 +49,8 @@ def profile(V: Any, H: Array) -> Profile:
 def feature_gap(H: Array, rows: Profile, c: Array) -> float:
     """Return an upper bound on how far D can fall by changing H alone, from the sums alone.
 
-    `c` are the masses of the features, (m,). Scaled to its mass, h_j s_j with s_j = c_j/(d·h_j), a
-    feature has the ratio sums g_j/s_j.
+    `c` holds the masses of the features, (m,). A feature that is scaled to its mass, h_j s_j with
+    s_j = c_j/(d·h_j), has the ratio sums g_j/s_j.
     """
     mass = H.astype(np.float64) @ rows.d
     scale = np.divide(c, mass, out=np.ones_like(mass), where=mass > 0)

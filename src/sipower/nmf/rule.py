@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Rule`: the base class of update rules of KL-NMF, one half-step on a `KLBlock` in h.
+"""`Rule`: the base class of the update rules of KL-NMF, which take one half-step on a `KLBlock`.
 
 A rule defines how h changes, given the multiplier G. The loop, the alternation, guards and threads
-are elsewhere. `OnBlock` makes a solver for a single block from any rule.
+are elsewhere. `OnBlock` turns any rule into a solver for a single block.
 """
 
 from __future__ import annotations
@@ -43,35 +43,36 @@ class Rule(ABC):
     """
 
     step: float
-    monotone: ClassVar[bool] = False  # whether it never raises D, so that it needs no guard
-    needs_items: ClassVar[bool] = False  # whether sums over the other side do not suffice
+    monotone: ClassVar[bool] = False  # whether it never raises D and so needs no guard
+    needs_items: ClassVar[bool] = False  # whether it needs items, not only sums over them
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return the new h of the block's items, (items, K)."""
 
     def largest_step(self, V: RowBlocks) -> float:
-        """Return the step size up to which a guard lets the step grow."""
+        """Return the largest step size that a guard may use."""
         return self.step
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return the passes that an update costs."""
+        """Return the cost of an update in passes."""
         return 1.0
 
 
 def default_scheme(V: RowBlocks) -> Scheme:
-    """Return the default scheme of batches for some data.
+    """Return the default scheme for drawing batches from V.
 
-    Whole vectors for dense data and where only rows are held, nonzeros of every item otherwise.
+    It draws whole vectors if the data are dense or available by row only, else nonzeros of every
+    item.
     """
     return "vectors" if V.dense or not V.has_items else "stratified"
 
 
 def floor_factor(block: KLBlock, new: Float, h: Array) -> Array:
-    """Return new values of a factor with a floor, in the type of h.
+    """Return the new values of a factor, raised to a floor, in the type of h.
 
-    Each component keeps at least FLOOR of the mass of its item. Where the basis column is zero, h
-    stays as it is; an item without mass becomes zero.
+    Each component keeps at least the share FLOOR of the mass of its item. Where the basis column is
+    zero, h is unchanged; an item without mass becomes zero.
     """
     alive, mass = block.d > 0, block.c[:, None]
     floor = FLOOR * np.divide(mass, block.d, out=np.zeros(new.shape), where=alive)
@@ -111,13 +112,13 @@ class Half:
         return float(self.block.gaps(h).sum()) / max(self.block.V.total, 1e-300)
 
     def is_finite(self, h: Array) -> bool:
-        """Return whether h holds neither NaN nor infinity."""
+        """Return whether h contains neither NaN nor infinity."""
         return bool(np.isfinite(h).all())
 
 
 @dataclass(frozen=True)
 class OnBlock:
-    """A rule as a solver of a single block, for `solve`.
+    """A solver that applies a rule to a single block, for `solve`.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class OnBlock:
     first_round
         Number of the first round: part of the key as well.
     step
-        Step size; None: that of the rule.
+        Step size; None: the step size of the rule.
     """
 
     rule: Rule

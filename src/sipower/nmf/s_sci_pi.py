@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`SSciPiRule`: S-SCI-PI for KL-NMF, one epoch of Algorithm 1 on every item of a block.
 
-The fused kernel equals `SSciPi` on `KLBlock` item by item (a test compares them). Where kernels
-cannot work on single items, or sparse data are sampled by vectors, `SSciPi` itself runs.
+The fused kernel gives the result of `SSciPi` on `KLBlock` item by item (a test compares them). If
+kernels cannot work on single items, or sparse data are sampled by vectors, `SSciPi` itself runs.
 
-What is not sampled takes the full step of F-SCI-PI, whatever η: the side that `sides` leaves out,
-and items with few nonzeros.
+The side that `sides` leaves out and items with few nonzeros are not sampled: they take the full
+step of F-SCI-PI, whatever η is.
 
-Batch and epoch length that are not given come from the data:
+Batch size s and epoch length m are chosen from the data unless they are given:
 
     dense, n entries per item    s = 0.7 K,  m = n/s but at most 100; sampled if m is at least 4
     sparse                       s/n = 1/20, m = 10; sampled are items of at least 50 K nonzeros
 
-0.7 K is for entries of equal size; s grows by `Matrix.unevenness`, as the variance of a batch does.
+0.7 K is for entries of equal size. Otherwise s is multiplied by `Matrix.unevenness`, as is the
+variance of a batch.
 An epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches cost at most 1.5 full gradients.
 """
 
@@ -51,13 +52,13 @@ class Plan(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether there are inner steps after the first one, which is a full step."""
+        """Whether inner steps follow the first one, which is a full step."""
         return self.epoch > 1
 
 
 @dataclass(frozen=True)
 class SSciPiRule(Rule):
-    """Variance-reduced stochastic power steps on either or both factors.
+    """Variance-reduced stochastic power steps on one or both factors.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ class SSciPiRule(Rule):
         return V.for_items(kernels.epoch, basis, h, np.zeros_like(h), block.c, epoch)
 
     def _full_step(self, half_step: HalfStep) -> float:
-        """Return η of items that are not sampled: 1, less where a guard has shortened the step."""
+        """Return η of items that are not sampled: 1, or less if a guard has shortened the step."""
         return min(half_step.step / self.step, 1.0)
 
     def _run_solver(self, block: KLBlock, h: Array, half_step: HalfStep, plan: Plan) -> Array:
@@ -180,7 +181,7 @@ class SSciPiRule(Rule):
         return max(self.step, 1.0)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 1 + 1.5 (m − 1) s/n, without the batches of items that take full steps."""
+        """Return 1 + 1.5 (m − 1) s/n passes, without the batches of items that take full steps."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
         n = V.shape[1]
         drawn = batch_size(plan.batch, n) / max(n, 1)  # s is a whole number
@@ -194,5 +195,5 @@ class SSciPiRule(Rule):
 
 
 def _pair(setting: Any) -> tuple[Any, Any]:
-    """Return a setting of the long and of the short side."""
+    """Return the values of a setting for the long and for the short side."""
     return setting if isinstance(setting, tuple) else (setting, setting)

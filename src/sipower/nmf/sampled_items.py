@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A start for dense data: a sample of the items of the longer side is fitted first.
+"""Initial factors for dense data, fitted first to a sample of the items of the longer side.
 
 If V has far more rows than components, a few hundred of them determine H nearly as well as all rows
 do, at a small share of the cost. The sample starts at the given factors. The rows that were not
-drawn then start at the uniform point, and two searched power steps fit all rows to the new H. If V
-has more columns than rows, columns are drawn instead.
+drawn then start at the uniform point, and two power steps with a line search fit all rows to the
+new H. If V has more columns than rows, columns are drawn instead.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ STEPS = 2  # steps on all items of the longer side
 
 
 def can_sample_items(V: RowBlocks, rank: int) -> bool:
-    """Return whether V is dense and long enough for a sample to pay.
+    """Return whether V is dense and long enough for a sample to pay off.
 
-    In a sample of sparse data most features occur too rarely.
+    Sparse data are not sampled because most features would be too rare in the sample.
     """
     long_enough = max(V.shape) >= MIN_ITEMS * ITEMS_PER_COMPONENT * rank
     return V.dense and V.has_columns and long_enough
 
 
 def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Factors, float]:
-    """Fit a sample of the longer side from x, then all its items; return factors and passes."""
+    """Fit a sample of the longer side from x, then all items; return factors and cost in passes."""
     side = int(problem.V.shape[1] > problem.V.shape[0])  # 1: columns are drawn
     V = problem.V.columns if side else problem.V
     items, size = V.shape[0], ITEMS_PER_COMPONENT * problem.rank

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`SciPiRule`: F-SCI-PI, x ← normalised(x∘((1 − η) + ηG)²); η = 1 is SCI-PI.
 
-In h: the factor of the multiplicative update squared, then every item rescaled to its mass. It
-costs one pass and, near a solution, gains as much as two rounds of MU.
+In terms of h, the factor of the multiplicative update is squared and every item is rescaled to its
+mass. It costs one pass and, near a solution, gains as much as two rounds of MU.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A start with surplus components, which are merged down to K (`merging`).
+"""Initial factors from a fit with surplus components, which are merged down to K (`merging`).
 
 From a random start, two components often fit the same pattern, and another pattern is missed.
 With 1.5 K components few patterns are missed, and components that fit the same one are merged.
@@ -22,7 +22,7 @@ ROUNDS = 8  # rounds of searched power steps before the merges
 
 
 def surplus_start(V: RowBlocks, rank: int, seed: int) -> tuple[Factors, float]:
-    """Return factors with `rank` components, merged from more, and the passes they cost."""
+    """Fit surplus components and merge them down to `rank`; return factors and cost in passes."""
     wide = Factors(*initial_factors(V, math.ceil(SURPLUS * rank), seed))
     x, passes = take_power_steps(V, wide, ROUNDS)
     merged = merge_components(*x, rank)

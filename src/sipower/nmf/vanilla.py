@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Vanilla`: the stochastic rule without variance reduction, x ← normalised(x∘((1 − η) + ηG_S)²).
 
-The batch is scaled such that E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is
+The batch is scaled so that E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is
 the power step on it. It stalls at the noise level of the batches. One update costs m s/n passes.
 """
 
@@ -58,5 +58,5 @@ class Vanilla(Rule):
         return h
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return m s/n passes."""
+        """Return the cost of an update: m s/n passes."""
         return self.epoch * self.batch

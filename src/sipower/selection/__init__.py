@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choosing the number of components, and telling which of them can be trusted."""
+"""Selection of the number of components, and stability of the components."""
 
 from sipower.selection.consensus import consensus
 from sipower.selection.matching import cosines, match, merge

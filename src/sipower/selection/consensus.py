@@ -27,21 +27,21 @@ def consensus(
     on_fit: Callable[[int, int], object] | None = None,
     client: Any = None,
 ) -> Consensus:
-    """Fit from several starts, match the components, and return the replicate nearest to all.
+    """Fit from several starts, match the components, and return the most central replicate.
 
     Parameters
     ----------
     V
-        Data (samples, features): whatever `KLNMF` takes.
+        Data (samples, features): anything `KLNMF` accepts.
     model
         Rank, solver, tolerance, limits, threads; replicate r has the seed `random_state` + r.
     replicates
         Number of fits.
     folder
-        Where finished fits are kept. After an interruption the same call continues from there, to
-        the same bits.
+        Folder in which finished fits are saved. After an interruption, the
+        same call continues from there, to the same bits.
     on_fit
-        Called with the number of finished fits and of all fits.
+        Called with the number of finished fits and the total number of fits.
     client
         A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
 
@@ -81,7 +81,7 @@ def consensus(
 
 
 def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
-    """Fit, and return the arrays that are saved of the fit."""
+    """Fit a model and return the arrays to save."""
     W = model.fit_transform(V)
     numbers = np.array([model.kl_divergence_, model.kkt_residual_])
     return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts that a fit has not seen, and how well it predicts them.
+"""Held-out counts, and how well a fit predicts them.
 
 Thinning: of every count V_ij ~ Poisson(Λ_ij) each unit is held out with probability ε. The two
 parts are independent, Poisson((1 − ε) Λ) and Poisson(ε Λ), so that W H fitted to the first predicts
 the second by ε/(1 − ε) W H.
 
-Bi-cross-validation, for data that are no counts: rows and columns are halved at random,
+Bi-cross-validation, for data that are not counts: rows and columns are halved at random,
 
     V = [A B; C D],    D ≈ W_D H_D,    B ≈ W_A H_D given H_D,    C ≈ W_D H_A given W_D,
 
@@ -45,7 +45,7 @@ def are_counts(V: RowBlocks) -> bool:
 
 @dataclass(frozen=True)
 class Thinned:
-    """Counts split unit by unit."""
+    """A split of counts, unit by unit."""
 
     train: Any
     test: Any
@@ -74,7 +74,7 @@ def thin(V: RowBlocks, seed: int) -> Thinned:
 
 @dataclass(frozen=True)
 class Halved:
-    """Rows and columns halved: three blocks to learn from, one to predict."""
+    """A split into halves of rows and columns: three blocks to learn from, one to predict."""
 
     train: Any  # D
     test: Any  # A
@@ -113,12 +113,12 @@ def halve(V: RowBlocks, seed: int) -> Halved:
 def prediction_errors(
     test: Any, prediction: tuple[Array, Array], background: tuple[Numbers, Numbers]
 ) -> Numbers:
-    """min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test, by groups of rows.
+    """Return min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test by row groups.
 
     The parts of the groups, (`GROUPS`,), add up to the whole. Prediction and background are
-    products (n, ·)(·, m); the background has one component. It gives a chance to features that a
-    component has never met, where the prediction alone would be infinitely wrong. What even the
-    background excludes, rows or columns without a count to learn from, is left out.
+    products (n, ·)(·, m); the background has one component. It keeps the error finite for features
+    that a component did not contain in training. Rows or columns without training counts, where
+    even the background is zero, are left out.
     """
     terms = test.tocoo()
     z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
@@ -147,7 +147,7 @@ def prediction_errors(
 
 
 def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:
-    """Entries (rows, columns) of left @ right."""
+    """Return the entries (rows, columns) of left @ right."""
     across = np.ascontiguousarray(right.T)
     out = np.empty(len(rows))
     for at in range(0, len(rows), TERMS_AT_A_TIME):

@@ -39,7 +39,7 @@ def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
     W, H
         Factors (n_samples, K) and (K, n_features).
     n_components
-        Components to keep, at most K.
+        Number of components to keep, at most K.
 
     Returns
     -------
@@ -54,6 +54,6 @@ def _unit(F: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = F.max(axis=1, keepdims=True, initial=0.0)
     F = np.divide(
         F, largest, out=np.zeros_like(F), where=largest > 0
-    )  # no square under- or overflows
+    )  # squares neither underflow nor overflow
     norms = np.sqrt(np.einsum("ij,ij->i", F, F))[:, None]
     return np.asarray(np.divide(F, norms, out=np.zeros_like(F), where=norms > 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of `rank_selection` and `consensus`: plain data, to be drawn and saved."""
+"""The results of `rank_selection` and `consensus`: plain data for plots and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RankSelection:
-    """How well each number of components predicts counts it has not seen, and how stable it is.
+    """The held-out error and the stability of each number of components.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RankSelection:
     method: str
 
     def is_sound(self) -> bool:
-        """Return whether the parts have the right types and fit together."""
+        """Return whether all fields have valid types and consistent shapes."""
         count = len(self.ranks)
         return (
             _whole(self.best, *self.ranks)
@@ -67,7 +67,7 @@ class Consensus:
     W, H
         Factors of the medoid, (samples, K) and (K, features).
     medoid
-        Number of the replicate that they are from.
+        Number of the replicate that the factors come from.
     stability
         For each component of the medoid the mean cosine with its partner in the other replicates,
         (K,); 1 is best, NaN for a single replicate.
@@ -87,7 +87,7 @@ class Consensus:
     statuses: tuple[str, ...]
 
     def is_sound(self) -> bool:
-        """Return whether the parts have the right types and fit together."""
+        """Return whether all fields have valid types and consistent shapes."""
         count = len(self.statuses)
         return (
             _whole(self.medoid)
@@ -103,7 +103,7 @@ T = TypeVar("T", RankSelection, Consensus)
 
 
 def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
-    """Write an outcome as JSON; the factors of a consensus belong into its run folder."""
+    """Write an outcome as JSON, without the factors, which belong in the run folder."""
     names = [f.name for f in fields(outcome) if f.name not in ("W", "H")]
     content = {name: getattr(outcome, name) for name in names}
     plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.items()}
@@ -112,7 +112,7 @@ def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) 
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
-    """Read what `save_outcome` has written; `factors` are the W and H of a consensus."""
+    """Read an outcome that `save_outcome` has written; `factors` are W and H of a consensus."""
     arrays = {f.name for f in fields(kind) if "Numbers" in str(f.type)}
     try:
         content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
         outcome = kind(**content | lists | factors)
         if not outcome.is_sound():
             raise ValueError("its parts do not belong together")
-    except Exception as problem:  # whatever a damaged file leads to
+    except Exception as problem:  # a damaged file can raise any error
         raise ValueError(
             f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."
         ) from None
@@ -137,7 +137,7 @@ def _texts(*values: Any) -> bool:
 
 
 def nan_as_none(value: Any) -> Any:
-    """Return plain data for JSON, which has no NaN, with None in its place."""
+    """Replace NaN, which JSON does not have, by None in plain data."""
     if isinstance(value, dict):
         return {key: nan_as_none(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

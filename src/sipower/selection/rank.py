@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rank_selection`: how many components the data support.
+"""`rank_selection`: estimate how many components the data support.
 
-Each replicate holds out counts, fits the largest rank from a random start and comes down from rank
-to rank by merging components and fitting again. Coming down gives every rank a good local minimum:
-from random starts the smaller error of a larger rank would often be better luck alone.
+Each replicate holds out counts, fits the largest rank from a random start and reaches the smaller
+ranks one after another by merging components and fitting again. So every rank gets a good local
+minimum; from random starts, a larger rank would often have a smaller error by luck alone.
 """
 
 from __future__ import annotations
@@ -52,19 +52,20 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     Parameters
     ----------
     V
-        Data (samples, features): whatever `KLNMF` takes. Whole numbers are thinned, other data are
-        split into blocks of rows and columns.
+        Data (samples, features): anything `KLNMF` accepts. Whole numbers are thinned; other data
+        are split into blocks of rows and columns.
     ranks
         Numbers of components to try.
     model
         Solver, tolerance, limits, seed and threads of the fits; by default
         ``KLNMF(tol=1e-2, random_state=0)``.
     replicates
-        Independent splits of the data; stability needs two of them.
+        Number of independent splits of the data; stability needs two of them.
     folder
-        Where finished fits are kept. The same call continues from there after an interruption.
+        Folder in which finished fits are saved. After an interruption, the
+        same call continues from there.
     on_fit
-        Called with the number of finished fits and of all fits.
+        Called with the number of finished fits and the total number of fits.
     client
         A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
 
@@ -112,7 +113,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
-    """Return about how long `rank_selection` will take, from a few rounds at the largest rank."""
+    """Estimate how long `rank_selection` will take, from a few rounds at the largest rank."""
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
@@ -132,7 +133,7 @@ def estimated_seconds(
 
 @contextmanager
 def _ignore_fit_warnings() -> Iterator[None]:
-    """Ignore warnings of single fits in all threads: the error on unseen counts says enough."""
+    """Ignore warnings of single fits in all threads, since the held-out error shows bad fits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
@@ -187,7 +188,7 @@ def _fit_and_score(model: KLNMF, split: Thinned | Halved, start: dict[str, Any])
 
 
 def _stability(profiles: list[Any], features: list[Any]) -> float:
-    """Mean cosine of matched components over pairs of replicates, on the features of both."""
+    """Return the mean cosine of matched components over pairs, on the features of both."""
     cosines = []
     for a, b in combinations(range(len(profiles)), 2):
         both = np.intersect1d(features[a], features[b], assume_unique=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Independent fits side by side: in threads, or on the workers of a Dask client.
 
-The kernels release Python's lock. On a client every fit is one task, while its thread here waits
-for it: what is finished is counted and stored in this process, so that both ways give the same bits
-and can continue from each other's folder.
+The kernels release the GIL. On a client every fit is one task, and a local thread waits for it.
+Finished fits are counted and saved in this process, so both ways give the same bits and can
+continue from each other's folder.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def first_seed(model: KLNMF, replicates: int) -> int:
 
 
 class Replicates:
-    """The fits of a task: runs them side by side and counts the finished ones.
+    """The fits of a task, which run in parallel and are counted when finished.
 
     Parameters
     ----------
     model
         Solver, tolerance, limits and number of threads.
     on_fit
-        Called with the number of finished fits and of all fits.
+        Called with the number of finished fits and the total number of fits.
     total
-        All fits.
+        Total number of fits.
     client
-        Of `distributed`, or None for threads.
+        A client of `distributed`, or None for threads.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Replicates:
         self.running: set[Any] = set()
 
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
-        """Return [work(0), work(1), ...], computed as many at a time as there are threads.
+        """Return [work(0), work(1), ...], with as many calls at a time as there are threads.
 
         An interruption ends the fits that are running after their present round; workers of a
         client finish theirs, but the results are dropped.
@@ -91,7 +91,7 @@ class Replicates:
         return copy
 
     def scatter(self, data: Any) -> Any:
-        """Return data that many fits share, sent once to each worker that needs them."""
+        """Return data that many fits share; each worker receives them at most once."""
         # With a key made from the content, equal data of another task could release these.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
@@ -115,7 +115,7 @@ class Replicates:
         return result
 
     def count_finished(self, fits: int) -> None:
-        """Count fits that have just been finished or found finished."""
+        """Add fits that have just finished, or were loaded, to the count."""
         with self.lock:
             self.done += fits
             if self.on_fit is not None and fits:

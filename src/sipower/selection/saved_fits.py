@@ -20,9 +20,9 @@ class SavedFits:
     Parameters
     ----------
     folder
-        Where the files are, or None.
+        Folder of the files, or None.
     task
-        Data and parameters. A folder of another task is refused.
+        Description of data and parameters. A folder of another task is rejected.
     """
 
     def __init__(self, folder: str | PathLike[str] | None, task: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class SavedFits:
     def load(self, name: str, **shapes: tuple[int, ...]) -> dict[str, Any] | None:
         """Return the arrays of a fit, or None if its file is missing or damaged.
 
-        Arrays that are named in `shapes` must have that shape, where -1 is any number.
+        Arrays that are named in `shapes` must have that shape, where -1 stands for any size.
         """
         if self.folder is None:
             return None

@@ -26,7 +26,7 @@ def append_numbers(path: Path, numbers: NDArray[Any]) -> None:
 def read_numbers(
     path: Path, dtype: np.dtype[Any], start: int, stop: int, offset: int = 0
 ) -> NDArray[Any]:
-    """Read the numbers of a range from a file, whose first one begins at the byte `offset`."""
+    """Read a range of numbers from a file whose first number begins at byte `offset`."""
     numbers = np.fromfile(path, dtype, stop - start, offset=offset + start * dtype.itemsize)
     if len(numbers) < stop - start:
         raise OSError(f"{path} has become shorter.")
@@ -36,8 +36,8 @@ def read_numbers(
 class AppendOnlyArray:
     """A one-dimensional array on disk, in the first of `dtypes` that holds its numbers exactly.
 
-    Each dtype holds every number of those before it; numbers that even the last one does not hold
-    are rounded to it. The file is a .npy file once `finish` has written its header.
+    Each dtype holds every number of the dtypes before it. Numbers that even the last one cannot
+    hold are rounded to it. The file is a .npy file once `finish` has written its header.
     """
 
     def __init__(self, path: Path, dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -62,7 +62,7 @@ class AppendOnlyArray:
         return read_numbers(self.path, self.dtype, start, stop, _HEADER_BYTES)
 
     def finish(self) -> None:
-        """Write the header."""
+        """Write the header of the .npy file."""
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
         with self.path.open("r+b") as file:
             npy.write_array_header_1_0(file, header)

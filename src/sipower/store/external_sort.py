@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""External sort: brings entries that come in any order into the order of rows, through files.
+"""External sort: sorts entries by row through temporary files.
 
 Entries are spilled to disk and the entries of every row counted. The rows are cut into ranges that
 fit into memory, a second pass writes every entry to the file of its range (unless the entries came
@@ -44,7 +44,7 @@ class Entries(NamedTuple):
 
 
 class DuplicateError(ValueError):
-    """Two entries have the same row and column, counted from 0; `positions` are theirs."""
+    """An error for two entries at one row and column, counted from 0; `positions` are theirs."""
 
     def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
         super().__init__(f"There are two entries for row {row}, column {column}: add them up.")
@@ -54,10 +54,10 @@ class DuplicateError(ValueError):
 def sort_by_rows(
     pieces: Iterable[Entries], shape: tuple[int, int], workspace: Workspace
 ) -> Generator[Csr, None, None]:
-    """Return entries that come in any order as CSR blocks of rows, in order.
+    """Sort entries that come in any order into CSR blocks of rows.
 
-    The values are float32 where all entries are, else float64. Zeros are left out; two entries of
-    one place raise `DuplicateError`.
+    The values are float32 where all entries are, else float64. Zeros are left out; two entries in
+    the same place raise `DuplicateError`.
     """
     with workspace.temporary_folder() as folder:
         file, length, dtypes, in_order, last = folder / "entries", 0, set(), True, 0
@@ -88,7 +88,7 @@ def sort_by_rows(
 def sort_records(
     pieces: Iterable[NDArray[Any]], starts: NDArray[np.int64], columns: int, workspace: Workspace
 ) -> Iterator[Csr]:
-    """Return records in any order as CSR blocks of rows, whose entries begin at `starts`."""
+    """Sort records into CSR blocks of rows; the entries of each row begin at `starts`."""
     cuts = list(ranges(starts, workspace.max_entries))
     dtype = np.min_scalar_type(len(cuts))  # the smaller the type, the faster the sort
     rows_per_range = [end - begin for begin, end in cuts]
@@ -128,9 +128,9 @@ def _block(
 
 
 def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
-    """Cut rows, whose entries begin at `starts`, into ranges of so many entries and rows.
+    """Cut rows, whose entries begin at `starts`, into ranges that fit into memory.
 
-    A row with more entries than that is a range of its own.
+    Entries and rows of a range add up to at most `max_entries`, unless it is a single row.
     """
     work = starts + np.arange(len(starts))
     begin = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The files of a store and what its store.json says, checked before anything relies on them.
+"""The files of a store and the content of its store.json, both validated on opening.
 
 ==================  ============================================================================
 store.json          shape, nonzeros, total, working type, fingerprint; written last
@@ -32,7 +32,7 @@ from sipower.kernels import Array
 FORMAT = 1
 SIDES = ("rows", "columns")
 CONTENT = ("store.json", "names.json", *SIDES)
-# Each of these types holds every number of those before it.
+# Each of these types holds every number of the types before it.
 VALUE_TYPES = tuple(np.dtype(kind) for kind in ("u1", "<u2", "<f4", "<f8"))
 PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "indptr": (np.dtype("<i8"),),
@@ -79,7 +79,7 @@ class OpenArray:
 
 @dataclass(frozen=True)
 class Layout:
-    """What store.json says of a store.
+    """The content of store.json.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ class Layout:
     shape
         Rows (samples) and columns (features).
     nonzeros, total
-        How many entries there are, and their sum.
+        Number of nonzeros, and their sum.
     dtype
         Working type for these numbers, "float32" or "float64".
     sha256
         Fingerprint of the data.
     smallest, largest
-        Of the entries; 0 where there are none.
+        Smallest and largest nonzero; 0 if there are none.
     orientations
-        ("rows", "columns"), or ("rows",) where only the rows are held.
+        ("rows", "columns"), or ("rows",) if only the rows are stored.
     """
 
     path: Path
@@ -120,12 +120,12 @@ class Layout:
 
 
 def is_store(path: str | PathLike[str]) -> bool:
-    """Return whether a folder is a store: store.json is written last, when all else is there."""
+    """Return whether a folder is a store: store.json is written last, after all other files."""
     return (Path(path) / "store.json").is_file()
 
 
 def read_layout(path: str | PathLike[str]) -> Layout:
-    """Read store.json and check that every file it lists exists in full size."""
+    """Read store.json and check that every file it lists exists and is complete."""
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(

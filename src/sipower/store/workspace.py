@@ -15,7 +15,7 @@ __all__ = ["Progress", "Workspace", "byte_size"]
 Progress = Callable[[str, int, int], None]
 # Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
 _BYTES_PER_ENTRY = 80
-_CACHED_ENTRIES = 1 << 19  # so many sort fast: the processor's cache holds them
+_CACHED_ENTRIES = 1 << 19  # few enough to sort within the processor's cache
 _UNITS = {"": 1, "b": 1} | {
     f"{letter}{ending}": base**power
     for power, letter in enumerate("kmgt", 1)
@@ -39,8 +39,8 @@ def byte_size(size: str | int) -> int:
 class Workspace:
     """The memory limit, the place of temporary files and the progress callback of a conversion.
 
-    Temporary folders are made beside `target`, the path of the store. `on_progress` is called with
-    what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
+    Temporary folders are created beside `target`, the path of the store. `on_progress` is called
+    with what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
     """
 
     target: Path
@@ -59,7 +59,7 @@ class Workspace:
 
     @contextmanager
     def temporary_folder(self) -> Iterator[Path]:
-        """Make a folder beside the store that is removed when the block ends."""
+        """Create a folder beside the store that is removed when the block ends."""
         place, prefix = self.target.parent, f".{self.target.name}."
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place, prefix=prefix) as folder:

@@ -40,24 +40,24 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
     force: bool = False,
     on_block: Progress | None = None,
 ) -> None:
-    """Write data as a store: CSR on disk, of both orientations, for what memory cannot hold.
+    """Write data as a store: CSR on disk in both orientations, for data larger than memory.
 
     Parameters
     ----------
     blocks
-        Blocks of rows in their order, each anything that `as_matrix` takes, all with the same
+        Blocks of rows in their order, each anything that `as_matrix` accepts, all with the same
         columns: a list or a generator. Thousands of rows make a good block. A single array or
         sparse matrix is cut into blocks.
     path
-        Folder to make, by convention ending in ``.sipower``. It appears when all is written.
+        Folder to create, by convention ending in ``.sipower``. It appears once it is complete.
     rows_only
-        Leave out the transpose: half of the disk, for the rules that need sums alone.
+        Leave out the transpose: half the disk space, for rules that need only sums.
     memory_limit
         Memory to use in addition to the blocks given and a few numbers per row and column.
     samples, features
-        Names of the rows and columns. Those of a DataFrame are not taken by themselves.
+        Names of the rows and columns. Those of a DataFrame are not used automatically.
     force
-        Replace a store that is there already.
+        Replace an existing store.
     on_block
         Called with "rows" or "columns", and how many of them and of their nonzeros are written.
 
@@ -93,7 +93,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
 
 
 def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
-    """Validate the blocks one after another, cut into parts of at most so many entries."""
+    """Validate the blocks one after another, cut into parts of at most `max_entries`."""
     row, first = 0, None
     for number, block in enumerate([blocks] if hasattr(blocks, "shape") else blocks, 1):
         for part in _cut_by_rows(block, max_entries):
@@ -118,7 +118,7 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
 
 
 def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
-    """Cut what can be cut by rows into parts of at most so many entries."""
+    """Cut a block by rows, if possible, into parts of at most `max_entries`."""
     if getattr(block, "ndim", 0) == 2 and sparse.issparse(block):
         block = by_rows(block)
     if hasattr(block, "indptr"):
@@ -162,13 +162,13 @@ class _SideWriter:
         self.arrays["mass"].append(mass)
 
     def finish(self) -> None:
-        """Write the headers."""
+        """Write the headers of all arrays."""
         for array in self.arrays.values():
             array.finish()
 
 
 class _RowWriter(_SideWriter):
-    """The rows on their way to disk, with the statistics of store.json."""
+    """A writer of rows that also collects the statistics of store.json."""
 
     def __init__(self, folder: Path, rows_only: bool) -> None:
         super().__init__(folder / "rows", PARTS)
@@ -192,7 +192,7 @@ class _RowWriter(_SideWriter):
         self.fingerprint.add(block)
 
     def layout(self) -> Layout:
-        """Return what store.json says, once all rows are written."""
+        """Return the content of store.json, once all rows are written."""
         shape = self.items, len(self.columns)
         total = float(self.arrays["mass"].read().sum())
         check_total(total, self.dtype)
@@ -235,7 +235,7 @@ class _RowWriter(_SideWriter):
 
 @contextmanager
 def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
-    """Make a folder beside the target that takes its place when the block ends."""
+    """Create a folder beside the target that replaces it when the block ends."""
     target = workspace.target
     if target.exists() or target.is_symlink():
         _check_replaceable(target, force)
