@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that all packages share: atomic replacement, locks, and arrays in .npy and .npz files.
+"""File utilities: atomic replacement, locks, and validated reading of .npy and .npz files.
 
-The sizes of arrays are checked before memory is allocated, and NumPy reads their headers, never
-with pickle. A file that is damaged or lies about its sizes raises `DamagedError`.
+Array sizes are checked before memory is allocated. NumPy reads the headers, and pickle is never
+used. A file that is damaged or declares wrong sizes raises `DamagedError`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError:  # not on Windows
 TEMPORARY = ".sipower-tmp"
 ALWAYS_ALLOWED = 1 << 28  # bytes that a file of any size may declare
 MAX_DEFLATE_RATIO = 1032
-MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
+MAX_HEADER_SIZE = 2000  # bytes, enough for 64 dimensions of 20 digits
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
 
 @contextmanager
 def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
-    """Name `path` in the errors of the system, such as that of a full disk."""
+    """Add `path` to operating system errors that do not name it, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -50,11 +50,11 @@ def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing that replaces `path` once it is on the disk."""
-    target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
+    """Open a temporary file for writing that replaces `path` once it is on disk."""
+    target = Path(path).resolve()  # keep a link and replace the file that it points to
     if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
         raise ValueError(f"{path} exists and is not a file: choose another name.")
-    # As a new file it follows no link, and has the permissions of the user's umask.
+    # A new file follows no link and has the permissions of the user's umask.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
     with name_in_errors(path):
         file = temporary.open("xb")
@@ -78,11 +78,11 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Keep other processes away from a file until the block ends, where the system has locks."""
+    """Lock a file until the block ends, if the system supports locks."""
     if not file.parent.is_dir():
         raise ValueError(f"The folder {str(file.parent)!r} does not exist: make it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
-    # No link is followed that somebody else has put there.
+    # Do not follow a link that another user has put there.
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o666), "a") as lock:
         try:
@@ -100,7 +100,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def _acquire(lock: IO[str]) -> None:
-    """Lock an open file, unless the file system has no locks, as on some clusters."""
+    """Lock an open file, unless the file system does not support locks, as on some clusters."""
     try:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,11 +114,11 @@ def _acquire(lock: IO[str]) -> None:
 
 
 class DamagedError(ValueError):
-    """What is wrong with a file of arrays; the message follows the name of the file."""
+    """The error for a damaged file of arrays; its message is to follow the name of the file."""
 
 
 def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
-    """Read the arrays of an .npz file by name; those that are not among `names` are None."""
+    """Read the arrays of an .npz file by name; arrays that are not in `names` become None."""
     stored, arrays = Path(path).stat().st_size, dict[str, Any]()
     with _report_damage("an .npz file"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
@@ -141,8 +141,8 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy file; return shape, whether in Fortran order, and dtype."""
-    # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
+    """Read the header of a .npy file and return shape, Fortran order flag and dtype."""
+    # NumPy warns about headers written by Python 2; Python warns about odd strings in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         old = npy.read_magic(stream) == (1, 0)
@@ -154,7 +154,7 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from a stream of `size` bytes, with which its header must agree."""
+    """Read an array from a stream whose `size` in bytes must agree with its header."""
     shape, fortran_order, dtype = read_header(stream)
     if dtype.hasobject:
         raise DamagedError("holds Python objects, expected numbers")
@@ -167,7 +167,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
             f"declares {declared} bytes and has {available}: it is incomplete, or its header "
             "is wrong"
         )
-    with _report_damage("a NumPy array"):  # types without a size
+    with _report_damage("a NumPy array"):  # for types without a size
         return content.view(dtype).reshape(shape, order="F" if fortran_order else "C")
 
 
@@ -177,7 +177,7 @@ def is_plausible_size(declared: int, stored: int) -> bool:
 
 
 def shorten(value: object) -> str:
-    """Return a value as text for a message: one line, at most 60 characters."""
+    """Format a value for a message, on one line of at most 60 characters."""
     text = " ".join(str(value).split())
     if not text and isinstance(value, Exception):
         text = type(value).__name__
@@ -186,7 +186,7 @@ def shorten(value: object) -> str:
 
 @contextmanager
 def _report_damage(kind: str) -> Iterator[None]:
-    """Raise `DamagedError` for anything that a damaged file makes its readers raise."""
+    """Convert any error in the block to `DamagedError`."""
     try:
         yield
     except (DamagedError, OSError, MemoryError):
