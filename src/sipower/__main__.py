@@ -7,15 +7,15 @@ from sipower import __version__
 
 
 def main() -> None:
-    """Run `sipower`."""
+    """Run the command `sipower`."""
     try:
-        if sys.argv[1:] == ["--version"]:  # without the second that importing the commands takes
+        if sys.argv[1:] == ["--version"]:  # skips importing the commands, which takes a second
             print(f"sipower {__version__}", flush=True)  # noqa: T201
             return
         from sipower.cli import main as run  # noqa: PLC0415 - optional
     except ModuleNotFoundError as error:
         sys.exit(_report(f"{error}: install it by pip install 'sipower[all]'"))
-    except OSError as error:  # such as a full disk behind the output
+    except OSError as error:  # such as output to a full disk
         sys.exit(_report(str(error)))
     run()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower.tl.nmf`: KL-NMF of an AnnData object, in the conventions of scverse."""
+"""`sipower.tl.nmf`: KL-NMF of an AnnData object, following the conventions of scverse."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def nmf(
     copy: bool = False,
     **parameters: Any,
 ) -> Any:
-    """Factorise the counts of cells x genes, and keep the factors in the object.
+    """Factorise the counts of cells x genes and store the factors in the AnnData object.
 
     Parameters
     ----------
     adata
-        AnnData, in memory or backed. Its counts are read once, X or a layer; the results live in
-        memory also for a backed object, whose file changes only when you write it.
+        AnnData, in memory or backed. The counts, X or a layer, are read once. The results are
+        stored in memory even for a backed object, whose file changes only when you write it.
     n_components
         Number of components, K.
     layer
-        Layer of raw counts, such as "counts"; None is X.
+        Layer of raw counts, such as "counts"; None means X.
     key_added
-        Name of the results.
+        Name under which the results are stored.
     copy
-        Return a changed copy and leave the object alone.
+        Return a copy with the results and leave `adata` unchanged.
     **parameters
-        Of `KLNMF`; `random_state` is 0 unless given.
+        Parameters of `KLNMF`; `random_state` is 0 by default.
 
     Returns
     -------
     AnnData or None
-        The copy, if asked for. Written are
+        The copy if `copy` is true, else None. The results are
 
         ``obsm["X_" + key_added]``
             W, (cells, K).
@@ -86,14 +86,14 @@ def nmf(
 
 
 def _in_memory(X: Any) -> Any:
-    """Read the counts of a backed object in slices of rows, without a second copy of the file."""
+    """Read the counts of a backed object in slices of rows, to avoid a second copy in memory."""
     if X is None:
         raise ValueError("`adata` has no X: name a layer.")
     if type(X).__module__.partition(".")[0] == "dask":
         return X.compute()
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return X
-    rows = max(X.shape[0], 1)  # without rows, one empty slice gives the type
+    rows = max(X.shape[0], 1)  # without rows, one empty slice gives the dtype
     parts = [X[at : at + ROWS_AT_A_TIME] for at in range(0, rows, ROWS_AT_A_TIME)]
     if sparse.issparse(parts[0]):
         return sparse.csr_array(sparse.vstack(parts))

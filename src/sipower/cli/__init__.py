@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `sipower`: importing the modules of its commands registers them."""
+"""The command `sipower`. Importing the modules of its subcommands registers them."""
 
 # The order is that of `sipower --help`.
 from sipower.cli import fit, transform, report, rank, consensus  # noqa: F401 - registers # isort: skip

@@ -17,12 +17,12 @@ from sipower.cli import exit_codes
 from sipower.cli.console import check_output, complain
 from sipower.cli.exit_codes import report_errors
 
-# click.UsageError, which newer versions of typer have a copy of.
+# This is click.UsageError, of which newer versions of typer have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
 class _Group(TyperGroup):
-    """The commands, with wrong arguments reported in one sentence as all other errors."""
+    """The group of commands, which reports wrong arguments in one sentence like other errors."""
 
     def main(self, *arguments: Any, **settings: Any) -> Any:
         """Run a command and exit."""
@@ -30,7 +30,7 @@ class _Group(TyperGroup):
             code = super().main(*arguments, **settings | {"standalone_mode": False})
         except _UsageError as error:
             text, where = error.format_message(), error.ctx  # type: ignore[attr-defined]
-            if text:  # without arguments typer has printed the help
+            if text:  # empty if typer has printed the help instead
                 complain(f"sipower: {text} (see {where.command_path} --help)")
             code = exit_codes.BAD_INPUT
         sys.exit(code)
@@ -62,10 +62,10 @@ def sipower(
 
 
 def command(saved: str) -> Callable[[Callable[..., int | None]], None]:
-    """Register a function that may return an exit code as a command of its name.
+    """Register a function as a command of the same name; it may return an exit code.
 
-    A parameter whose type is a dataclass stands for one option per field: this is how commands
-    share options. `saved` says in words what an interruption leaves behind.
+    A parameter whose type is a dataclass becomes one option per field, so that commands can share
+    options. `saved` is a phrase for messages that says what is saved after an interruption.
     """
 
     def register(function: Callable[..., int | None]) -> None:
@@ -101,19 +101,19 @@ def _parameters(options: Any) -> Iterator[Parameter]:
 
 
 def require(*modules: str) -> None:
-    """Check that optional dependencies are installed, before a long task needs them."""
+    """Check that optional dependencies are installed before starting a long task."""
     for module in modules:
         if find_spec(module) is None:
             raise ValueError(f"{module} is not installed: pip install 'sipower[all]'")
 
 
 def main() -> None:
-    """Run the command; characters that a terminal cannot show are written as their codes."""
+    """Run the command; characters that the terminal cannot encode are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # None if it was closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        with report_errors("nothing is saved"):  # help can fail too, on a full disk
+        with report_errors("nothing is saved"):  # printing the help can fail too, on a full disk
             app()
     except typer.Exit as end:
         sys.exit(end.exit_code)

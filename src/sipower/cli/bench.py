@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower bench`: the solvers and scikit-learn's NMF on the same data for equal times."""
+"""`sipower bench`: compare the solvers and scikit-learn's NMF on the same data."""
 
 import time
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ SOLVERS = ("auto", "s-sci-pi", "sci-pi", "ccd", "mu")
 
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(options.InputOptions):
-    """The data, which may be left out, and the limits of the race."""
+    """The options of the benchmark: data, which are optional, and limits."""
 
     source: Annotated[Path | None, typer.Argument(help=_SOURCE)] = None  # type: ignore[assignment]
     max_time: Annotated[float, typer.Option(min=0, help="Seconds of each solver.")] = 5.0
@@ -38,7 +38,7 @@ class RaceOptions(options.InputOptions):
 
 @command("nothing is saved")
 def bench(race: RaceOptions, components: options.Rank = 20, as_json: options.Json = False) -> None:
-    """Race the solvers and scikit-learn's NMF on your data, from one start, for equal times."""
+    """Compare the solvers and scikit-learn's NMF on your data, from one start, for equal times."""
     console = Console(as_json)
     table = Table(docstrings().counts) if race.source is None else load(race, console)
     V = nonzero_matrix(table, KLNMF(dtype=race.dtype, n_jobs=race.threads))
@@ -58,7 +58,7 @@ def bench(race: RaceOptions, components: options.Rank = 20, as_json: options.Jso
 
 
 def _sklearn_factors(V: RowBlocks, start: Factors, seconds: float) -> Factors:
-    """Return the factors of scikit-learn's NMF, which has no time limit: ten rounds at a time."""
+    """Run scikit-learn's NMF, which has no time limit, ten rounds at a time until time is up."""
     from sklearn.decomposition import non_negative_factorization  # noqa: PLC0415
 
     settings = {"init": "custom", "solver": "mu", "beta_loss": "kullback-leibler", "tol": 0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower consensus`: the same fit from many starts, and how stable its components are."""
+"""`sipower consensus`: fit from many starts and report the stability of the components."""
 
 import warnings
 from pathlib import Path
@@ -26,7 +26,7 @@ def consensus(
     out: options.RunFolder = None,
     replicates: options.Replicates = 20,
 ) -> int:
-    """Fit from many starts; keep the fit nearest to all others, with each component's stability."""
+    """Fit from many starts, keep the fit closest to all others and report component stability."""
     require("plotly", "jinja2")
     console, formats = Console(output.as_json), output.formats()
     folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
@@ -59,7 +59,7 @@ def consensus(
 
 
 def _has_begun(folder: Path) -> bool:
-    """Whether a folder holds fits of a consensus, and no run of another command."""
+    """Return whether a folder has fits of a consensus and no run of another command."""
     if not (folder / "fits").is_dir():
         return False
     return not (folder / "run.json").exists() or "replicates" in load_run(folder).facts

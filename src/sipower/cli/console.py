@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the commands print: sentences for people, or JSON lines for programs."""
+"""Output of the commands: sentences for people, or JSON lines for programs."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from rich.table import Table
 from sipower.selection.outcome import nan_as_none
 
 terminal = Terminal()
-_failures: list[OSError] = []  # why output was lost
+_failures: list[OSError] = []  # errors that prevented output
 
 
 class Console:
-    """Prints sentences, or with `as_json` one JSON object per line instead."""
+    """A console that prints sentences or, with `as_json`, one JSON object per line."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -45,7 +45,7 @@ class Console:
 
 
 def _print(text: str) -> None:
-    """Print a line; if nobody reads it (`| head`) or the disk is full, the command continues."""
+    """Print a line; continue if the pipe is closed (`| head`) or the disk is full."""
     try:
         typer.echo(text)
     except OSError as error:
@@ -55,16 +55,16 @@ def _print(text: str) -> None:
 
 
 def check_output() -> None:
-    """Raise an error at the end of a command whose output could not be written."""
+    """Raise an error if output of the command could not be written."""
     if _failures:
         raise OSError(f"the work is done, but its output could not be written: {_failures.pop()}")
 
 
 def complain(text: str) -> None:
-    """Print a line to the standard error output."""
+    """Print a line to standard error."""
     typer.echo(printable(text), err=True)
 
 
 def printable(text: str) -> str:
-    """Return the text on one line, with escape codes for what a terminal would obey or hide."""
+    """Return the text on one line, with control and invisible characters escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower convert`: a file of any size becomes a store that is fitted from disk."""
+"""`sipower convert`: convert a file of any size to a store that can be fitted from disk."""
 
 import time
 from dataclasses import asdict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower datasets`: the data sets of the paper, compared with its Table 1."""
+"""`sipower datasets`: list the data sets and compare them with the paper's Table 1."""
 
 from sipower.cli.application import command
 from sipower.cli.console import Console
@@ -8,7 +8,7 @@ from sipower.datasets import CATALOGUE, is_present
 
 @command("nothing is saved")
 def datasets() -> None:
-    """List the data sets, compared with the paper's Table 1."""
+    """List the data sets and compare them with the paper's Table 1."""
     console = Console()
     console.table(
         ("name", "here", "rows x columns", "nonzeros", "zeros", "the paper's Table 1"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower demo`: topics in the docstrings of the installed libraries."""
+"""`sipower demo`: find topics in the docstrings of installed libraries."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ def demo(
     components: options.Rank = 20,
     force: options.Force = False,
 ) -> int:
-    """Topics in the docstrings of numpy, scipy and scikit-learn: a minute, no files needed."""
+    """Find topics in the docstrings of numpy, scipy and scikit-learn, in about a minute."""
     console = Console()
     require("plotly", "jinja2")
     with run_folder.claim(out, force):
@@ -45,7 +45,7 @@ def demo(
 
 
 def _say_topics(run: Run, console: Console) -> None:
-    """Print a line for every component: its size and its most distinctive features."""
+    """Print the size and the most distinctive features of each component on one line."""
     about, names = describe(run.W, run.H), run.feature_names()
     for k, (size, bits) in enumerate(zip(about.sizes, about.distinctiveness(), strict=True), 1):
         words = (readable(names[j], 30) for j in largest(bits, WORDS_PER_TOPIC))

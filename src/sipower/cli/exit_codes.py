@@ -4,8 +4,8 @@
 ====  ==============================================================================
 code  meaning
 ====  ==============================================================================
-0     done: converged, or stopped by a limit that was asked for
-1     a fault of sipower itself; ``--debug`` shows where
+0     success: converged, or stopped by a limit that the user has set
+1     a bug in sipower; ``--debug`` shows the traceback
 2     bad input or options
 3     interrupted; what was finished is saved
 4     saved, but not converged within the default number of rounds
@@ -21,16 +21,16 @@ from sipower.cli import console
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = range(5)
 
-# What users can put right: their input, options, disk, memory and installation.
+# Errors that users can fix: input, options, disk, memory and installation.
 _OF_USERS = (ValueError, OSError, TypeError, MemoryError, ModuleNotFoundError)
-debug = False  # whether errors show where they came from: `sipower --debug`
+debug = False  # whether to show tracebacks: `sipower --debug`
 
 
 @contextmanager
 def report_errors(saved: str) -> Iterator[None]:
-    """Report an error in one sentence, and exit with its code.
+    """Report an error in the block in one sentence, and exit with its code.
 
-    `saved` says in words what an interruption leaves behind.
+    `saved` is a phrase for messages that says what is saved after an interruption.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower fit`: from a file of counts to a run folder with a report."""
+"""`sipower fit`: factorise a file of counts and write a run folder with a report."""
 
 from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
@@ -17,7 +17,7 @@ def fit(
     output: options.FitOutputOptions,
     out: options.RunFolder = None,
 ) -> int:
-    """Factorise a file of counts into a run folder with factors, trace and report."""
+    """Factorise a file of counts and write a run folder with factors, trace and report."""
     console, formats = Console(output.as_json), output.formats()
     if output.report:
         require("plotly", "jinja2")
@@ -46,6 +46,6 @@ def fit(
             is_other = used is None or used.resolve() != own_checkpoint.resolve()
             if (
                 output.force and not long_run.resume and is_other
-            ):  # the checkpoint is that of the replaced run
+            ):  # the checkpoint belongs to the replaced run
                 own_checkpoint.unlink(missing_ok=True)
     return run_folder.exit_code(run, own_limit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower info`: what is installed here."""
+"""`sipower info`: show the installed versions and the processor."""
 
 import os
 
@@ -13,7 +13,7 @@ from sipower.results.provenance import optional_packages, provenance
 
 @command("nothing is saved")
 def info(as_json: Json = False) -> None:
-    """Versions, processor, threads, optional packages and data sets: what a bug report needs."""
+    """Show versions, processor, threads, optional packages and data sets for a bug report."""
     console, facts = Console(as_json), provenance()
     packages = optional_packages()
     threads, present = count_threads(None), [name for name in CATALOGUE if is_present(name)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands share, with their help, as dataclasses for `command`."""
+"""Options that several commands share, with their help texts, as dataclasses for `command`."""
 
 import re
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ TableLayout = Literal["wide", "long"]
 
 @dataclass(frozen=True, kw_only=True)
 class InputOptions:
-    """A file of counts and how it is read."""
+    """The options for a file of counts and how it is read."""
 
     source: Annotated[Path, typer.Argument(help=_INPUT)]
     transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
@@ -59,9 +59,9 @@ class InputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SolverOptions:
-    """The model that is fitted, except its rank."""
+    """The options of the model, except its rank."""
 
-    # The choices follow from the registry, at run time.
+    # The choices are read from the registry at run time.
     solver: Annotated[Literal[tuple(SOLVERS)], _RULE] = "auto"  # type: ignore[valid-type]
     tol: Tol = 1e-3
     max_time: Annotated[float | None, _limit(help="Most seconds of a fit.", min=0)] = None
@@ -71,7 +71,7 @@ class SolverOptions:
     dtype: Dtype = None
 
     def model(self, **parameters: Any) -> KLNMF:
-        """Return the model, with more parameters of `KLNMF`."""
+        """Return the model; `parameters` are further parameters of `KLNMF`."""
         return KLNMF(
             solver=self.solver, tol=self.tol, max_time=self.max_time, random_state=self.seed,
             max_iter=self.max_iter or DEFAULT_MAX_ITER, n_jobs=self.threads, dtype=self.dtype,
@@ -81,7 +81,7 @@ class SolverOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RankSolverOptions(SolverOptions):
-    """`SolverOptions` with the defaults of `rank`, whose many fits need not be exact."""
+    """The `SolverOptions` with the defaults of `rank`, whose many fits need not be exact."""
 
     tol: Tol = 1e-2
     dtype: Dtype = "float32"
@@ -89,7 +89,7 @@ class RankSolverOptions(SolverOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FitSolverOptions(SolverOptions):
-    """`SolverOptions` with the start of a single fit."""
+    """The `SolverOptions` with an option for the start of a single fit."""
 
     init: Annotated[Literal["auto", *INITS], _START] = "auto"  # type: ignore[valid-type]
     n_init: Annotated[int, _limit(help="Starts that are raced.", min=1)] = 1
@@ -97,7 +97,7 @@ class FitSolverOptions(SolverOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LongRunOptions:
-    """The memory for data on disk, and checkpoints."""
+    """The options for checkpoints and for the memory limit of data on disk."""
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
     checkpoint: Annotated[Path | None, _long_run(help="Keep the state here.")] = None
@@ -105,7 +105,7 @@ class LongRunOptions:
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False
 
     def checkpoint_path(self, folder: Path) -> Path | None:
-        """Return where the state of a fit is kept; an existing file needs --resume."""
+        """Return the path of the checkpoint; an existing file requires --resume."""
         option = self.checkpoint
         if option is not None and not option.parent.is_dir():
             raise ValueError(f"--checkpoint {option}: the folder {option.parent} does not exist.")
@@ -117,14 +117,14 @@ class LongRunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What a run folder gets besides the run, and how the command reports."""
+    """The options for additional files in the run folder, and for messages."""
 
     also: Annotated[str | None, typer.Option(help=_ALSO)] = None
     force: Force = False
     as_json: Json = False
 
     def formats(self) -> list[str]:
-        """Return the formats of --also, whose libraries must be installed."""
+        """Return the formats of --also, after checking that their libraries are installed."""
         parts = [] if self.also is None else self.also.split(",")
         names = [part.strip().removeprefix(".") for part in parts]
         for name in names:
@@ -136,14 +136,14 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FitOutputOptions(OutputOptions):
-    """`OutputOptions` for a single fit."""
+    """The `OutputOptions` for a single fit."""
 
     image_shape: ImageShape = None
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True
 
 
 def parse_image_shape(text: str | None, features: int) -> tuple[int, int] | None:
-    """Return height and width, whose product must be the number of features."""
+    """Return the height and width, whose product must be the number of features."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d+)[x×](\d+)", text)

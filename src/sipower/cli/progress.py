@@ -12,7 +12,7 @@ from sipower.loop.solve import Record
 
 
 class ProgressBar:
-    """A bar on a terminal; elsewhere a line, if the last one is `interval` seconds old."""
+    """A progress bar on a terminal; elsewhere, lines at least `interval` seconds apart."""
 
     def __init__(self, console: Console, text: str, interval: float = 0.0) -> None:
         self.console, self.started = console, time.monotonic()
@@ -27,11 +27,11 @@ class ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_live:  # some versions of rich print a line even for a bar that was never drawn
+        if self._is_live:  # some versions of rich print a line even if no bar was drawn
             self._bar.stop()
 
     def show(self, text: str, completed: float = 0.0, total: float = 1.0) -> None:
-        """Show how far the task has come."""
+        """Show the progress of the task."""
         self._bar.update(self._task, description=text, completed=completed, total=total)
         now = time.monotonic()
         if not self._is_live and now - self._last_line >= self._interval:
@@ -40,10 +40,10 @@ class ProgressBar:
 
 
 class FitProgress(ProgressBar):
-    """Called after every round of a fit; shows objective, gap, passes and the time left.
+    """A callback for each round of a fit that shows objective, gap, passes and the time left.
 
-    The bar shows the share of the way from the first gap to `tol` on a logarithmic scale, or of
-    the seconds allowed, whichever is larger.
+    The bar shows the progress from the first gap to `tol` on a logarithmic scale, or the share of
+    `max_time` that has passed, whichever is larger.
     """
 
     def __init__(self, console: Console, tol: float, max_time: float | None) -> None:
@@ -53,7 +53,7 @@ class FitProgress(ProgressBar):
         self.last: Record | None = None
 
     def __call__(self, record: Record) -> None:
-        """Show a round; the gap is not evaluated in all of them."""
+        """Show a round; the gap is not evaluated in every round."""
         if not math.isnan(record.gap):
             self.first, self.last = self.first or record, record
             self.console.event("round", **record.__dict__)
@@ -74,14 +74,14 @@ class FitProgress(ProgressBar):
 
 
 class FitCounter(ProgressBar):
-    """Called after every fit of many; shows how many are finished."""
+    """A callback for each of many fits that shows how many are finished."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, "fitting")
-        self.finished_before: int | None = None  # the number of fits that earlier calls finished
+        self.finished_before: int | None = None  # number of fits that earlier commands finished
 
     def __call__(self, done: int, total: int) -> None:
-        """Show a fit."""
+        """Show the number of finished fits."""
         if self.finished_before is None:
             self.finished_before = done - 1
         spent = time.monotonic() - self.started
@@ -91,7 +91,7 @@ class FitCounter(ProgressBar):
 
 
 def duration(seconds: float) -> str:
-    """Return a time for reading: 40 s, 12 min, 3.5 h."""
+    """Format a duration: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

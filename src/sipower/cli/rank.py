@@ -26,7 +26,7 @@ def rank(
     replicates: options.Replicates = 5,
     as_json: options.Json = False,
 ) -> None:
-    """Recommend a number of components: by counts that the fits have not seen, and stability."""
+    """Recommend a number of components, based on held-out counts and on stability."""
     require("matplotlib")
     console, ranks, model = Console(as_json), parse_ranks(components), solver.model()
     folder = out or run_folder.default_folder(data.source, "ranks")
@@ -47,7 +47,7 @@ def rank(
 
 
 def parse_ranks(text: str) -> list[int]:
-    """Read numbers of components: ``20``, ``5,10,20``, ``5:50`` or ``5:50:5``, ends included."""
+    """Parse numbers of components: ``20``, ``5,10,20``, ``5:50`` or ``5:50:5``, ends included."""
     try:
         if ":" in text:
             first, last, *step = (int(part) for part in text.split(":"))

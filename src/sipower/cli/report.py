@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower report`: the report of a run folder, written again."""
+"""`sipower report`: write the report of a run folder again."""
 
 from pathlib import Path
 from typing import Annotated, Any

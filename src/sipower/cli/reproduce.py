@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower reproduce`: the paper's experiments, run again."""
+"""`sipower reproduce`: run the paper's experiments."""
 
 import itertools
 from pathlib import Path
@@ -25,13 +25,13 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("reproduction"),
     jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
 ) -> None:
-    """Run the paper's experiments again; an interrupted run continues where it stopped."""
+    """Run the paper's experiments; an interrupted run continues where it stopped."""
     chosen = {"quick": quick, "standard": standard, "full": full}
     if sum(chosen.values()) > 1:
         raise ValueError("choose one of --quick, --standard and --full")
     budget = next((name for name, is_chosen in chosen.items() if is_chosen), "quick")
     names = EXPERIMENTS if experiment == "all" else (experiment,)
-    folder = out / budget  # the table in it holds the runs of one budget
+    folder = out / budget  # one table per budget
     console = Console()
     require("matplotlib", "plotly")
     with ProgressBar(console, "planning") as bar:

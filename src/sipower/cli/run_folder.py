@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The steps from a file to a run folder that commands share."""
+"""The steps from a data file to a run folder that several commands share."""
 
 import time
 import warnings
@@ -40,7 +40,7 @@ def default_folder(source: Path, suffix: str) -> Path:
 
 @contextmanager
 def claim(folder: Path, may_replace: bool) -> Iterator[None]:
-    """Make a run folder and lock it until the block ends; an older run needs `may_replace`."""
+    """Create and lock a run folder until the block ends; an older run requires `may_replace`."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
 
 
 def load(data: InputOptions, console: Console, memory_limit: str | None = None) -> Table:
-    """Read a file, or open data that stay on disk, and say what it holds."""
+    """Read a file, or open a store on disk, and print a summary of the data."""
     source = data.source
     if is_store(source) or memory_limit is not None:
         table = _open_on_disk(data, memory_limit or DEFAULT_LIMIT)
@@ -85,11 +85,11 @@ def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
         needed = f"make a store of {source} first, with sipower convert"
         raise ValueError(f"--memory-limit is for stores and .h5ad files: {needed}.")
     names = (None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names))
-    return Table(V, *names)  # type: ignore[arg-type] # as good as an array to every reader
+    return Table(V, *names)  # type: ignore[arg-type] # every reader accepts it like an array
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
-    """Return the counts in the type of the model; data that are all zero are refused."""
+    """Return the counts in the dtype of the model; raise an error if all are zero."""
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
     if not V.total > 0:
         raise ValueError("The data are all zero: a fit needs positive counts.")
@@ -97,7 +97,7 @@ def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
 
 
 def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | None) -> Run:
-    """Fit a table, show the progress, and return the run; if interrupted, its last round."""
+    """Fit a table with a progress display; return the run, up to its last round if interrupted."""
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file), time.monotonic()
     with FitProgress(console, model.tol, model.max_time) as progress, warnings.catch_warnings():
@@ -114,7 +114,7 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
 
 
 def exit_code(run: Run, own_limit: bool) -> int:
-    """Return the exit code of a fit; a limit of rounds that the user has set is not a failure."""
+    """Return the exit code of a fit; reaching a limit that the user has set is a success."""
     status, tol = run.facts["status"], run.facts["parameters"]["tol"]
     if status == "interrupted":
         return INTERRUPTED
@@ -123,7 +123,7 @@ def exit_code(run: Run, own_limit: bool) -> int:
 
 
 def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
-    """Return the run in a folder that resuming would not change; that of another fit is refused."""
+    """Return the run in a folder if it is complete; raise an error if it is of another fit."""
     if not (folder / "run.json").exists():
         return None
     run, V = load_run(folder), as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
@@ -144,8 +144,8 @@ def write_derived_files(
 ) -> None:
     """Write the factors in each of `formats`, and report.html unless `report` is None.
 
-    `report` holds the options of `write_report`. If `missing`, only files that do not exist yet are
-    written.
+    `report` contains the options of `write_report`. If `missing` is true, only files that do not
+    exist yet are written.
     """
     for ending in formats:
         if missing and all(file.exists() for file in export_paths(folder, ending)):
@@ -158,7 +158,7 @@ def write_derived_files(
 
 
 def say_result(run: Run, folder: Path, console: Console) -> None:
-    """Say how a fit ended and where its run is."""
+    """Print how a fit ended and where its run folder is."""
     facts = {key: run.facts[key] for key in ("status", *MEASUREMENTS)}
     console.event("done", folder=str(folder), **facts)
     ended = f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s"

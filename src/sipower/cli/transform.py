@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower transform`: the weights of new samples for the components of a run."""
+"""`sipower transform`: compute weights of new samples for the components of a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ def transform(
     W, remarks = transform_samples(run, table, threads)
     for remark in remarks:
         console.say(remark)
-    if out.suffix.lower() != ".npz":  # the headings of tables number components by size
+    if out.suffix.lower() != ".npz":  # the column headings number components by size
         W = W[:, describe(run.W, run.H).order]
     write_rows(out, W, table.samples)
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)

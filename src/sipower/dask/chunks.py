@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`as_chunks`: the data of a user as chunks of whole rows, from a Dask array or from files.
+"""Chunks of whole rows, from a Dask array or from files, and their validation on the workers.
 
-`LoadedChunk`: the rows of a chunk on a worker, validated, with their description.
+`as_chunks` divides the data into chunks; `LoadedChunk` holds the validated rows of one chunk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sipower.store import is_store
 
 @dataclass(frozen=True)
 class Files:
-    """Files with the same features, each opened by the worker that will hold its rows.
+    """A list of files with the same features, each opened by the worker that will hold its rows.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class Files:
         Files that `sipower.io.read` reads, or stores of `sipower convert`; every worker must be
         able to open these paths.
     transpose, layout, layer
-        As of `sipower.io.read`.
+        As in `sipower.io.read`.
     memory_limit
-        Memory for each store that a worker opens, as of `sipower.io.open_store`.
+        Memory for each store that a worker opens, as in `sipower.io.open_store`.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Files:
     memory_limit: int | str = DEFAULT_LIMIT
 
     def chunks(self) -> list[Chunk]:
-        """Return a chunk for every file, with a function that a worker calls to read it."""
+        """Return one chunk per file, with the function that a worker calls to read it."""
         if not self.paths:
             raise ValueError("`paths` must hold at least one file, got an empty list.")
         options, paths = replace(self, paths=()), [Path(path).absolute() for path in self.paths]
@@ -75,10 +75,10 @@ class Origin(NamedTuple):
     """The source of rows, for messages: its name, and the number of its first row."""
 
     name: str
-    first: float = 0  # NaN: not known; 0 for a file, whose rows are numbered on their own
+    first: float = 0  # NaN if unknown; 0 for a file, as each file numbers its own rows
 
     def describe(self, problem: Exception) -> str:
-        """Return the message of an error in these rows, with their source."""
+        """Return the message of an error in these rows, including their source."""
         if isinstance(problem, EntryError) and not math.isnan(self.first):
             problem = problem.shift_rows(int(self.first))
         text = str(problem)
@@ -90,7 +90,7 @@ class Chunk(NamedTuple):
 
     data: Any
     origin: Origin
-    shape: tuple[float, float] = (math.nan, math.nan)  # NaN: not known
+    shape: tuple[float, float] = (math.nan, math.nan)  # NaN if unknown
 
 
 def as_chunks(X: Any) -> list[Chunk]:
@@ -123,7 +123,7 @@ def as_chunks(X: Any) -> list[Chunk]:
 
 
 def locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
-    """Return the chunks with their shapes and first rows, now that they are known."""
+    """Return the chunks with the shapes and first rows that loading them has determined."""
     located_chunks, before = [], 0
     for chunk, info in zip(chunks, infos, strict=True):
         first = before if math.isnan(chunk.origin.first) else chunk.origin.first
@@ -135,7 +135,7 @@ def locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
 
 
 def check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
-    """Check that all chunks are valid and have the same features; return their names."""
+    """Check that all chunks are valid and have the same features; return the feature names."""
     named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
     for chunk, info in zip(chunks, infos, strict=True):
         if info.problem is not None:
@@ -182,7 +182,7 @@ class ChunkInfo(NamedTuple):
 
 
 def find_other_feature(names: Array | None, expected: Array | None) -> str:
-    """Describe the first feature that differs from the expected one; "" if none does."""
+    """Describe the first feature that differs from the expected one; return "" if all agree."""
     if names is None or expected is None or not (names != expected).any():
         return ""
     at = int(np.argmax(names != expected))
@@ -190,7 +190,7 @@ def find_other_feature(names: Array | None, expected: Array | None) -> str:
 
 
 class LoadedChunk:
-    """Rows on a worker; their matrix is None if they are empty or invalid.
+    """The rows of a chunk on a worker; the matrix is None if they are empty or invalid.
 
     Rows from another worker are unpickled at first use, not on arrival: if unpickling raised an
     error on arrival, Dask would wait forever for the task.
@@ -202,7 +202,7 @@ class LoadedChunk:
     matrix
         The rows.
     pickled
-        A function and its arguments that return the matrix, in place of `matrix`.
+        A function that returns the matrix, and its arguments; used instead of `matrix`.
     """
 
     def __init__(
@@ -214,19 +214,19 @@ class LoadedChunk:
 
     @cached_property
     def matrix(self) -> RowBlocks | None:
-        """The rows."""
+        """The rows, unpickled at first use."""
         make, arguments = self.pickled
         return make(*arguments)  # type: ignore[no-any-return]
 
     def with_threads(self, threads: int) -> RowBlocks | None:
-        """Return the rows for a number of threads, and keep them: most rounds ask for the same."""
+        """Return the rows for a number of threads, and cache them for later rounds."""
         rows = self.matrix
         if rows is not None:
             rows = self.matrix = rows.with_settings(threads=threads)
         return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        matrix = vars(self).get("matrix")  # a chunk that was not used yet is sent on as it arrived
+        matrix = vars(self).get("matrix")  # an unused chunk is sent on still pickled
         pickled = self.pickled if matrix is None else matrix.__reduce__()
         return LoadedChunk, (self.info, None, pickled)
 
@@ -235,7 +235,7 @@ class LoadedChunk:
 
 
 def load_chunk(data: Any, dtype: DTypeLike | None) -> LoadedChunk:
-    """Validate a chunk or the rows of a file, on the worker that will hold them."""
+    """Load and validate a chunk or the rows of a file on the worker that will hold them."""
     shape: Any = (0, 0)
     try:
         data = data(dtype) if callable(data) else data

@@ -3,9 +3,9 @@
 
     F(H) = Σ over chunks of min over W_b ≥ 0 of D(V_b ‖ W_b Hᵀ)
 
-A round sends H to every group of chunks and returns g and d of `nmf.rows`, summed over its chunks:
-8 m K bytes in each direction per group. The rows of W stay on the workers. They are a function of
-H, so that those of a lost chunk are computed again.
+A round sends H to every group of chunks, which returns g and d of `nmf.rows` summed over its
+chunks: 8 m K bytes in each direction per group. The rows of W stay on the workers. They are
+a function of H, so those of a lost chunk can be computed again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.rows import Profile, feature_gap, profile
 
-MAX_PROFILES = 2  # kept: those of the present and of the trial point
+MAX_PROFILES = 2  # cached: at the current point and at the trial point
 
 
 class WorkerFactorization:
-    """KL-NMF of rows on workers with a given rank.
+    """The KL-NMF problem of rank K for rows on Dask workers.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class WorkerFactorization:
     """
 
     maximise = False
-    evaluation_passes = 0.0  # value and gap come with the sums
+    evaluation_passes = 0.0  # value and gap are computed with the sums
 
     def __init__(self, V: WorkerRows, rank: int) -> None:
         self.V, self.rank = V, rank
@@ -53,7 +53,7 @@ class WorkerFactorization:
         return latest[1]
 
     def value(self, x: Factors) -> float:
-        """Return D of the exact rows for H, in float64."""
+        """Return the divergence D of the exact rows for H, in float64."""
         return self.profile(x.H).value
 
     def residual(self, x: Factors) -> float:
@@ -63,14 +63,14 @@ class WorkerFactorization:
         return gaps / max(self.V.total, 1e-300)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error of D, 8 eps (ΣV + D), with eps of the working dtype."""
         return 8 * float(np.finfo(self.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:
-        """Return whether H holds neither NaN nor infinity."""
+        """Return whether all entries of H are finite."""
         return bool(np.isfinite(x.H.sum(dtype=np.float64)))
 
 
 def _profile_sums(rows: RowBlocks, H: Array) -> tuple[Array, Array, float, float]:
-    """Return g, d, value and gap over the rows of a chunk, on its worker."""
+    """Return g, d, value and gap summed over the rows of a chunk, on its worker."""
     return profile(rows, H)[1:]

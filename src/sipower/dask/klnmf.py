@@ -66,35 +66,35 @@ class KLNMF(  # type: ignore[call-arg]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,  # W is lazy: a DataFrame would load all of it
+    auto_wrap_output_keys=None,  # because W is lazy, and a DataFrame would load all of it
 ):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence on a Dask cluster.
 
-    The fit is that of ``sipower.KLNMF(solver="profile")``: in every round W is the certified
-    solution for H, row by row. W stays on the workers; only sums of the size of H are sent, by one
-    task per worker and round.
+    The fit is the same as ``sipower.KLNMF(solver="profile")``: in every round, each row of W is
+    the certified solution for H. W stays on the workers; only sums of the size of H are sent, by
+    one task per worker and round.
 
     Parameters
     ----------
     n_components : int
         Number of components K.
     client : distributed.Client or None
-        Client of the cluster; None: the client that was started last.
+        Client of the cluster; None means the client that was started last.
     init : {"sample", "random"}
-        Start of H: a factorisation of 8,192 rows, computed on the client, with surplus components
-        that are merged; or uniform random numbers, the same as of `sipower.KLNMF`.
+        Start of H. "sample" factorises 8,192 rows on the client with surplus components and merges
+        these; "random" draws the same uniform random numbers as `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
-        As of `sipower.KLNMF`. The same seed gives the same numbers up to the rounding of sums,
-        whose order depends on which workers hold the chunks.
+        As in `sipower.KLNMF`. The same seed gives the same results up to the rounding of sums,
+        because their order depends on which workers hold the chunks.
     transform_tol : float
         Certified gap of every row in `transform`; in the fit it is 1e-6.
     checkpoint, checkpoint_every
-        As of `sipower.KLNMF`; the file is written where the client runs.
+        As in `sipower.KLNMF`; the file is written where the client runs.
 
     Attributes
     ----------
     components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
-        As of `sipower.KLNMF`.
+        As in `sipower.KLNMF`.
     feature_names_in_ : ndarray of str
         Names of the features, if a file or a chunk has them.
 
@@ -112,7 +112,7 @@ class KLNMF(  # type: ignore[call-arg]
     (((100, 100, 100, 100), (3,)), (400, 3), 'converged')
     """
 
-    solver, n_init = "profile", 1  # part of the description of a run in its checkpoint
+    solver, n_init = "profile", 1  # recorded in the checkpoint of a run
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": CONSTRAINTS["n_components"][:1],
@@ -156,15 +156,15 @@ class KLNMF(  # type: ignore[call-arg]
         return {**super().__getstate__(), "client": None}  # a connection cannot be stored
 
     def __sklearn_clone__(self) -> KLNMF:
-        return type(self)(**self.get_params(deep=False))  # with the same client
+        return type(self)(**self.get_params(deep=False))  # keeps the same client
 
     # ---- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the components of X.
 
-        X is a Dask array of row chunks, dense or CSR, an AnnData object whose X is one, or a list
-        of files (`Files` with options), each opened by a worker.
+        X is a Dask array of row chunks, dense or CSR; an AnnData object whose X is such an array;
+        or a list of files (use `Files` to set options), each opened by a worker.
         """
         self._learn(X)
         return self
@@ -190,7 +190,7 @@ class KLNMF(  # type: ignore[call-arg]
             H = draw(V, rank, seed).astype(V.dtype)
             start = Factors(np.zeros((0, rank), V.dtype), H)
             settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
-            settings = replace(settings, trace="every")  # value and gap come with every round
+            settings = replace(settings, trace="every")  # every round computes value and gap
             try:
                 result = fit_profile(WorkerFactorization(V, rank), start, settings)
             except Interrupted as interrupt:
@@ -203,7 +203,7 @@ class KLNMF(  # type: ignore[call-arg]
 
     def _set_features(self, V: WorkerRows) -> None:
         self.n_features_in_ = V.shape[1]
-        self.__dict__.pop("feature_names_in_", None)  # those of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # remove those of an earlier fit
         if V.column_names is not None:
             self.feature_names_in_ = V.column_names
 
@@ -228,8 +228,9 @@ class KLNMF(  # type: ignore[call-arg]
     def transform(self, X: Any) -> da.Array:
         """Return W for the fitted components as a lazy array, chunk by chunk.
 
-        X is of the types that `fit` takes. The bits are those of `sipower.KLNMF.transform`. Names
-        of features are compared with those of the fit when a worker reads them.
+        X has one of the types that `fit` accepts. The result is bitwise equal to that of
+        `sipower.KLNMF.transform`. Feature names are compared with those of the fit when a worker
+        reads them.
         """
         check_is_fitted(self)
         chunks = as_chunks(X)
@@ -238,7 +239,7 @@ class KLNMF(  # type: ignore[call-arg]
         return self._rows([(chunk, load(chunk.data, self.components_.dtype)) for chunk in chunks])
 
     def _rows(self, loaded: list[tuple[Chunk, Any]]) -> da.Array:
-        """Return W as a lazy array, from delayed chunks or from chunks that workers hold."""
+        """Return W as a lazy array, from delayed chunks or from chunks that are on workers."""
         solve = delayed(_solve_rows, pure=False)
         basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
         names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
@@ -266,7 +267,7 @@ class KLNMF(  # type: ignore[call-arg]
 def _solve_rows(
     chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, tol: float
 ) -> Array:
-    """Return W of one chunk, on its worker; Dask runs several chunks side by side."""
+    """Return W of one chunk, on its worker; Dask runs several chunks in parallel."""
     if chunk.info.problem is not None:
         raise ValueError(origin.describe(chunk.info.problem))
     _check_features(chunk.info.shape[1], len(H))
@@ -280,7 +281,7 @@ def _solve_rows(
         return np.zeros((0, H.shape[1]), H.dtype)
     missing = ~H.any(axis=1)
     if missing.any() and (lost := int((rows.column_mass[missing] > 0).sum())):
-        # The warning of `exact_rows` stays in the log of the worker; this one reaches the client.
+        # `exact_rows` warns only in the log of the worker; this warning reaches the client.
         warn(f"{origin.name} has counts of {lost} feature(s) that no component has: left out.")
     return exact_rows(rows, H, tol)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waiting for the tasks of a cluster, with an error message for each way that can fail."""
+"""Waiting for the tasks of a cluster, with an error message for each kind of failure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wait_for(client: Any, futures: list[Any]) -> None:
 
 
 def check_workers(client: Any) -> None:
-    """Check that the cluster has a worker, after waiting for one to start or to restart."""
+    """Check that the cluster has a worker; wait for one to start or restart if necessary."""
     try:
         client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:

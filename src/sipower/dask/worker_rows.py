@@ -46,9 +46,9 @@ class WorkerRows(RowBlocks):
     client
         Client of `distributed`.
     X
-        Data that `as_chunks` takes.
+        Data that `as_chunks` accepts.
     dtype
-        Working type; None: float64 if one chunk needs it.
+        Working dtype; None means float64 if any chunk needs it.
     """
 
     has_items = False  # the client cannot run kernels on single rows
@@ -84,7 +84,7 @@ class WorkerRows(RowBlocks):
         return list(self.client.compute(tasks))
 
     def _convert(self, types: list[Any]) -> None:
-        """Convert the chunks of another type to the common working type."""
+        """Convert chunks of other dtypes to the common working dtype."""
         for number, dtype in enumerate(types):
             if dtype not in (None, self.dtype):
                 chunk = self.futures[number]
@@ -93,7 +93,7 @@ class WorkerRows(RowBlocks):
                 )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
-        """Return the nonempty chunks, grouped by worker and in their order."""
+        """Return the nonempty chunks in order, grouped by worker."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
         any_worker = min(threads)  # for a chunk whose own worker was just lost
@@ -115,11 +115,11 @@ class WorkerRows(RowBlocks):
     def reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return function(rows, *arguments) summed over all chunks, computed on their workers.
 
-        The function returns an array or a tuple of arrays and numbers. It and its arguments are
-        part of the tasks, so that nothing has to be broadcast or released.
+        The function returns an array or a tuple of arrays and numbers. The function and its
+        arguments are part of the tasks, so nothing has to be broadcast or released.
         """
         run, name = uuid.uuid4().hex, function.__name__.strip("_")
-        # Dask would warn about a large graph, but it is only the factor that is large.
+        # Dask would warn about a large graph, although only the factor in it is large.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             futures = [
                 self.client.submit(
@@ -137,7 +137,7 @@ class WorkerRows(RowBlocks):
         return _add(gather_results(self.client, futures))
 
     def take(self, items: Array) -> Any:
-        """Load chosen rows to the client, as an array or in CSR."""
+        """Load the given rows to the client, as a dense array or a CSR matrix."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
         owners = np.searchsorted(ends, items, side="right")
         order = np.argsort(owners, kind="stable")
@@ -152,13 +152,13 @@ class WorkerRows(RowBlocks):
         return joined[np.argsort(order)]
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return a matrix of other data, an array or CSR, in the memory of the client."""
+        """Return a matrix of other data, dense or CSR, in the memory of the client."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> WorkerRows:
-        """Return the rows for another number of threads of the client; the type is fixed."""
+        """Return the rows for another number of client threads; the dtype cannot change."""
         if dtype is not None and dtype != self.dtype:
             raise ValueError(
                 f"`dtype` must be {self.dtype}, the type of the loaded chunks, got {dtype}."
@@ -220,16 +220,16 @@ def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedC
 
 
 def _add(parts: list[Any]) -> Any:
-    """Add arrays, or tuples of arrays and numbers, in their order."""
+    """Add arrays, or tuples of arrays and numbers, in the given order."""
     if isinstance(parts[0], tuple):
         return tuple(sum(column) for column in zip(*parts, strict=True))
     return sum(parts)
 
 
 def assign_workers(work: list[int], places: list[str], threads: dict[str, int]) -> list[str]:
-    """Return a worker for each chunk, such that all threads have about the same work.
+    """Assign a worker to each chunk, such that all threads have about the same work.
 
-    One chunk after another moves to the worker with the least work, as long as that shortens the
+    Chunks move one at a time to the worker with the least work, as long as that shortens the
     longest round by a tenth.
 
     Parameters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Count matrices to try the library on: the paper's seven, and one read from installed sources."""
+"""Example count matrices: the paper's seven, and the docstrings of installed packages."""
 
 from sipower.datasets.catalogue import CATALOGUE, Entry, is_present, load, vocabulary, without_rare
 from sipower.datasets.docstrings import Corpus, docstrings

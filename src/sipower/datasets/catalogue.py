@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's data sets by name: what its Table 1 says of them, what is true, and how to load them.
+"""The catalogue of the paper's data sets: their sizes, those of its Table 1, and their loading.
 
-Four are their owners' and are read from the folder that the environment variable `SIPOWER_DATA`
-names, as the owners offer them or as prepared arrays. Nothing is downloaded.
+Four of them are not distributed with this package. They are read, as their owners offer them or as
+prepared arrays, from the folder in the environment variable `SIPOWER_DATA`; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from sipower.io import read
 from sipower.io.sources import Dense, OpenCounts
 
 FOLDER = "SIPOWER_DATA"
-# Quoted: an older SciPy cannot index its arrays' types.
+# Quoted because older versions of SciPy do not support subscripted array types.
 Counts: TypeAlias = "NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set.
+    """A data set of the catalogue.
 
     Parameters
     ----------
     what
-        Rows by columns, in words.
+        Description in words of the rows and columns.
     shape, nonzeros
-        Of the whole data, empty rows and columns included; nonzeros of drawn data as expected.
+        Size of the data, including empty rows and columns; for random data, expected nonzeros.
     printed
-        Samples, features, nonzeros and sparsity of the paper's Table 1.
+        Samples, features, nonzeros and sparsity as in the paper's Table 1.
     remark
-        Where the table and the data differ.
+        Differences between the table and the data.
     owner, files
-        Who offers the data, and as which files below the folder.
+        Who offers the data, and the names of the files below the folder.
     """
 
     what: str
@@ -56,13 +56,13 @@ class Entry:
 
     @property
     def zeros(self) -> float | None:
-        """Share of zeros."""
+        """The share of zeros, or None if the size is not known."""
         if self.shape is None or self.nonzeros is None:
             return None
         return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
 
     def facts(self) -> tuple[str, str, str, str]:
-        """Shape, nonzeros, share of zeros and the paper's line, as text."""
+        """Return shape, nonzeros, share of zeros and the line of the paper's Table 1, as text."""
         shape, nonzeros, zeros, printed = "by versions", "–", "–", "–"
         if self.shape is not None and self.nonzeros is not None:
             shape, nonzeros = f"{self.shape[0]:,} x {self.shape[1]:,}", f"{self.nonzeros:,}"
@@ -131,7 +131,7 @@ _DRAWN = {"pois1": (1000, 0.9), "pois2": (3000, 0.1), "pois3": (9000, 0.01)}
 
 
 def load(name: str) -> Counts:
-    """Read or draw one of the data sets of `CATALOGUE`.
+    """Load one of the data sets of `CATALOGUE` from files, or generate it.
 
     Parameters
     ----------
@@ -142,19 +142,19 @@ def load(name: str) -> Counts:
     Returns
     -------
     scipy.sparse.csr_array or numpy.ndarray
-        Counts (int32); grey values (uint8) for the images, and uint8 for the dense ``"pois1"``.
+        Counts (int32), or uint8 for the grey values of images and for the dense ``"pois1"``.
         No row or column is left out.
 
     Raises
     ------
     ValueError
-        When there is no data set of this name, or a file is broken.
+        If there is no data set of this name, or a file is damaged.
     FileNotFoundError
-        When the file is not there; the message says where its owner offers the data.
+        If a file is missing; the message says where its owner offers the data.
 
     Notes
     -----
-    The environment variable ``SIPOWER_DATA`` names the folder of the first four. It holds the
+    The environment variable ``SIPOWER_DATA`` names the folder of the first four. It contains the
     owners' files, ``docword.kos.txt`` and ``docword.nips.txt`` (or .gz), the training faces
     ``face00001.pgm`` … and the frames ``b00000.bmp`` … in any folder below; or prepared arrays:
     ``kos.npz`` and ``nips.npz``, written by `scipy.sparse.save_npz`, and ``mitf.npz`` and
@@ -172,12 +172,12 @@ def load(name: str) -> Counts:
 
 
 def is_present(name: str) -> bool:
-    """Whether `load` finds the files of a data set; those without files are always present."""
+    """Return whether the files of a data set exist; true for data sets without files."""
     return not CATALOGUE[name].files or bool(_find_files(name))
 
 
 def vocabulary(name: str) -> tuple[str, ...]:
-    """Words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
+    """Return the words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
 
     Line n of ``vocab.kos.txt`` or ``vocab.nips.txt`` in the folder is the word of column n - 1.
     """
@@ -195,12 +195,12 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Leave out rows and columns whose sums are below `min_sum`, repeatedly until none is.
+    """Remove rows and columns whose sums are below `min_sum`, until none is left.
 
     Returns
     -------
     V, rows, columns
-        What is left, and the positions in the given V of its rows and columns.
+        The remaining matrix, and the positions of its rows and columns in the original V.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], N
 
 
 def _find_files(name: str) -> list[Path]:
-    """Return the prepared array of a data set, or else the files of its owner, sorted by name."""
+    """Return the prepared file of a data set, or else the files of its owner, sorted by name."""
     folder, owners = os.environ.get(FOLDER), CATALOGUE[name].files
     for pattern in (f"{name}.npz", owners.removesuffix(".gz"), owners) if folder else ():
         files = [file for file in Path(folder or "").glob(pattern) if file.is_file()]

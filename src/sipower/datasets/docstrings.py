@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A corpus that every installation has: the docstrings of numpy, scipy and scikit-learn."""
+"""A corpus without downloads: the docstrings of the installed numpy, scipy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import scipy
 import sklearn
 from scipy import sparse
 
-# Tests, copies of other projects and build tools say little about the library they are in.
+# Tests, vendored projects and build tools say little about the library that contains them.
 _SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
 _FEWEST_WORDS = 40
 _FEWEST_DOCUMENTS = 3
@@ -25,7 +25,7 @@ _FEWEST_DOCUMENTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A bag of words: ``counts[i, j]`` is how often ``documents[i]`` says ``words[j]``."""
+    """A bag of words: ``counts[i, j]`` is the count of ``words[j]`` in ``documents[i]``."""
 
     counts: sparse.csr_array[np.int32, tuple[int, int]]
     documents: tuple[str, ...]
@@ -36,14 +36,14 @@ def docstrings() -> Corpus:
     """Count the words in the docstrings of the installed numpy, scipy and scikit-learn.
 
     Each public function, class and method with at least 40 words other than English stop words
-    is a document; each word of three or more letters that three documents share is a column.
-    Of several names with the same docstring only the first one counts.
+    is a document; each word of three or more letters in at least three documents is a column.
+    If several names have the same docstring, only the first is used.
 
     Returns
     -------
     Corpus
         About 3,400 documents and 6,700 words, both sorted; the numbers depend on the versions
-        installed. A name is that of the closest public package, such as ``scipy.linalg.svd``.
+        installed. Documents are named by the closest public package, such as ``scipy.linalg.svd``.
 
     Examples
     --------
@@ -71,10 +71,10 @@ def docstrings() -> Corpus:
 
 
 def _texts() -> dict[str, str]:
-    """Map every public name to its docstring, sorted, each docstring once."""
+    """Return a sorted map from public names to docstrings, without duplicate docstrings."""
     packages = (Path(inspect.getfile(package)).parent for package in (np, scipy, sklearn))
     pairs = [pair for package in packages for pair in _in_package(package)]
-    # Two objects can share a public name: the later entry, here the longer text, stays.
+    # Two objects can have the same public name: dict keeps the later entry, the longer text.
     longest = dict(sorted(pairs, key=lambda pair: (pair[0], len(pair[1]), pair[1])))
     first_name = {text: name for name, text in reversed(longest.items())}
     return dict(sorted((name, text) for text, name in first_name.items()))
@@ -91,13 +91,13 @@ def _in_package(package: Path) -> Iterator[tuple[str, str]]:
 
 def _parse(file: Path) -> ast.Module:
     with warnings.catch_warnings():
-        # Newer versions of Python warn about older sources, which users cannot change.
+        # Newer Python versions warn about older sources, which users cannot change.
         warnings.simplefilter("ignore")
         return ast.parse(file.read_bytes())
 
 
 def _public(module: tuple[str, ...]) -> str:
-    """Name the package that offers what a private module defines."""
+    """Return the public package that exports the names of a private module."""
     return ".".join(takewhile(lambda part: not part.startswith("_"), module))
 
 
@@ -112,11 +112,11 @@ def _definitions(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tup
 
 
 def _assigned_docstrings(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield name and docstring of compiled objects, which ``add_newdoc`` calls document."""
+    """Yield name and docstring of compiled objects documented by ``add_newdoc`` calls."""
     for statement in tree.body:
         match statement:
             case ast.Expr(ast.Call(ast.Name("add_newdoc"), arguments)):
-                # Names and texts that a program computes are not literals.
+                # Names and texts that are computed are not literals and are skipped.
                 with suppress(ValueError):
                     yield from _added_by(ast.literal_eval(ast.Tuple(arguments)), prefix)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The formats in which the owners offer the paper's data: UCI bags of words, PGM and BMP images."""
+"""Readers for the original files of the paper's data: UCI bags of words, PGM and BMP images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sipower.io.docword import open_docword
 
 
 def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
-    """Read a bag of words: lines D, W and NNZ, then `document word count`, counted from 1."""
+    """Read a bag of words: lines D, W and NNZ, then `document word count` with 1-based numbers."""
     counts = open_docword(file).read(file).counts
     if counts.dtype != np.int32:
         raise ValueError(f"{file} has a count above 2^31 - 1: it is not the original data set.")
@@ -25,7 +25,7 @@ def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
 
 
 def read_image(file: Path) -> NDArray[np.uint8]:
-    """Read the grey values of a PGM or BMP image; colours become the luma of ITU-R 601-2."""
+    """Read the grey values of a PGM or BMP image; colours are converted to ITU-R 601-2 luma."""
     try:
         pillow = import_module("PIL.Image")
     except ImportError:
@@ -34,10 +34,10 @@ def read_image(file: Path) -> NDArray[np.uint8]:
         ) from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # about images that would take gigabytes
+            warnings.simplefilter("error")  # refuse images that would take gigabytes
             with pillow.open(file, formats=("PPM", "BMP")) as image:
                 mode, grey = image.mode, np.asarray(image.convert("L"))
-    except Exception as problem:  # damage makes the library raise nearly anything
+    except Exception as problem:  # damaged files can raise nearly anything
         raise ValueError(f"{file} is damaged or not an image: {shorten(problem)}.") from None
     if mode not in ("L", "RGB"):
         raise ValueError(f"{file} is an image of the mode {mode}, expected 8 bits of grey or RGB.")
@@ -45,7 +45,7 @@ def read_image(file: Path) -> NDArray[np.uint8]:
 
 
 def read_images(files: Sequence[Path]) -> NDArray[np.uint8]:
-    """Read images as columns, pixels row by row: (pixels, images)."""
+    """Read images as the columns of an array (pixels, images), with pixels row by row."""
     images = []
     for file in files:
         images.append(read_image(file))

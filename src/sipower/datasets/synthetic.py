@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts drawn at random."""
+"""Generators of random count matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROWS_AT_A_TIME = 500
 def poisson(
     n: int, m: int, share: float, seed: int = 0
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
-    """Draw independent Poisson(−log(1 − share)) counts: that share of them is positive.
+    """Draw independent Poisson(−log(1 − share)) counts, so that about this share is positive.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
     length: float = 400,
     seed: int = 0,
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
-    """Draw documents of a topic model: V_ij ~ Poisson(length · (ΘΦ)_ij).
+    """Draw documents from a topic model: V_ij ~ Poisson(length · (ΘΦ)_ij).
 
     Parameters
     ----------

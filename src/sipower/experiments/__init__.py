@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's experiments: protocol, runs, table of results, figures and verdicts."""
+"""Reproduction of the paper's experiments: protocol, runs, results, figures and verdicts."""
 
 from sipower.experiments.budgets import BUDGETS, EXPERIMENTS
 from sipower.experiments.claims import judge_claims

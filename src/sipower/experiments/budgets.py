@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data sets, horizons and grids of the experiments, and the share of them that a budget runs."""
+"""Data sets, horizons and grids of the experiments, and how much of them each budget runs."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from dataclasses import dataclass
 EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
 REAL, SYNTHETIC = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
-BOXPLOTS = ("wt", "nips", "docstrings")  # the sets of the paper's boxplots, and the stand-in
+BOXPLOTS = ("wt", "nips", "docstrings")  # the data sets of the paper's boxplots, and a substitute
 TITLES = {
     "wt": "WT", "nips": "NIPS", "kos": "KOS", "mitf": "MITF",
     "pois1": "Pois1", "pois2": "Pois2", "pois3": "Pois3", "docstrings": "docstrings",
 }  # fmt: skip
-SCREENING = 0.15  # share of the horizon to which every point of the grid runs at first
-STEPS_PER_PAIR = 2  # number of finalists if (s/n, m) is fixed
+SCREENING = 0.15  # share of the horizon for the first run of every grid point
+STEPS_PER_PAIR = 2  # number of finalists per fixed (s/n, m)
 
 # The paper's grid of s/n, m and η.
 GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
-# Where both dimensions of dense data are sampled: (s/n, m) of the shorter dimension, and the points
-# of the longer one that they are combined with, about as many in all as GRID has.
+# For sampling in both dimensions of dense data: (s/n, m) of the shorter dimension, and the points
+# of the longer one to combine them with. The combinations are about as many as the points of GRID.
 SHORT_SIDE = ((0.05, 10), (0.05, 20), (0.1, 10))
 LONG_SIDE = ((1e-4, 10), (1e-4, 100), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100))
 PAIRS = (
     (1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100),
     (0.1, 10), (0.1, 100),
 )  # fmt: skip
-VARIANTS = {  # of S-SCI-PI: the paper's for dense and sparse data, and those it argues against
+VARIANTS = {  # of S-SCI-PI: the paper's choice for dense and sparse data, and the alternatives
     "dense": {"scheme": "vectors", "sides": "long"},
     "sparse": {"scheme": "elements", "sides": "both"},
     "both sides": {"scheme": "vectors", "sides": "both"},
     "elements, one side": {"scheme": "elements", "sides": "long"},
     "vectors": {"scheme": "vectors", "sides": "both"},
 }
-COMPARED_VARIANTS = {  # the variants that the paper's is compared with, by data set
+COMPARED_VARIANTS = {  # the alternatives to the paper's variant, by data set
     "wt": ("both sides",),
     "mitf": ("both sides",),
     "kos": ("elements, one side", "vectors"),
@@ -44,7 +44,7 @@ COMPARED_VARIANTS = {  # the variants that the paper's is compared with, by data
 
 @dataclass(frozen=True)
 class Horizon:
-    """The limits of the runs on a data set: passes on KL-NMF and on the subproblem, and seconds."""
+    """The limits of runs on a data set: passes for KL-NMF and for the subproblem, and seconds."""
 
     nmf: float
     subproblem: float
@@ -65,23 +65,23 @@ HORIZONS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """The share of the protocol that is run.
+    """A budget: how much of the protocol is run.
 
     Parameters
     ----------
     scale
-        Factor of all horizons.
+        Factor by which all horizons are multiplied.
     replicates
-        Seeds of the paper's methods and of the untuned S-SCI-PI.
+        Number of seeds for the paper's methods and the untuned S-SCI-PI.
     other_replicates
-        Seeds of the methods that the paper does not compare.
+        Number of seeds for methods that the paper does not compare.
     finalists, starts
-        Points of the grid that run to the horizon, and their number of starts. If `finalists` is
-        None, all points run to the horizon at once.
+        Number of grid points that run to the horizon, and of their starts. If `finalists` is
+        None, all points run to the horizon without screening.
     grid
         Values of s/n, m and η.
     pairs
-        (s/n, m) of the boxplots.
+        Pairs (s/n, m) of the boxplots.
     datasets
         Names of the data sets; those that are not present are left out.
     """

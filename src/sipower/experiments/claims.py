@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's claims of claims.toml, and the findings that the table gives on each of them."""
+"""The paper's claims from claims.toml, judged by the results in the table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPEED = (
     "Speed of the first relative to the second, and in parentheses the number of seeds on which "
     "the first was faster"
 )
-SAMPLING_CASES = {  # by the variant that the paper's is compared with
+SAMPLING_CASES = {  # by the alternative to the paper's variant
     "both sides": "the longer dimension against both, each with its share",
     "elements, one side": "elements in both dimensions against the longer one only",
     "vectors": "elements against vectors, both dimensions",
@@ -58,8 +58,8 @@ class Finding:
 class Claim:
     """A claim of the paper and the findings on it, one for each case.
 
-    `quote` has the paper's words and `place` says where they are; `numbers` says what the numbers
-    of the findings are, and which rule judges them.
+    `quote` is the text of the paper and `place` its location; `numbers` explains the numbers of the
+    findings and the rule that judges them.
     """
 
     title: str
@@ -106,7 +106,7 @@ def _compare_methods(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
 
 
 def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
-    """Compare the paper's form of sampling with others, on the data sets that have them."""
+    """Compare the paper's variant of sampling with the alternatives run on each data set."""
     cases = {
         f"{TITLES[d]}: {SAMPLING_CASES[variant]}": (
             curves.runs("nmf", d, "s-sci-pi"),
@@ -122,7 +122,7 @@ def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
 def _compare_cases(
     curves: Curves, cases: dict[str, tuple[dict[int, Row], dict[int, Row]]], rule: int
 ) -> list[Finding]:
-    """Return a finding for each pair of methods whose runs the table has."""
+    """Return a finding for each pair of methods whose runs are in the table."""
     findings = []
     for case, (a, b) in cases.items():
         results = [compare(curves, a, b, axis) for axis in AXES]
@@ -146,7 +146,7 @@ def _judge_boxplots(
     datasets: Iterable[str],
     judge: Callable[[list[float], float], tuple[str, str]],
 ) -> list[Finding]:
-    """Judge the median errors of all pairs (s/n, m) and that of F-SCI-PI."""
+    """Judge the median errors of all pairs (s/n, m) against that of F-SCI-PI."""
     findings = []
     for d in datasets:
         pairs = curves.runs_by_pair(d)
@@ -246,7 +246,7 @@ def _fit_rates(curves: Curves, _: dict[str, Any]) -> list[Finding]:
 
 
 def _fit_line_and_power(curves: Curves, row: Row, axis: str) -> tuple[float, float] | None:
-    """Return R² of a line and of a power law, None where the error falls by too little."""
+    """Return R² of a line and of a power law, or None if the error decreases too little."""
     errors, cost = curves.errors(row), np.array(row[axis])
     late = (errors < 0.1) & (errors > SUBPROBLEM_TOLERANCE) & (cost > 0)
     if late.sum() < 5 or errors[late].max() < 1e3 * errors[late].min():

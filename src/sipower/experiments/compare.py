@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of two methods seed by seed, by passes or by seconds, and the rules of claims.toml."""
+"""Comparison of two methods by seed, in passes or seconds, and the rules of claims.toml."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sipower.experiments.curves import Curves, has_diverged
 from sipower.experiments.table import Row
 
 AXES = ("passes", "seconds")
-SUBPROBLEM_TOLERANCE = 1e-8  # smaller errors of subproblems count as equal
+SUBPROBLEM_TOLERANCE = 1e-8  # smaller errors on subproblems count as equal
 MANY_SEEDS, FEW_SEEDS = 0.8, 0.2  # shares of the seeds
 MUCH_FASTER, SIGNIFICANTLY_FASTER = 1.5, 1.1  # median speeds
 ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # ratios of errors
 
 
 class Comparison(NamedTuple):
-    """The speeds of method A relative to method B over the seeds that both have."""
+    """The speeds of method A relative to method B on the seeds that both have."""
 
     speeds: list[float]  # one per seed; 0 where A diverged, ∞ where B did
     diverged: int  # number of runs of A that diverged
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 def compare(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str
 ) -> Comparison | None:
-    """Compare two methods, given by seed, at the end of their runs; None if no seed is common."""
+    """Compare the runs by seed of two methods at their ends; None if they share no seed."""
     seeds = sorted(a.keys() & b.keys())
     if not seeds:
         return None
@@ -58,7 +58,7 @@ def compare(
 
 
 def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
-    """Return the cost of B over that of A to the larger error at the last cost of both."""
+    """Return cost of B / cost of A to reach the larger error at the end of the shorter run."""
     if has_diverged(a) or has_diverged(b):
         return 1.0 if has_diverged(a) and has_diverged(b) else 0.0 if has_diverged(a) else math.inf
     end = min(a[axis][-1], b[axis][-1])
@@ -94,33 +94,33 @@ def compare_at(
 
 
 def judge_faster(result: Comparison) -> str:
-    """Judge the claim that a method is faster than another (rule 3)."""
+    """Judge the claim that one method is faster than another (rule 3)."""
     if result.share >= MANY_SEEDS:
         return "reproduced"
     return "not reproduced" if result.share <= FEW_SEEDS else "mixed"
 
 
 def judge_much_faster(result: Comparison) -> str:
-    """Judge the claim that a method is much faster than another (rule 4)."""
+    """Judge the claim that one method is much faster than another (rule 4)."""
     verdict = judge_faster(result)
     return "mixed" if verdict == "reproduced" and result.speed < MUCH_FASTER else verdict
 
 
 def judge_not_faster(result: Comparison) -> str:
-    """Judge the claim that a method is not significantly faster than another (rule 5)."""
+    """Judge the claim that one method is not significantly faster than another (rule 5)."""
     is_faster = result.share >= MANY_SEEDS and result.speed > SIGNIFICANTLY_FASTER
     return "not reproduced" if is_faster else "reproduced"
 
 
 def judge_robust(ratio: float) -> str:
-    """Judge a ratio of errors (rule 6); NaN, where every run diverged, is not reproduced."""
+    """Judge a ratio of errors (rule 6); NaN (all runs diverged) means "not reproduced"."""
     if ratio <= ROBUST:
         return "reproduced"
     return "mixed" if ratio <= FAIRLY_ROBUST else "not reproduced"
 
 
 def judge_all(flags: Iterable[bool]) -> str:
-    """Judge a claim on several cases that must hold in each of them (rules 7 and 8)."""
+    """Judge a claim that must hold in every one of several cases (rules 7 and 8)."""
     flags = list(flags)
     return "reproduced" if all(flags) else "mixed" if any(flags) else "not reproduced"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative errors of the runs: at a number of passes or seconds, and when an error was reached.
+"""Relative errors of runs after given passes or seconds, and the costs to reach given errors.
 
-The error is the paper's, |f − f*| / |f₀ − f*|. f* is the lowest known value, on a subproblem the
-certified minimum. Between two evaluations the logarithm of the error is assumed to be a straight
-line in passes or seconds. A run that diverged has the error ∞.
+The error is defined as in the paper, |f − f*| / |f₀ − f*|. f* is the lowest known value or, for a
+subproblem, the certified minimum. Between evaluations, the logarithm of the error is interpolated
+linearly in passes or seconds. A run that diverged has the error ∞.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sipower.experiments.protocol import Case, Protocol
 from sipower.experiments.table import Row
 
 Float = NDArray[np.float64]
-SMALLEST_DROP, SMALLEST_ERROR, SMALLEST_COST = 1e-300, 1e-15, 1e-6  # no division by zero, no log 0
+SMALLEST_DROP, SMALLEST_ERROR, SMALLEST_COST = 1e-300, 1e-15, 1e-6  # avoid 1/0 and log 0
 
 
 class Best(NamedTuple):
@@ -39,7 +39,7 @@ def select(rows: Iterable[Row], **values: Any) -> list[Row]:
 
 
 def has_diverged(row: Row) -> bool:
-    """Return whether a run left the finite numbers or ended above its start."""
+    """Return whether a run became non-finite or ended above its starting value."""
     last = row["objective"][-1]
     return row["status"] == "not_finite" or last is None or last > row["objective"][0]
 
@@ -52,7 +52,7 @@ class Curves:
     rows
         Rows of the table.
     budget
-        The budget of the runs, which decides which parameters won the tuning.
+        The budget of the runs, which determines the parameters that won the tuning.
     """
 
     def __init__(self, rows: list[Row], budget: Budget) -> None:
@@ -92,7 +92,7 @@ class Curves:
         return {seed: row for seed, row in rows.items() if (dataset, seed) in self.minima}
 
     def runs_by_pair(self, dataset: str) -> dict[tuple[float, int], list[Row]]:
-        """Return the runs of S-SCI-PI by (s/n, m), none where F-SCI-PI has no runs."""
+        """Return the runs of S-SCI-PI by (s/n, m); none if F-SCI-PI has no runs."""
         if not self.runs("nmf", dataset, "f-sci-pi"):
             return {}
         runs = {
@@ -102,14 +102,14 @@ class Curves:
         return {pair: rows for pair, rows in runs.items() if rows}
 
     def error_limits(self, dataset: str) -> dict[str, float]:
-        """Return the horizon in passes, and the median seconds that F-SCI-PI takes to it."""
+        """Return the horizon in passes, and the median seconds in which F-SCI-PI reaches it."""
         full = self.runs("nmf", dataset, "f-sci-pi").values()
         passes = max(row["max_passes"] for row in full)
         seconds = median(float(np.interp(passes, row["passes"], row["seconds"])) for row in full)
         return {"passes": passes, "seconds": seconds}
 
     def errors(self, row: Row) -> Float:
-        """Return |f − f*| / |f₀ − f*| at the evaluations, ∞ everywhere if the run diverged."""
+        """Return |f − f*| / |f₀ − f*| at each evaluation; all are ∞ if the run diverged."""
         if has_diverged(row):
             return np.full(len(row["objective"]), np.inf)
         if row["problem"] == "subproblem":
@@ -123,7 +123,7 @@ class Curves:
     def error_at(self, row: Row, cost: float, axis: str) -> float:
         """Return the error after `cost` passes or seconds.
 
-        If the run ended earlier, it is the last error.
+        If the run ended earlier, the last error is returned.
         """
         errors = self.errors(row)
         if not np.isfinite(errors).all():
@@ -135,7 +135,7 @@ class Curves:
         return median(self.error_at(row, cost, axis) for row in rows)
 
     def cost_to(self, row: Row, goal: float, axis: str, end: float = math.inf) -> float:
-        """Return the passes or seconds after which the error stays at most the goal, ∞ if never.
+        """Return the passes or seconds after which the error stays at most `goal`; ∞ if never.
 
         The run is cut off at `end`.
         """
@@ -154,7 +154,7 @@ class Curves:
         return float(max(cost[i] + share * (cost[i + 1] - cost[i]), SMALLEST_COST))
 
     def quantiles(self, rows: Iterable[Row], axis: str) -> list[list[float]]:
-        """Return costs, and the median, 10 % and 90 % quantile of the errors at these costs.
+        """Return costs, and the median, 10 % and 90 % quantiles of the errors at these costs.
 
         Runs that diverged are left out; the list is empty if all did.
         """

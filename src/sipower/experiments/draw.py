@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawing of figures: PNG with matplotlib, and interactive HTML that works offline with plotly."""
+"""Drawing of figures as PNG with matplotlib, and as interactive offline HTML with plotly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _style(axes: Any, panel: Panel) -> None:
 
 
 def _tick_values(low: float, high: float) -> list[float]:
-    """Return the powers of ten in a range, and if it is narrow their multiples by 2 and 5."""
+    """Return the powers of ten in a range and, if it is narrow, also 2 and 5 times these."""
     factors = (1, 2, 5) if high < 300 * low else (1,)
     exponents = range(floor(log10(low)), floor(log10(high)) + 1)
     ticks = [float(f"{factor}e{exponent}") for exponent in exponents for factor in factors]
@@ -99,7 +99,7 @@ def _draw_boxes(axes: Any, panel: Panel) -> None:
 def draw_html(figure: Figure, file: Path) -> None:
     """Draw a figure with plotly as an HTML file.
 
-    plotly.min.js is written beside the file unless it is there already.
+    plotly.min.js is written to the same folder unless it exists already.
     """
     import plotly.graph_objects as go  # noqa: PLC0415 - optional
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
@@ -146,7 +146,7 @@ def draw_html(figure: Figure, file: Path) -> None:
     canvas.update_layout(
         title=figure.title,
         height=380 * rows + 120,
-        margin={"r": 220},  # the labels of the last column
+        margin={"r": 220},  # for the labels of the last column
         template="plotly_white",
         showlegend=False,
     )
@@ -159,7 +159,7 @@ def draw_html(figure: Figure, file: Path) -> None:
 
 
 def _make_traces(go: Any, panel: Panel) -> list[Any]:
-    """Return the boxes, or for each curve the two edges of its band and its line."""
+    """Return the traces: boxes or, for each curve, both edges of its band and its line."""
     traces = [
         go.Box(y=box.values, name=box.label, marker_color=box.colour, boxpoints="all")
         for box in panel.boxes

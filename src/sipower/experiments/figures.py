@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures as plain data, computed from the table alone; `draw` turns them into files.
+"""The figures as plain data, computed only from the table; `draw` writes them to files.
 
-Every figure has a row for each data set, with the error against passes on the left and against
+Every figure has one row per data set, with the error against passes on the left and against
 seconds on the right.
 """
 
@@ -67,7 +67,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with a logarithmic scale of errors, for curves or for boxes."""
+    """A panel with a logarithmic error axis that contains curves or boxes."""
 
     title: str
     x_label: str
@@ -78,7 +78,7 @@ class Panel:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The lowest and the highest error on the axis."""
+        """The lowest and highest error on the axis."""
         values = [y for curve in self.curves for y in curve.y]
         values += [value for box in self.boxes for value in box.values]
         if not values:
@@ -88,7 +88,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of panels in rows."""
+    """A figure that consists of rows of panels."""
 
     name: str
     title: str
@@ -103,7 +103,7 @@ def figures(curves: Curves) -> list[Figure]:
 
 
 def label_heights(panel: Panel, spacing: float = 0.062) -> list[float]:
-    """Return the heights of the labels of the curves, as shares of the height of the panel.
+    """Return the heights of the curve labels, as fractions of the height of the panel.
 
     A label is at the end of its curve, moved just enough to keep labels `spacing` apart.
     """
@@ -115,7 +115,7 @@ def label_heights(panel: Panel, spacing: float = 0.062) -> list[float]:
     for i in order:
         last = heights[i] = max(ends[i], last + spacing, 0.02)
     above = 1.0 + spacing
-    for i in reversed(order):  # labels beyond the top move down again
+    for i in reversed(order):  # move labels beyond the top down again
         above = heights[i] = min(heights[i], above - spacing)
     return heights
 
@@ -153,7 +153,7 @@ def _compare_variants(curves: Curves) -> Figure:
 def _pair_of_panels(
     curves: Curves, dataset: str, runs: Mapping[Look, list[Row]], floor: float
 ) -> list[Panel]:
-    """Return panels of the error against passes and against seconds, none without runs."""
+    """Return panels of the error against passes and against seconds; none without runs."""
     panels = []
     for axis in AXES:
         lines, notes = [], []
@@ -171,7 +171,7 @@ def _pair_of_panels(
 
 
 def _compare_batches(curves: Curves) -> Figure:
-    """Return boxplots of the errors of the seeds for each (s/n, m) with its best step."""
+    """Return boxplots of the errors over seeds for each (s/n, m) with its best step size."""
     figure_rows = []
     for dataset in BOXPLOTS:
         groups: dict[tuple[str, str], list[Row]] = {}

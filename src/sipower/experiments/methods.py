@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The methods that the experiments compare: their looks in figures and their solvers."""
+"""The methods that the experiments compare: their solvers, and their style in figures."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ Params = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the experiments.
+    """A method that the experiments compare.
 
     Parameters
     ----------
     label, colour, dash
-        Used in every figure. The colours are those of Okabe and Ito (2008), which people with a
+        Style in all figures. The colours are those of Okabe and Ito (2008), which people with a
         colour vision deficiency can tell apart.
     rule
-        Makes the update of one factor from the parameters of a run. It solves subproblems, and
-        KL-NMF by plain alternation.
+        Function from the parameters of a run to the update of one factor. The update solves
+        subproblems and, by plain alternation, KL-NMF.
     solver
-        Makes the solver of KL-NMF where it is not plain alternation.
+        Function that returns the solver of KL-NMF if it is not plain alternation.
     forms
-        Parameters that the protocol chooses from; S-SCI-PI has a grid instead.
+        Parameter sets that the protocol chooses from; S-SCI-PI has a grid instead.
     in_nmf
         Whether the method runs on KL-NMF.
     all_seeds
-        Whether it runs on all replicates.
+        Whether the method runs on all replicates.
     """
 
     label: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of verdicts, computed from the table alone, and the paper's Table 1 corrected."""
+"""The page of verdicts, computed only from the table, and a corrected Table 1 of the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERROR_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.02)
 
 
 def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
-    """Write every figure as PNG and HTML and the page to a folder, and return the files."""
+    """Write the page, and every figure as PNG and HTML, to a folder; return the files."""
     out.mkdir(parents=True, exist_ok=True)
     curves, paths = Curves(rows, budget), []
     page_figures = figures(curves)
@@ -46,7 +46,7 @@ def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
 
 
 def table1() -> str:
-    """Return the paper's Table 1 and the true sizes as a Markdown table."""
+    """Return a Markdown table of the paper's Table 1 and the true sizes."""
     heads = [
         "set", "content", "rows x columns", "nonzeros", "zeros",
         "the paper: samples x features, nonzeros, sparsity", "remark",
@@ -67,9 +67,9 @@ def page(
     curves, page_figures
         The errors of the runs, and the figures computed from them.
     preface
-        Text that goes before the verdicts.
+        Text before the verdicts.
     links
-        Whether pictures link to the interactive figures beside them.
+        Whether images link to the interactive figures in the same folder.
     """
     claims = judge_claims(curves)
     parts = ["# The paper's experiments, run again\n", _describe_runs(curves.rows), preface]
@@ -100,7 +100,7 @@ def _format_table(heads: list[str], cells: Iterable[Iterable[str]]) -> str:
 
 
 def _format_section(title: str, text: str, heads: list[str], cells: list[list[str]]) -> str:
-    """Return a heading, a text and a table; nothing where the table has no cells."""
+    """Return a heading, a text and a table, or nothing if the table has no cells."""
     if not cells:
         return ""
     return f"## {title}\n\n" + (f"{text}\n\n" if text else "") + _format_table(heads, cells)
@@ -142,7 +142,7 @@ def _format_claim(claim: Claim) -> str:
 
 
 def _tabulate(findings: list[Finding]) -> tuple[list[str], list[list[str]]]:
-    """Return the heads and the cells of a table of findings."""
+    """Return the column headings and the cells of a table of findings."""
     cells = []
     for finding in findings:
         line = [finding.case]
@@ -153,7 +153,7 @@ def _tabulate(findings: list[Finding]) -> tuple[list[str], list[list[str]]]:
 
 
 def _compare_at_levels(curves: Curves) -> str:
-    """Return a table of speeds relative to F-SCI-PI at several errors."""
+    """Return a table of speeds relative to F-SCI-PI at several error levels."""
     cells = []
     for d in curves.datasets:
         full = curves.runs("nmf", d, "f-sci-pi")
@@ -192,7 +192,7 @@ def _describe_other_comparisons(curves: Curves) -> str:
 
 
 def _list_errors(curves: Curves) -> str:
-    """Return a table of median errors at the horizon and costs of a pass."""
+    """Return a table of median errors at the horizon and seconds per pass."""
     cells = []
     for d in curves.datasets:
         full = curves.runs("nmf", d, "f-sci-pi")
@@ -221,7 +221,7 @@ def _seconds_per_pass(row: Row) -> float:
 
 
 def _list_tuning(curves: Curves) -> str:
-    """Return a table of what each tuning cost and which parameters won it."""
+    """Return a table of the cost and the winning parameters of each tuning."""
     protocol = curves.protocol
     cells = []
     for d in curves.datasets:

@@ -11,9 +11,9 @@ consists of the share s/n of the data in a batch, the number m of steps in an ep
 size η. First, each point of the grid is run from the first start for the fraction `SCREENING` of
 the horizon. Points for which a single round takes longer than that are left out. Then the best
 `finalists` are run from the first `starts` starts to the horizon, and the lowest mean objective
-there wins. The winner is run on all replicates. For each pair (s/n, m) of the boxplots, η is chosen
-in the same way. CCD and SCD are one method in the paper: whichever is better at the horizon, on the
-first starts, is used.
+there determines the winner, which is run on all replicates. For each pair (s/n, m) of the boxplots,
+η is chosen in the same way. CCD and SCD are one method in the paper: whichever is better at the
+horizon, on the first starts, is used.
 
 A plan depends only on the budget and on the rows of the table. The runs of a stage are known once
 the stage before is in the table, so `sipower reproduce` continues where it was interrupted.
@@ -39,7 +39,7 @@ from sipower.experiments.table import PlannedRun, Row, row_key
 class Case(NamedTuple):
     """A method on a problem, whose parameters are tuned together.
 
-    `variant` is a key of VARIANTS, None for the paper's; `pair` fixes (s/n, m).
+    `variant` is a key of VARIANTS, or None for the paper's choice; `pair` fixes (s/n, m).
     """
 
     problem: str
@@ -58,7 +58,7 @@ class Protocol:
         self._winners: dict[Case, Params | None] = {}
 
     def plan(self, experiment: str) -> list[PlannedRun]:
-        """Return the runs of an experiment that are known so far, including finished ones."""
+        """Return the runs of an experiment that are planned so far, including finished ones."""
         planners = {
             "nmf": self._plan_nmf,
             "synthetic": self._plan_synthetic,
@@ -80,7 +80,7 @@ class Protocol:
         for dataset in self.real():
             yield from self._plan_all_methods(dataset)
             reference = self._run("nmf", dataset, "auto", (), 0)
-            yield _scale_limits(reference, 4)  # for f*, the lowest known value
+            yield _scale_limits(reference, 4)  # determines f*, the lowest known value
 
     def _plan_synthetic(self) -> Iterator[PlannedRun]:
         for dataset in budgets.SYNTHETIC:
@@ -114,7 +114,7 @@ class Protocol:
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
     def _plan_signs(self) -> Iterator[PlannedRun]:
-        """Plan counts of negative entries: as tuned, and with tiny batches at two steps."""
+        """Plan counts of negative entries: as tuned, and with tiny batches and two step sizes."""
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
             yield from self.tuning_runs(case)
@@ -126,7 +126,7 @@ class Protocol:
                     yield self._run("signs", dataset, "s-sci-pi", params, seed)
 
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
-        """Return the pairs (s/n, m) of the boxplots of which one round fits into the screening."""
+        """Return the pairs (s/n, m) of the boxplots for which one round fits into the screening."""
         points = self._candidates(Case("nmf", dataset, "s-sci-pi"))
         fit = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
         return [pair for pair in self.budget.pairs if pair in fit]
@@ -144,7 +144,7 @@ class Protocol:
         )
 
     def _runs(self, case: Case, params: Params, seeds: int) -> list[PlannedRun]:
-        """Return the runs of the first seeds to the horizon."""
+        """Return the runs to the horizon for the first `seeds` seeds."""
         return [self._run(*case[:3], params, seed) for seed in range(seeds)]
 
     def replicates(self, case: Case) -> dict[int, Row]:
@@ -164,7 +164,7 @@ class Protocol:
     # ---- successive halving ----------------------------------------------------------------------
 
     def winner(self, case: Case) -> Params | None:
-        """Return the parameters that won, None while a run that decides it is missing."""
+        """Return the winning parameters, or None while a run that decides is missing."""
         if case not in self._winners:
             self._winners[case] = self._decide(case)
         return self._winners[case]
@@ -177,7 +177,7 @@ class Protocol:
         return _sort_by_objective(values)[0] if None not in values.values() else None
 
     def tuning_runs(self, case: Case) -> list[PlannedRun]:
-        """Return the runs that decide on the parameters, as far as they are known."""
+        """Return the runs that decide on the parameters, as far as they are planned."""
         runs = list(self._screening(case).values())
         points = self._finalists(case) or []
         if len(points) > 1:
@@ -189,7 +189,7 @@ class Protocol:
         return self._runs(case, params, min(self.budget.starts, self.budget.replicates))
 
     def _finalists(self, case: Case) -> list[Params] | None:
-        """Return the points that run to the horizon, None while a screening run is missing."""
+        """Return the points to run to the horizon, or None while a screening run is missing."""
         screening = self._screening(case)
         if not screening:
             return self._candidates(case)
@@ -200,7 +200,7 @@ class Protocol:
         return _sort_by_objective(values)[:number]
 
     def _screening(self, case: Case) -> dict[Params, PlannedRun]:
-        """Return the short runs of the first stage, none for two points or fewer."""
+        """Return the short runs of the first stage; none if there are at most two points."""
         points = self._candidates(case)
         if self.budget.finalists is None or len(points) <= 2:
             return {}
@@ -222,7 +222,7 @@ class Protocol:
         ]
 
     def _points(self, variant: str) -> Iterator[tuple[Any, Any, float]]:
-        """Yield all s/n, m and η of a variant of S-SCI-PI."""
+        """Yield all combinations of s/n, m and η for a variant of S-SCI-PI."""
         batches, epochs, steps = self.budget.grid
         if variant == "both sides":
             for long, short, step in product(budgets.LONG_SIDE, budgets.SHORT_SIDE, steps[-2:]):
@@ -233,7 +233,7 @@ class Protocol:
             yield from product(batches, epochs, steps)
 
     def _mean_objective(self, runs: list[PlannedRun]) -> float | None:
-        """Return the mean objective of runs at the horizon, None while one is missing."""
+        """Return the mean objective of runs at the horizon, or None while a run is missing."""
         rows = [self.rows[run.key] for run in runs if run.key in self.rows]
         if len(rows) < len(runs):
             return None
@@ -250,7 +250,7 @@ def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
 
 
 def objective_at(row: Row, passes: float) -> float:
-    """Return the objective after a number of passes, or that at the end of a shorter run."""
+    """Return the objective after `passes` passes, or at the end of a shorter run."""
     values = row["objective"]
     if row["status"] == "not_finite" or None in values:
         return math.inf
@@ -262,7 +262,7 @@ def _sort_by_objective(values: dict[Params, Any]) -> list[Params]:
 
 
 def _scale_limits(run: PlannedRun, factor: float) -> PlannedRun:
-    """Return a run whose limits are those of another one times a factor."""
+    """Return a copy of a run with its limits multiplied by a factor."""
     return replace(run, passes=run.passes * factor, seconds=run.seconds * factor)
 
 

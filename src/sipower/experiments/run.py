@@ -34,7 +34,7 @@ from sipower.results.provenance import provenance
 from sipower.solvers.s_sci_pi import SSciPi
 
 RANK = 20
-OVERHEAD = 1.25  # wall time of a run over the solver's own, for evaluations, loading, the start
+OVERHEAD = 1.25  # wall time / solver time of a run: evaluations, loading and start
 THRESHOLD = SSciPiRule().threshold
 
 
@@ -51,19 +51,19 @@ def reproduce(
     Parameters
     ----------
     experiments, budget
-        Names of experiments, and the share of them that is run.
+        Names of the experiments, and the budget that decides how much of them is run.
     table
         File to which each run appends a line.
     jobs
         Number of parallel runs, each with one thread; None means one per core.
     on_row
         Called after each run with its row, the number of runs left in this stage of the protocol
-        and an estimate of the seconds that these take.
+        and an estimate of the seconds that they will take.
 
     Returns
     -------
     rows
-        The rows of the budget, of all experiments in the table.
+        The rows of the table that belong to the budget, for all experiments.
     """
     experiments = list(experiments)
     jobs = jobs or count_threads(None)
@@ -89,12 +89,12 @@ def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[P
 
 
 def _expected_seconds(run: PlannedRun) -> float:
-    """Estimate the seconds of a run; on average it reaches its passes in half of its limit."""
+    """Estimate the seconds of a run, assuming that it takes half of its time limit."""
     return (OVERHEAD * run.seconds / 2) if run.method != "exact" else 1.0
 
 
 def _execute_all(runs: list[PlannedRun], table: Path, jobs: int) -> Iterator[Row]:
-    """Execute runs and yield their rows, each already in the table, as they finish."""
+    """Execute runs and yield their rows as they finish, after adding them to the table."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_ignore_interrupts)
     try:
@@ -205,7 +205,7 @@ def _start(dataset: str, seed: int) -> Factors:
 def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
     """Return the side and the block of the paper's subproblem.
 
-    It is the subproblem whose sums run over the longer dimension.
+    The sums of this subproblem are over the longer dimension.
     """
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
@@ -220,14 +220,14 @@ class _SignCounter(KLBlock):
     negative = entries = 0
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
-        """Return the gradient, and store the full one, which is that at the anchor."""
+        """Return the gradient; store a full gradient, which is that at the anchor."""
         g = super().gradient(y, S)
         if S is None:
             self.anchor_gradient = g
         return g
 
     def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
-        """Return the batch's part of the reduced gradient, and count the negative entries."""
+        """Return the batch term of the variance-reduced gradient; count negative entries."""
         batch_part = super().anchored_difference(x, x0, alpha, S)
         reduced = alpha * self.anchor_gradient + batch_part
         self.negative += int((reduced < 0).sum())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of results: one JSON line for each finished run, appended and never changed."""
+"""The append-only table of results, with one JSON line for each finished run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A planned run: everything that decides its objective values.
+    """A planned run: everything that determines its objective values.
 
     Parameters
     ----------
     problem
-        "nmf", "subproblem" (one factor given the other) or "signs" (of the gradients there).
+        "nmf", "subproblem" (one factor given the other) or "signs" (of its gradients).
     dataset, method
         Names.
     params
@@ -33,8 +33,8 @@ class PlannedRun:
     seed
         Seed of the start and of the method.
     passes, seconds
-        The run ends after the round in which it reaches either limit. Seconds are those of the
-        solver, without evaluations of the objective.
+        The run ends after the round in which it reaches either limit. Seconds are solver
+        time, without evaluations of the objective.
     """
 
     problem: str
@@ -47,12 +47,12 @@ class PlannedRun:
 
     @property
     def key(self) -> str:
-        """A text that identifies the run across processes."""
+        """A string that identifies the run across processes."""
         return json.dumps(asdict(self) | {"params": dict(self.params)}, sort_keys=True)
 
 
 def row_key(row: Row) -> str:
-    """Return the key of the run that a row is the result of."""
+    """Return the key of the run whose result is in a row."""
     params = tuple(sorted(row["params"].items()))
     names = row["problem"], row["dataset"], row["method"]
     return PlannedRun(*names, params, row["seed"], row["max_passes"], row["max_seconds"]).key
@@ -68,14 +68,14 @@ def append(file: Path, row: Row) -> None:
         if end.tell():
             end.seek(-1, os.SEEK_END)
             if end.read(1) != b"\n":
-                line = b"\n" + line  # after the incomplete line of a killed process
-        if end.write(line) < len(line):  # a full disk writes a part without an error
+                line = b"\n" + line  # ends the incomplete line of a killed process
+        if end.write(line) < len(line):  # a full disk can cause a partial write without error
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(end.fileno())
 
 
 def read(file: Path) -> list[Row]:
-    """Return all finished runs, each once; incomplete lines of killed processes are skipped."""
+    """Return all finished runs without duplicates; skip incomplete lines of killed processes."""
     if not file.is_file():
         return []
     rows = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Factors described by numbers that do not depend on their scale or order.
+"""Descriptions of factors that do not depend on their scale or order.
 
-V ≈ W H reads as probabilities: a count comes from component k with probability size_k, then from
-feature f with probability profile_kf. Components are named by number from 1 in order of size:
-"1" is the largest, wherever it is in W and H.
+V ≈ W H is read as a probability model: a count belongs to component k with probability size_k, and
+then to feature f with probability profile_kf. Components are numbered from 1 in decreasing order of
+size, whatever their order in W and H.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ __all__ = [
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Bidirectional control characters reorder the text around them, so that a name could be displayed
-# as another.
+# Bidirectional control characters reorder the text around them, so one name could look like
+# another.
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Sizes, profiles and memberships; entry 0 along every axis of components is component "1".
+    """The sizes, profiles and memberships of the components of a factorisation.
+
+    Index 0 along every axis of components is component "1", the largest.
 
     Parameters
     ----------
     order
-        Where each component stands in the columns of W and the rows of H, (K,).
+        Position of each component in the columns of W and the rows of H, (K,).
     sizes
         Share of all counts that a component explains, (K,); they sum to 1.
     profiles
@@ -64,29 +66,29 @@ class Description:
     memberships: Numbers
 
     def lift(self) -> Numbers:
-        """p(feature | component) / p(feature), (K, features); 0 where both are 0."""
+        """Return p(feature | component) / p(feature), (K, features); 0 where both are 0."""
         return _divide(self.profiles, self.overall)
 
     def distinctiveness(self) -> Numbers:
-        """p(feature | component) · log2(lift), in bits, (K, features).
+        """Return p(feature | component) · log2(lift), in bits, (K, features).
 
-        It is large for features that are frequent in a component and more so than elsewhere;
-        the lift alone would put the rarest ones first. A row sums to the information that the
-        component gives about the feature, its KL divergence from the overall profile.
+        It is large for features that are frequent in a component and less frequent elsewhere;
+        the lift alone would rank the rarest features first. Each row sums to the KL divergence
+        of the component's profile from the overall profile.
         """
         lift = self.lift()
         return self.profiles * np.log2(lift, where=lift > 0, out=np.zeros_like(lift))
 
     def leading_samples(self) -> Indices:
-        """The number of samples in which each component is the largest, (K,)."""
+        """Return the number of samples in which each component is the largest, (K,)."""
         leaders = self.memberships.argmax(axis=1)[self.memberships.any(axis=1)]
         return np.bincount(leaders, minlength=len(self.sizes))
 
 
 def describe(W: Array, H: Array) -> Description:
-    """Read the factors (samples, K) and (K, features) as probabilities.
+    """Describe the factors W (samples, K) and H (K, features) as probabilities.
 
-    Components are numbered by size in this W; other samples may order them differently.
+    Components are numbered by their size in this W; with other samples the order may differ.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def describe(W: Array, H: Array) -> Description:
 
 
 def _divide(above: Array, below: Array) -> Numbers:
-    """Divide; 0 where the divisor is 0."""
+    """Return the quotient, or 0 where the divisor is 0."""
     zero = np.zeros(np.broadcast_shapes(above.shape, below.shape))
     return np.divide(above, below, where=np.broadcast_to(below > 0, zero.shape), out=zero)
 
@@ -125,8 +127,8 @@ def _divide(above: Array, below: Array) -> Numbers:
 def convergence(run: Run) -> dict[str, Numbers]:
     """Return the trace: "seconds", "passes", "excess" and "gap", NaN where nothing was evaluated.
 
-    Gap and excess, the objective above its lowest value, are shares of the sum of the counts. The
-    lowest value itself has no logarithm: its excess is NaN.
+    The excess is the objective minus its lowest value. Gap and excess are relative to the sum of
+    the counts. At the lowest value the excess is NaN instead of 0, which has no logarithm.
     """
     seconds, passes, objective, gap = (
         np.array([getattr(record, name) for record in run.trace], dtype=np.float64)
@@ -139,7 +141,7 @@ def convergence(run: Run) -> dict[str, Numbers]:
 
 
 def total(run: Run) -> float:
-    """The sum of the counts or, if it is not recorded, of W H; at the minimum both are equal."""
+    """Return the sum of the counts, or of W H if it is not recorded; both agree at the minimum."""
     recorded = (run.facts.get("input") or {}).get("total")
     if recorded:
         return float(recorded)
@@ -147,14 +149,14 @@ def total(run: Run) -> float:
 
 
 def correlations(columns: Array) -> Numbers:
-    """Pearson's correlations of the columns; NaN for a column that does not vary.
+    """Return the Pearson correlations of the columns; NaN for a column that does not vary.
 
-    Of the memberships they say which components share samples, of the transposed profiles which
-    ones share features.
+    Applied to the memberships, they show which components share samples; applied to the transposed
+    profiles, which components share features.
     """
     centred: Numbers = columns - columns.mean(axis=0, dtype=np.float64)
     norms = np.linalg.norm(centred, axis=0)
-    varies = norms > 1e-12 * np.linalg.norm(columns, axis=0)  # above the rounding of the mean
+    varies = norms > 1e-12 * np.linalg.norm(columns, axis=0)  # above rounding error
     scaled: Numbers = centred / np.where(varies, norms, np.nan)
     return (scaled.T @ scaled).clip(-1, 1)
 
@@ -166,15 +168,15 @@ def largest(values: Array, n: int) -> Indices:
 
 
 def choose_evenly(count: int, max_count: int) -> Indices:
-    """Return at most `max_count` numbers of ``range(count)``, evenly spaced, with both ends."""
+    """Return at most `max_count` evenly spaced numbers of ``range(count)``, with both ends."""
     return np.linspace(0, count - 1, min(count, max_count)).round().astype(np.intp)
 
 
 def order_by_similarity(memberships: Array) -> Indices:
-    """Order samples so that similar ones are neighbours: the leaves of Ward's tree.
+    """Order samples by the leaves of Ward's clustering tree, so that similar ones are adjacent.
 
-    Distances are Hellinger's, those between square roots of probabilities. Time and memory grow
-    with the square of the number of samples: a few thousand at most.
+    The distance is the Hellinger distance, between square roots of probabilities. Time and memory
+    grow with the square of the number of samples, so use a few thousand samples at most.
     """
     if len(memberships) < 3:
         return np.arange(len(memberships))
@@ -183,13 +185,13 @@ def order_by_similarity(memberships: Array) -> Indices:
 
 
 def readable(name: str, max_length: int) -> str:
-    """Show a name on one line: a sign for what cannot be printed, "…" for the end of a long one."""
+    """Return a name on one line, with symbols for unprintable characters, shortened with "…"."""
     text = "".join(map(_sign, name[:max_length]))
     return text if len(name) <= max_length else text[:-1] + "…"
 
 
 def _sign(character: str) -> str:
     if character < " ":
-        return chr(0x2400 + ord(character))  # Unicode's pictures of control characters
+        return chr(0x2400 + ord(character))  # Unicode's symbols for control characters
     hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
     return "\ufffd" if hidden or character in DIRECTION_MARKS else character

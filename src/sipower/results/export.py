@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Factors and selections in formats of other programs: tables, images, AnnData."""
+"""Export of factors and rank selections as tables, images and AnnData files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sipower.selection import RankSelection, save_outcome
 def export(run: Run, folder: Path, ending: str) -> list[Path]:
     """Write W and H as .csv or .parquet tables, or the run as one .h5ad file.
 
-    Component k is that of the report: the k-th in order of size.
+    Component k is the k-th largest, as in the report.
     """
     files, order = export_paths(folder, ending), describe(run.W, run.H).order
     run = replace(run, W=run.W[:, order], H=run.H[order])
@@ -31,7 +31,7 @@ def export(run: Run, folder: Path, ending: str) -> list[Path]:
         _write_anndata(run, files[0])
     else:
         write_rows(files[0], run.W, run.samples)
-        write_rows(files[1], run.H.T, run.features)  # a line a feature: tables have few columns
+        write_rows(files[1], run.H.T, run.features)  # one line per feature, few columns
     return files
 
 
@@ -42,7 +42,7 @@ def export_paths(folder: Path, ending: str) -> list[Path]:
 
 
 def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
-    """Write weights, one line per item: .npz, .csv, .tsv or .parquet."""
+    """Write weights to a .npz, .csv, .tsv or .parquet file, one line per item."""
     ending = file.suffix.lower()
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
         raise ValueError(f"{file} must end in .npz, .csv, .tsv or .parquet.")
@@ -56,14 +56,14 @@ def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
             frame.to_parquet(to)
         else:
             separator = "\t" if ending == ".tsv" else ","
-            # Quote all texts: by default pandas does not quote a carriage return, which also ends a
-            # line.
+            # Quote all strings: by default pandas does not quote a carriage return, which also ends
+            # a line.
             options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
             frame.to_csv(to, sep=separator, index_label="name", **options)
 
 
 def export_selection(selection: RankSelection, folder: Path) -> None:
-    """Write a rank selection as rank.csv, rank.png and rank.json; all are replaced or none."""
+    """Write rank.csv, rank.png and rank.json for a rank selection; replace all files or none."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
     text = io.StringIO()
@@ -84,7 +84,7 @@ def export_selection(selection: RankSelection, folder: Path) -> None:
 
 
 def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
-    """Return names as a NumPy array of texts, all as long as the longest."""
+    """Return names as NumPy arrays of fixed-width strings."""
     if names is None:
         return {}
     changed = next((name for name in names if name.endswith("\0")), None)
@@ -102,7 +102,7 @@ def _frame(W: Array, names: Sequence[str] | None) -> Any:
 
 
 def _write_anndata(run: Run, file: Path) -> None:
-    """The factors where scanpy looks for them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
+    """Write the factors where scanpy expects them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
     import anndata as ad  # noqa: PLC0415 - optional
     import h5py  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
@@ -118,7 +118,7 @@ def _write_anndata(run: Run, file: Path) -> None:
         for key in ("divergence", "certified_gap", "status", "rounds")
         if key in facts
     }
-    memory = io.BytesIO()  # HDF5 can crash the process when the disk is full
+    memory = io.BytesIO()  # because HDF5 can crash the process on a full disk
     with h5py.File(memory, "w") as content:
         ad.io.write_elem(content, "/", adata)
     with atomic_write(file) as to:

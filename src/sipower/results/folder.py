@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as one folder: factors, names, parameters and provenance, trace; no pickle anywhere.
+"""Reading and writing of a run as a folder of files, none of which is a pickle.
 
 ================  ==============================================================================
 factors.npz       W (samples, K) and H (K, features)
@@ -35,7 +35,7 @@ _TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "p
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
-# Types that readers of run.json rely on; each entry may be missing.
+# Types that readers of run.json rely on; each key may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
@@ -43,9 +43,10 @@ _MAX_INTEGER = 2**1000  # larger ones cannot become floats
 
 
 def save_run(run: Run, folder: str | PathLike[str]) -> Path:
-    """Write a run; its files replace older ones once all are on the disk, `run.json` last.
+    """Write a run to a folder.
 
-    What was made of an older run (report, tables) is removed.
+    The files replace older ones once all of them are on disk, `run.json` last. Files derived from
+    an older run (report, tables) are removed.
     """
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
@@ -57,7 +58,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
         "names.json": json.dumps(names),
         "trace.csv": _trace_table(run.trace),
     }
-    with ExitStack() as replacements:  # closed in reverse order: run.json is the last
+    with ExitStack() as replacements:  # closed in reverse order, so run.json is replaced last
         for name, text in texts.items():
             file = replacements.enter_context(atomic_write(to / name))
             file.write(text.encode())
@@ -71,7 +72,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
 
 
 def _as_python(value: Any) -> Any:
-    """Return NumPy's numbers and arrays as Python's."""
+    """Convert NumPy numbers and arrays to Python numbers and lists."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"run.json cannot hold {value!r}: give numbers, texts, lists and dicts.")
@@ -86,7 +87,7 @@ def _trace_table(trace: Sequence[Record]) -> str:
 
 
 def load_run(folder: str | PathLike[str]) -> Run:
-    """Read a run that `save_run` has written."""
+    """Read a run from a folder written by `save_run`."""
     place = Path(folder)
     if not (place / "run.json").is_file():
         raise ValueError(f"{place} is not a run of sipower: it has no run.json.")
@@ -97,7 +98,7 @@ def load_run(folder: str | PathLike[str]) -> Run:
         run = _read_run(place, facts) if version == FORMAT else None
     except MemoryError:
         raise
-    except Exception as error:  # whatever damaged files make their readers raise
+    except Exception as error:  # damaged files can raise nearly anything
         reason = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
         raise ValueError(f"{place} is damaged: {reason}; run the fit again.") from None
     if run is None:

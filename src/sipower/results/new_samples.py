@@ -20,7 +20,7 @@ from sipower.results.run import Run
 def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
     """Return the weights W of new samples for the components of a run, and remarks.
 
-    They are as exact as those of the run itself: a sample of its fit gets the same weights again.
+    The weights are as exact as those of the run: a sample of its fit gets the same weights.
     """
     counts, remarks = _align_features(table, run)
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
@@ -34,9 +34,9 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
 
 
 def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
-    """Return the counts in the order of the run's features, and remarks for the user.
+    """Return the counts with features in the order of the run, and remarks for the user.
 
-    Features are matched by name where the run and the file have names, else by position.
+    Features are matched by name if both the run and the file have names, else by position.
     """
     run_features, features = run.features, table.features
     if run_features == features:

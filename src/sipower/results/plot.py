@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots by matplotlib of a run or a fitted model; each function takes and returns an Axes.
+"""Matplotlib plots of a run or a fitted model; each function takes and returns an Axes.
 
-Components are named by number from 1 in order of size: "1" is the largest.
+Components are numbered from 1 in decreasing order of size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sipower.selection import Consensus, RankSelection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours with grey for black, ordered so that neighbours differ most.
+# Okabe and Ito's colours with grey instead of black, ordered so that adjacent ones differ most.
 HUES = ("0072B2", "E69F00", "009E73", "D55E00", "CC79A7", "F0E442", "56B4E9", "808080")
 TINTS = (0, 0.55, -0.45, 0.3, -0.25, 0.75, -0.65, 0.15)  # towards white, or black if negative
 BLUE, ORANGE = f"#{HUES[0]}", f"#{HUES[3]}"
@@ -27,12 +27,11 @@ NAME_LENGTH = 40
 
 
 def palette(n: int) -> list[str]:
-    """Return colours for n components that the colour-blind can tell apart, as "#rrggbb".
+    """Return n colours as "#rrggbb" that people with a colour vision deficiency can tell apart.
 
-    The eight colours of Okabe and Ito come first. Further rounds repeat them lighter and darker,
-    as lightness is seen by all; after 64 they repeat. Components next to each other in size
-    differ clearly in any kind of vision; distant ones may look alike, so colour is never the only
-    way to tell which is which.
+    The eight colours of Okabe and Ito come first, followed by lighter and darker shades of them;
+    after 64 colours the list repeats. Components that are adjacent in size differ clearly with any
+    colour vision. Others may look alike, so no plot identifies components by colour alone.
     """
     colours = [_shade(hue, tint) for tint in TINTS for hue in HUES]
     return [colours[k % len(colours)] for k in range(n)]
@@ -45,10 +44,10 @@ def _shade(hue: str, tint: float) -> str:
 
 
 def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Axes:
-    """Draw certified gap and objective above its lowest value over seconds, on log scales.
+    """Draw the certified gap and the excess objective against seconds, on log scales.
 
-    Both are shares of the sum of the counts. The lowest value itself is 0 and not drawn. `run` and
-    `W` are as for `structure`.
+    The excess is the objective minus its lowest value. Both are relative to the sum of the counts.
+    The point with excess 0 is not drawn. `run` and `W` are as for `structure`.
     """
     run, ax = as_run(run, W), _axes(ax)
     if not run.trace:
@@ -75,7 +74,7 @@ def structure(
     *,
     W: Any = None,
 ) -> Axes:
-    """Draw the memberships of the samples as stacked bars, one bar a sample.
+    """Draw the memberships of the samples as stacked bars, one bar per sample.
 
     The legend names the 20 largest components.
 
@@ -84,14 +83,14 @@ def structure(
     run
         A run, or a fitted model.
     ax
-        Where to draw; a new figure if None.
+        Axes to draw on; None makes a new figure.
     groups
-        A label for each sample: bars of a group stand together, in the order in which the groups
-        first occur. Within a group, or among all, similar samples are neighbours.
+        A label for each sample. The bars of a group are adjacent, and groups are in order of first
+        occurrence. Within each group, or overall if None, similar samples are adjacent.
     max_samples
-        Largest number of samples to draw; they are chosen evenly.
+        Largest number of samples to draw; if there are more, evenly spaced ones are drawn.
     W
-        With a fitted model: what its `fit_transform` returned, or ``model.transform(V)``.
+        Required with a fitted model: the result of `fit_transform` or ``model.transform(V)``.
     """
     run = as_run(run, W)
     if max_samples < 1:
@@ -126,7 +125,7 @@ def structure(
 
 
 def _labels(groups: Sequence[Any]) -> list[str]:
-    """Return groups by position, without the index of a Series; missing labels are one group."""
+    """Return the labels by position, ignoring a Series index; missing labels form one group."""
     return ["missing" if str(g) in ("None", "nan", "<NA>", "NaT") else str(g) for g in groups]
 
 
@@ -148,8 +147,8 @@ def top_features(
 ) -> Axes:
     """Draw the n most probable features of a component (1 is the largest) with their lift.
 
-    A black line marks how probable the feature is overall; the lift is the ratio of the two. `run`
-    and `W` are as for `structure`.
+    A black line marks the overall probability of the feature; the lift is the ratio of the two
+    probabilities. `run` and `W` are as for `structure`.
     """
     run = as_run(run, W)
     facts = describe.describe(run.W, run.H)
@@ -183,7 +182,7 @@ def top_features(
 
 
 def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
-    """Draw held-out deviance (mean and range of the replicates) and stability over the rank."""
+    """Draw the held-out deviance (mean and range over replicates) and stability by rank."""
     ax = _axes(ax)
     ranks, deviance = selection.ranks, selection.deviance
     middle = deviance.mean(axis=1)
@@ -203,7 +202,7 @@ def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
 
 
 def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
-    """Draw how stable each component is over the replicates; numbers are by size."""
+    """Draw the stability of each component over the replicates; components are in order of size."""
     ax = _axes(ax)
     order = describe.describe(consensus.W, consensus.H).order
     numbers = np.arange(1, len(order) + 1)

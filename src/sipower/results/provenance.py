@@ -28,7 +28,7 @@ _DECISIVE, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")
 
 @cache
 def provenance() -> dict[str, Any]:
-    """Return versions, processor and commit."""
+    """Return the versions, the processor and the commit that produced a result."""
     names = ("sipower", "numpy", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{n: version(n) for n in names}},
@@ -38,7 +38,7 @@ def provenance() -> dict[str, Any]:
 
 
 def optional_packages() -> dict[str, str | None]:
-    """Return the versions of the packages of the extras; None for those not installed."""
+    """Return the versions of the optional packages; None for those that are not installed."""
     versions: dict[str, str | None] = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -47,9 +47,9 @@ def optional_packages() -> dict[str, str | None]:
 
 
 def first_difference(facts: dict[str, Any], new: dict[str, Any]) -> str | None:
-    """Return the first of data and parameters in which two fits differ, or None.
+    """Return what differs first between the data and parameters of two fits, or None.
 
-    Limits, which only decide when a fit ends, may differ.
+    Limits are not compared, because they only decide when a fit ends.
     """
     data, parameters = ([fact.get(key) or {} for fact in (facts, new)] for key in _DECISIVE)
     if data[0].get("sha256") != data[1].get("sha256"):
@@ -59,7 +59,7 @@ def first_difference(facts: dict[str, Any], new: dict[str, Any]) -> str | None:
 
 
 def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any]:
-    """Return what `run.json` holds of a fit of the data in `file` before the fit begins."""
+    """Return the facts for `run.json` that are known before the data in `file` are fitted."""
     return {
         "command": shlex.join(["sipower", *sys.argv[1:]]),
         "parameters": recorded_parameters(model),
@@ -87,7 +87,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Return the commit of the checkout that this package is part of, or "unknown"."""
+    """Return the commit of the Git checkout that contains this package, or "unknown"."""
     package = Path(__file__).parents[1]
     try:
         top = _git(package, "rev-parse", "--show-toplevel")

@@ -17,7 +17,7 @@ from sipower.loop.solve import Record
 __all__ = ["Names", "Run", "RunOrModel", "as_run", "recorded_parameters"]
 
 Names = tuple[str, ...]
-# Facts of a run and the attributes of a fitted model that they are read from.
+# Maps facts of a run to the attributes of a fitted model that hold them.
 _ATTRIBUTES = {
     "status": "status_",
     "certified_gap": "kkt_residual_",
@@ -38,9 +38,9 @@ class Run:
     trace
         Objective and gap over rounds, passes and seconds.
     facts
-        What `run.json` holds: "parameters", "input", "status", "certified_gap", "divergence", ...
+        Contents of `run.json`: "parameters", "input", "status", "certified_gap", "divergence", ...
     samples, features
-        Names, or None where the data have none.
+        Names, or None if the data have none.
     """
 
     W: Array
@@ -79,9 +79,9 @@ class Run:
         model
             A fitted `KLNMF`.
         W
-            What `fit_transform` returned, or ``model.transform(V)``, (samples, K).
+            Result of `fit_transform` or ``model.transform(V)``, (samples, K).
         samples, features
-            Names. Features are named as in the data frame that was fitted, if it was one.
+            Names. If the model was fitted to a data frame, its feature names are the default.
 
         Examples
         --------
@@ -105,16 +105,16 @@ class Run:
         return cls(W, model.components_, trace, facts, samples, features)  # type: ignore[arg-type]
 
     def sample_names(self) -> Names:
-        """Names of the rows of W; numbers from 1 where the data have none."""
+        """Return the names of the rows of W, or numbers from 1 if the data have none."""
         return self.samples or tuple(str(i + 1) for i in range(len(self.W)))
 
     def feature_names(self) -> Names:
-        """Names of the columns of H; numbers from 1 where the data have none."""
+        """Return the names of the columns of H, or numbers from 1 if the data have none."""
         return self.features or tuple(str(j + 1) for j in range(self.H.shape[1]))
 
 
 def recorded_parameters(model: KLNMF) -> dict[str, Any]:
-    """Return the parameters of a model that decide its factors, as `run.json` holds them."""
+    """Return the parameters that determine the factors of a model, in the form of `run.json`."""
     parameters = {k: v for k, v in model.get_params().items() if k not in _NOT_RECORDED}
     if parameters.get("dtype") is not None:
         parameters["dtype"] = np.dtype(parameters["dtype"]).name
@@ -126,9 +126,9 @@ RunOrModel: TypeAlias = Run | KLNMF
 
 
 def as_run(run: RunOrModel, W: Any = None) -> Run:
-    """Return a run unchanged, and a fitted model with its W as a run.
+    """Return a run unchanged, or convert a fitted model and its W to a run.
 
-    Every plot and the report call it, so that they take either.
+    Every plot and the report call this function, so they accept both.
     """
     if isinstance(run, Run):
         if W is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as one HTML file that opens offline."""
+"""The report of a run as one HTML file that opens offline."""
 
 from sipower.results.report.page import write_report
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The values that the template of the report shows as words and tables, and draws as plots."""
+"""The values that the template of the report shows in text, tables and plots."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sipower.results.plot import palette
 from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
-FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # of a component
+FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # per component
 NAME_LENGTH = 60
-SHARES = 10_000  # shares of a sample are whole numbers of this
+SHARES = 10_000  # shares of a sample are stored as integers in units of 1 / SHARES
 
 STATUS = {
     "converged": "The tolerance was reached.",
@@ -45,7 +45,7 @@ RUN_CARDS = {
 
 
 def content(run: Run, about: Description) -> dict[str, Any]:
-    """Return what the template shows of a run itself."""
+    """Return the values that the template shows in text and tables."""
     facts, data = run.facts, run.facts.get("input") or {}
     gap = facts.get("certified_gap")
     cards: list[tuple[str, float | None]] = [("samples", len(run.W))]
@@ -71,7 +71,7 @@ def content(run: Run, about: Description) -> dict[str, Any]:
 
 
 def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
-    """Yield the row of each component in the table."""
+    """Yield the table row of each component."""
     names, lift, bits = run.feature_names(), about.lift(), about.distinctiveness()
     leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
@@ -102,7 +102,7 @@ def images(about: Description, shape: tuple[int, int]) -> Iterator[dict[str, Any
 
 
 def number(value: float) -> str:
-    """Write a number for reading: whole with separators, in four digits, or as a power of 10."""
+    """Format a number: an integer with separators, four digits, or scientific notation."""
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     if abs(value) >= 1000:
@@ -111,7 +111,7 @@ def number(value: float) -> str:
 
 
 def repeat_call(parameters: dict[str, Any]) -> str:
-    """Return the call in Python that repeats a run; V is the data with the recorded hash."""
+    """Return the Python call that repeats a run; V is the data with the recorded hash."""
     defaults = KLNMF().get_params()
     changed = ", ".join(
         f"{key}={value!r}"
@@ -143,7 +143,7 @@ def plot_data(
     selection: RankSelection | None,
     consensus: Consensus | None,
 ) -> dict[str, Any]:
-    """Return everything that is drawn; a plot without data is missing."""
+    """Return the data of all plots; a plot without data is left out."""
     data: dict[str, Any] = {
         "colours": palette(len(about.sizes)),
         "sizes": _numbers(about.sizes),
@@ -175,7 +175,7 @@ def plot_data(
 
 
 def _features(run: Run, about: Description) -> list[dict[str, Any]]:
-    """For each component its most probable and most distinctive features."""
+    """Return the most probable and the most distinctive features of each component."""
     names, lift = run.feature_names(), about.lift()
 
     def feature_list(k: int, values: Array) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _samples(run: Run, about: Description, drawn: Indices) -> dict[str, Any]:
 
 
 def _numbers(values: Array, digits: int = 4) -> Any:
-    """Lists of numbers to so many significant digits, None where there is none."""
+    """Return lists of numbers rounded to `digits` significant digits, with None for NaN and ∞."""
     if values.ndim > 1:
         return [_numbers(part, digits) for part in values]
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`write_report`: one HTML file with everything in it."""
+"""`write_report`: write the report of a run as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def write_report(
     consensus: Consensus | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Path:
-    """Write a run as one HTML file that opens offline and asks no server for anything.
+    """Write the report of a run as one HTML file that opens offline and loads nothing.
 
-    Components are numbered by size: 1 is the largest. Of more than 2,000 samples, 2,000 evenly
-    chosen ones are drawn.
+    Components are numbered by size: 1 is the largest. If there are more than 2,000 samples, 2,000
+    evenly spaced ones are drawn.
 
     Parameters
     ----------
     run
-        A run, of which what its facts lack is left out, or a fitted model.
+        A run, or a fitted model. Facts that a run does not have are left out.
     file
-        Where to write. Missing folders are made, an older report is replaced.
+        Path of the report. Missing folders are created; an older report is replaced.
     W
-        With a fitted model: what its `fit_transform` returned.
+        Required with a fitted model: the result of `fit_transform`.
     selection, consensus
-        Drawn too, where given.
+        Optional results that are drawn as well.
     image_shape
-        Height and width, where the features are pixels, row by row.
+        Height and width of the images if the features are pixels, row by row.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def write_report(
 
 
 def _template() -> Any:
-    """Return the template of the page, which escapes every value that it shows."""
+    """Return the template of the report, which escapes all values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError:
@@ -101,8 +101,8 @@ def _template() -> Any:
 
 
 def _printable(value: Any) -> Any:
-    """Return a text with signs for unprintable characters; other values are unchanged."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of the template itself
+    """Replace unprintable characters of a string by symbols; return other values unchanged."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # the template's own markup
         return value
     return "\n".join(readable(line, len(line)) for line in value.split("\n"))
 
