@@ -32,7 +32,7 @@ CLASSES = [
     _kernels.EpochPlan,
 ]
 KERNELS = ["gradient", "sums", "divergence", "gaps", "mu", "power", "coordinate", "newton"]
-KERNELS += ["projected_gradient", "solve_items", "epoch"]
+KERNELS += ["power_search", "projected_gradient", "solve_items", "epoch"]
 MEMORY = 3 << 30
 
 
@@ -190,6 +190,7 @@ def call_kernel(case: Case, name: str) -> None:
 
 EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
     "power": lambda case: {"step": case.source.choice([0.5, 1.0, 1.9])},
+    "power_search": lambda case: {"exponent": case.source.choice([1, 2, 8, 64])},
     "coordinate": lambda case: {
         "sweeps": case.source.randint(0, 4),
         "order": case.source.choice(["cyclic", "active", "random"]),

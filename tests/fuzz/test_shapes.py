@@ -18,6 +18,7 @@ KERNELS = [
     "gaps",
     "mu",
     "power",
+    "power_search",
     "coordinate",
     "newton",
     "projected_gradient",
@@ -65,6 +66,7 @@ def valid_arguments(kernel, layout, dtype):
         arguments["mass"] = np.full(ITEMS, 7.0)
     more = {
         "power": {"step": 1.0},
+        "power_search": {"exponent": 8},
         "coordinate": {"sweeps": 2, "order": "cyclic", "key": (0, 0), "place": (0, 0, 0, 0)},
         "newton": {"steps": 2},
         "solve_items": {

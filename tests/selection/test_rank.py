@@ -90,7 +90,7 @@ def test_interrupted_rank_selection_goes_on(tmp_path):
         if completed == 4:
             raise KeyboardInterrupt
 
-    model = KLNMF(tol=1e-2, random_state=0, n_jobs=1)
+    model = KLNMF(init="random", tol=1e-2, random_state=0, n_jobs=1)
     with pytest.raises(KeyboardInterrupt):
         rank_selection(V, range(1, 6), model, replicates=2, folder=tmp_path, on_fit=interrupt)
     counted = []

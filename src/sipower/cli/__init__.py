@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `sipower`. Importing the modules of its subcommands registers them."""
+"""The command `sipower`. Importing its modules registers them, in the order of --help."""
 
-# The order is that of `sipower --help`.
 from sipower.cli import fit, transform, report, rank, consensus  # noqa: F401 - registers # isort: skip
 from sipower.cli import convert, demo, bench, info, datasets, reproduce  # noqa: F401 # isort: skip
 from sipower.cli.application import app, main

@@ -28,7 +28,7 @@ def rank(
 ) -> None:
     """Recommend a number of components, based on held-out counts and on stability."""
     require("matplotlib")
-    console, ranks, model = Console(as_json), parse_ranks(components), solver.model()
+    console, ranks, model = Console(as_json), parse_ranks(components), solver.model(init="random")
     folder = out or run_folder.default_folder(data.source, "ranks")
     V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
     seconds = estimated_seconds(V, ranks, model, replicates=replicates)

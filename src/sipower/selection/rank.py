@@ -58,7 +58,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         Numbers of components to try.
     model
         Solver, tolerance, limits, seed and threads of the fits; by default
-        ``KLNMF(tol=1e-2, random_state=0)``.
+        ``KLNMF(init="random", tol=1e-2, random_state=0)``.
     replicates
         Number of independent splits of the data; stability needs two of them.
     folder
@@ -83,7 +83,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     4
     """
     sorted_ranks = _check_ranks(ranks, replicates)
-    model = KLNMF(tol=1e-2, random_state=0) if model is None else model
+    model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
     seed = first_seed(model, replicates)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
@@ -115,7 +115,7 @@ def estimated_seconds(
 ) -> float:
     """Estimate how long `rank_selection` will take, from a few rounds at the largest rank."""
     sorted_ranks = _check_ranks(ranks, replicates)
-    model = KLNMF(tol=1e-2, random_state=0) if model is None else model
+    model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
     trial, started = clone(model), time.perf_counter()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -107,6 +108,7 @@ def _printable(value: Any) -> Any:
     return "\n".join(readable(line, len(line)) for line in value.split("\n"))
 
 
+@cache
 def _own_text(name: str) -> str:
     return (files("sipower.results.report") / name).read_text("utf-8")
 
