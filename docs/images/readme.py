@@ -60,7 +60,7 @@ def draw_times(ax: Axes) -> None:
     ax.loglog(*zip(*FAST_TOPICS, strict=True), "s", color="#0072B2", label="fastTopics (R)")
     ax.set(
         title="Time to a divergence, KOS corpus",
-        xlabel="time in iterations of scikit-learn (52 ms)",
+        xlabel="time in iterations of scikit-learn (50 ms)",
         ylabel="share of the decrease still missing",
         ylim=(3e-3, 1.1),
     )
