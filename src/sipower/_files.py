@@ -54,7 +54,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
     if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
         raise ValueError(f"{path} exists and is not a file: choose another name.")
-    # As a new file it follows no link, and has the permissions of the user's umask.
+    # Mode "x" follows no link and gives the file the permissions of the umask.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
     with name_in_errors(path):
         file = temporary.open("xb")

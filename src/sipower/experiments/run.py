@@ -82,7 +82,7 @@ def reproduce(
 
 
 def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[PlannedRun]:
-    """Return the runs that are planned so far and not in the table."""
+    """Return the planned runs that are not in the table yet."""
     protocol = Protocol(budget, read(table))
     planned = {run.key: run for name in experiments for run in protocol.plan(name)}
     return [run for key, run in planned.items() if key not in protocol.rows]

@@ -183,7 +183,7 @@ class Coordinates:
             ) from None
 
     def _lines_at(self, places: set[tuple[int, int]]) -> Iterator[int]:
-        """Find the lines of entries at some places."""
+        """Yield the line numbers of the entries at the given (row, column) pairs."""
         for first, block in self._body():
             for number, line in enumerate(block, first):
                 if tuple(map(int, line.split()[:2])) in places:

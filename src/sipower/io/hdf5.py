@@ -147,7 +147,7 @@ def _read_texts(path: Path, element: Any) -> list[str]:
         names, missing = _read_texts(path, element["values"]), element["mask"][()]
         return ["<NA>" if no else name for name, no in zip(names, missing, strict=True)]
     if encoding != "categorical":
-        raise ValueError(f"{element.name} holds no names")  # a link may make it the whole file
+        raise ValueError(f"{element.name} holds no names")  # e.g. a link to the root group
     names, codes = _read_texts(path, element["categories"]), element["codes"][()].tolist()
     if any(code < -1 for code in codes):
         raise ValueError(f"{element.name} has codes below -1")

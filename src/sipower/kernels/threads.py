@@ -54,7 +54,7 @@ class _Workers:
         self.pool, self.lock = None, threading.Lock()
 
     def submit(self, task: Callable[[], None]) -> bool:
-        """Submit a task to the pool; unless True is returned, it may run late or never."""
+        """Submit a task to the pool; return False if the pool cannot start a thread for it."""
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
