@@ -113,6 +113,7 @@ def _own_text(name: str) -> str:
     return (files("sipower.results.report") / name).read_text("utf-8")
 
 
+@cache
 def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs  # noqa: PLC0415 - optional
