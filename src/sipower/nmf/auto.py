@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Auto`: power steps with a line search, then extrapolated second-order steps; D never rises.
 
-Far from a solution, power steps whose length is searched item by item (`power_search`) lower D by
-more per pass than any other rule, on sparse and on dense data, and they need no step size. On
-dense data that are long enough they begin on a sample (`sampled_items`).
+Far from a solution, power steps whose length is searched item by item (`power_search`) lower D
+quickly on most data, never raise it and need no step size. Where components hardly overlap, plain
+SCI-PI is faster (docs/benchmarks.md). On dense data that are long enough they begin on a sample
+(`sampled_items`).
 
 With `surplus=True`, a random start is compared with one made with surplus components (`surplus`):
 both are fitted for a fixed number of counted passes, and the one with the lower D is continued.

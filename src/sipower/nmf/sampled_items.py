@@ -21,7 +21,7 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["can_sample_items", "fit_sampled_items"]
 
-# Tuned on WT, digits, a spectrogram and heavy-tailed counts.
+# Tuned on WT, MITF, digits, spectrograms, heavy-tailed counts and data of exact rank.
 ITEMS_PER_COMPONENT = 10  # size of the sample, times K
 MIN_ITEMS = 5  # smallest length of the longer side, in multiples of the sample size
 MAX_ROUNDS = 20  # rounds on the sample; fewer if the sample is a large share of the data
