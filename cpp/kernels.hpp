@@ -56,6 +56,7 @@ template <class T, class Data> struct Kernels {
     void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
     void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);
+    void (*shared_newton)(const Data&, const Basis<T>&, const Items<T>&, const double* correlations);
     void (*projected_gradient)(const Data&, const Basis<T>&, const Items<T>&);
     void (*solve)(const Data&, const Basis<T>&, const Items<T>&, const Accuracy&, ItemResults);
     void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);

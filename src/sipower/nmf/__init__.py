@@ -17,6 +17,7 @@ from sipower.nmf.profile import Profiled
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
+from sipower.nmf.shared_newton import SharedNewton
 from sipower.nmf.vanilla import Vanilla
 from sipower.solvers import Guarded
 
@@ -30,6 +31,7 @@ RULES: dict[str, type[Rule]] = {
     "scd": SCD,
     "pgd": PGD,
     "newton": Newton,
+    "shared-newton": SharedNewton,
 }
 SOLVERS = ("auto", *RULES, "profile")
 
@@ -75,6 +77,7 @@ __all__ = [
     "Rule",
     "SSciPiRule",
     "SciPiRule",
+    "SharedNewton",
     "Vanilla",
     "make_solver",
 ]
