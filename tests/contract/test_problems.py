@@ -149,7 +149,7 @@ BAD = {
     ),
     "part of a step": (
         lambda: SSciPi(epoch=2.5),
-        "`epoch` must be a positive integer of inner steps, got 2.5",
+        "`epoch` must be a positive integer, got 2.5",
     ),
     "x0": (
         lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))),
@@ -160,9 +160,9 @@ BAD = {
     "step of s-sci-pi": (lambda: SSciPi(float("nan")), "`step` must be a positive number, got nan"),
     "batch": (
         lambda: SSciPi(batch=0.0),
-        r"`batch` must be a share of the terms in \(0, 1\], got 0.0",
+        r"`batch` must be a number in \(0, 1\], got 0.0",
     ),
-    "epoch": (lambda: SSciPi(epoch=0), "`epoch` must be a positive integer of inner steps, got 0"),
+    "epoch": (lambda: SSciPi(epoch=0), "`epoch` must be a positive integer, got 0"),
     "unknown scheme": (lambda: SSciPi(scheme="rows"), "`scheme` must be one of .*, got 'rows'"),
 }
 

@@ -71,8 +71,8 @@ def test_a_step_is_a_positive_number(step):
     ("option", "good", "bad", "expected"),
     [
         ("threshold", [0, 0.5, np.float32(0.1)], [-0.1, 1, math.nan, "0"], r"a number in \[0, 1\)"),
-        ("batch", [1, 1.0, 1e-9], [0, -1.0, 1.5, math.nan, "1"], r"a share of .* in \(0, 1\]"),
-        ("epoch", [1, 2, np.int32(3)], [0, -1, 1.0, "2"], "a positive integer of inner steps"),
+        ("batch", [1, 1.0, 1e-9], [0, -1.0, 1.5, math.nan, "1"], r"a number in \(0, 1\]"),
+        ("epoch", [1, 2, np.int32(3)], [0, -1, 1.0, "2"], "a positive integer"),
         ("scheme", SCHEMES, ["rows", None], "one of vectors, elements, stratified, weighted"),
     ],
 )

@@ -203,11 +203,11 @@ BAD = {
     ),
     "epoch": (
         lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0),
-        "`epoch` must be a positive integer of inner steps, got 0",
+        "`epoch` must be a positive integer, got 0",
     ),
     "batch": (
         lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0),
-        r"`batch` must be a share of the terms in \(0, 1\], got 0",
+        r"`batch` must be a number in \(0, 1\], got 0",
     ),
 }
 
