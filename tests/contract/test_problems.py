@@ -137,8 +137,8 @@ BAD = {
     ),
     "huge": (lambda: PCA(np.ones((3, 2)) * 1e200), "must have its largest entry between"),
     "tiny": (lambda: PCA(np.ones((3, 2)) * 1e-200), "must have its largest entry between"),
-    "tol": (lambda: Stop(tol=float("nan")), "`tol` must be a number of at least 0, got nan"),
-    "rounds": (lambda: Stop(rounds=-5), "`rounds` must be a number of at least 0, got -5"),
+    "tol": (lambda: Stop(tol=float("nan")), "`tol` must be a non-negative number, got nan"),
+    "rounds": (lambda: Stop(rounds=-5), "`rounds` must be a non-negative number, got -5"),
     "trace": (
         lambda: solve(EXAMPLES["pca"](), SciPi(), trace="all"),
         "`trace` must be .*, got .all.",

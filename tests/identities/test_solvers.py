@@ -47,7 +47,7 @@ def test_a_run_may_begin_in_a_few_coordinates_but_not_nowhere():
 
 
 def test_a_solver_of_another_kind_of_problem_names_it():
-    with pytest.raises(ValueError, match=r"^SciPi needs `degree` of its problem, which Gauss"):
+    with pytest.raises(ValueError, match=r"^SciPi needs a problem with `degree`, which Gauss"):
         solve(GaussianMixture(A, 2), SciPi())
     with pytest.raises(ValueError, match=r"^`problem` must be a GaussianMixture, got a PCA\.$"):
         GaussianEM().init(PCA(A), None, 0)

@@ -156,7 +156,7 @@ def test_diagnosis_of_kl_reports_the_spectrum():
     problem = PROBLEMS["kl"]()
     x = solve(problem, SciPi(0.9), stop=Stop(1e-12, rounds=50_000)).x
     text = str(diagnose(problem, x))
-    for word in ("λ*", "λ̄", "ν₅", "b_min", "stable η", "best exponent", "seen:"):
+    for word in ("λ*", "λ̄", "ν₅", "b_min", "stable η", "best exponent", "estimated:"):
         assert word in text
 
 
