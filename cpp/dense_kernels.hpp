@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of one pass over dense data: gradient, sums, divergence, MU, SCI-PI, searched
-// power steps, gaps.
+// The kernels of one pass over dense data: gradient, sums, divergence, MU, SCI-PI, power steps with
+// line search, gaps.
 #pragma once
 #include "dense_groups.hpp"
 #include "line_search.hpp"
@@ -47,8 +47,8 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
     });
 }
 
-// Call visit(j, g, u) for every item j of positive mass: u is h scaled to that mass, g the ratio
-// sums at u.
+// Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
+// ratio sums at u.
 template <class T, class Visit>
 void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);
@@ -75,14 +75,14 @@ template <class T> void mu_dense(const Dense& V, const Basis<T>& B, const Items<
 template <class T> void power_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, double step) {
     visit_dense(V, B, items, Update<T, PowerRule>{B, items, {step}});
 }
-// Searched power steps on a few items at a time, whose quotients stay in cache.
+// Power steps with line search on a few items at a time, so that their quotients stay in cache.
 template <class T> class DenseSearch {
 public:
     DenseSearch(const Dense& V, const Basis<T>& B, int64_t items)
         : V_(V), B_(B), pass_(V, B), direction_(B.width), stride_(whole_lanes<T>(V.n_columns)), v_(items * stride_), q_(items * stride_),
           e_(items * stride_), points_(items * B.width), best_(items * B.width), lengths_(items), gains_(items) {}
 
-    // As `power_search_csr`: where some step is short, the smaller exponent is tried too.
+    // Take the same steps as `power_search_csr`: if some step is short, a smaller exponent is tried too.
     void run(const Items<T>& items, int64_t exponent) {
         DenseGroups<T> groups(items.begin, items.end, B_.width);
         Buffer<double> sums(groups.count * GROUP * B_.width);
@@ -108,8 +108,8 @@ public:
 private:
     double* point(int64_t at) { return points_.get() + at * B_.width; }
 
-    // Search along the directions of one exponent and keep the step of each item that promises the larger
-    // gain; returns whether some step is short. An item whose first step was long is left as it is.
+    // Search along the directions of one exponent, and keep for each item the step with the larger expected
+    // gain. Items whose first step was not short are skipped. Returns whether some step is short.
     bool search(const Items<T>& items, DenseGroups<T>& groups, const double* sums, int64_t exponent) {
         const int64_t count = items.end - items.begin;
         Buffer<double> slopes(count), limits(count);
@@ -140,7 +140,7 @@ private:
     const Basis<T>& B_;
     DensePass<T> pass_;
     SearchDirection direction_;
-    int64_t stride_;  // of the buffers; the rest of each row stays zero
+    int64_t stride_;  // row length of the buffers; elements beyond the last column stay zero
     Buffer<T> v_, q_, e_;
     Buffer<double> points_;
     Buffer<T> best_;
@@ -148,7 +148,7 @@ private:
 };
 
 template <class T> void power_search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
-    constexpr int64_t room = 256 * 1024;  // entries of a buffer
+    constexpr int64_t room = 256 * 1024;  // number of elements that a buffer may hold
     const int64_t fitting = room / (V.n_columns > 0 ? V.n_columns : 1) / GROUP * GROUP, step = fitting < GROUP ? GROUP : fitting;
     const int64_t count = items.end - items.begin;
     DenseSearch<T> search(V, B, count < step ? count : step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes over dense data: four items and a tile of the basis give two small matrix products; Z is formed
-// one tile at a time.
+// Passes over dense data. Four items and a tile of the basis give two small matrix products, so that Z is
+// formed one tile at a time.
 #pragma once
 #include <cstring>
 
@@ -14,20 +14,21 @@ namespace {
 
 constexpr int64_t PANEL = 256 * 1024;  // bytes of the basis that stay in cache
 
-// Rows of the basis that are handled before the sums are added to float64 ones and the next items follow.
+// Return the number of basis rows in a stretch. After each stretch, sums are added to float64 sums and the next
+// group of items follows.
 template <class T> int64_t stretch(const Basis<T>& B) {
     const int64_t max_tiles = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
     const int64_t tiles = PANEL / tile;
     return TILE * (tiles < 1 ? 1 : tiles < max_tiles ? tiles : max_tiles);
 }
 
-// The sums of a group of items over a stretch of the basis (or of a sample of its rows).
+// The sums of a group of items over a stretch of basis rows.
 template <class T> class DensePass {
 public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
 
-    // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
-    // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, stride).
+    // Add the ratio sums of `count` items from `first` on to g, (GROUP, width). u holds their points, (GROUP, width),
+    // with zeros after the last item. Unless quotients_out is null, q = v / z is written there, (GROUP, stride).
     void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out, int64_t stride) {
         const int64_t upto = end_of_stretch(from);
         clear();
@@ -43,7 +44,7 @@ public:
         flush(g);
     }
 
-    // g[i][:] += sum over members (v / z) h: the same quotients, summed for the other side.
+    // Add (v / z) h of each item to g[i][:] for every column i: the ratio sums of the other side.
     void scatter(int64_t first, int count, int64_t from, const T* u, const T* h, double* g) {
         const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {
@@ -59,8 +60,8 @@ public:
         }
     }
 
-    // e = (b.p)/z of each member over a stretch, from q = v/z there; v is written too. p: (GROUP, width), the
-    // others: (GROUP, stride).
+    // Write e = (b.p)/z of each item over a stretch, computed from q = v/z, and the values v. p has shape
+    // (GROUP, width); q, v_out and e have shape (GROUP, stride).
     void ratios_along(int64_t first, int count, int64_t from, const T* p, const T* q, T* v_out, T* e, int64_t stride) {
         const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {

@@ -12,7 +12,7 @@ constexpr int GROUP = 4;  // items handled together
 // z[j][i] = sum_k tile[k][i] u[j][k], i < TILE
 template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z) {
     constexpr int L = Simd<T>::lanes, NV = 3;
-    static_assert(TILE % (L * NV) == 0, "a tile is whole vector groups");
+    static_assert(TILE % (L * NV) == 0, "a tile must consist of whole vector groups");
     for (int i = 0; i < TILE; i += L * NV) {
         Vec<T> sum[GROUP][NV] = {};
         for (int a = 0; a < k; ++a) {
@@ -28,7 +28,7 @@ template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T
     }
 }
 
-// g[j][:] += sum_i q[j][i] rows[i][:], NV vectors of every row
+// g[j][:] += sum_i q[j][i] rows[i][:] for NV vectors of every row
 template <class T, int NV> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     Vec<T> sum[GROUP][NV];
