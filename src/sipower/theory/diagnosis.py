@@ -64,13 +64,13 @@ class Diagnosis:
         rows += [
             ("largest η", th.step, f"admissible for s/n = {self.batch:g}, m = {self.epoch}"),
             ("ρ", th.rho, "an epoch multiplies the error by 1 − ρ; ρ is at most 1/4"),
-            ("epochs", th.epochs(1e-10), "predicted for an error of 1e-10"),
+            ("epochs", th.epochs(1e-10), "predicted until 1e-10 of the error is left"),
         ]
         if self.spectrum is not None:
             rows += [
                 ("b_min, median", float(np.median(self.spectrum.smallest)), "slowest mode of MU"),
                 ("b₂, largest", float(self.spectrum.largest.max()), "SCI-PI's factor is 1 − 2b"),
-                ("stable η", float(self.spectrum.stable_step.min()), "smaller η always converge"),
+                ("stable η", float(self.spectrum.stable_step.min()), "smaller η converge locally"),
                 ("best exponent", float(np.median(self.spectrum.best_exponent)), "median"),
             ]
         lines = [f"{name:16} {value:12.6g}   {words}".rstrip() for name, value, words in rows]
