@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiled once per instruction-set level and working type; see CMakeLists.txt. Everything but the
-// tables below has internal linkage, so no code of one level can be linked into another.
+// The tables of kernels, compiled once per instruction-set level and working type (see CMakeLists.txt).
+// Everything but these tables has internal linkage, so no code of one level can be linked into another.
 #include "dense_epoch.hpp"
 #include "dense_kernels.hpp"
 #include "dense_search.hpp"

@@ -18,7 +18,7 @@ template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
     require(V.view.n_columns == B.view.n, "basis must have one row per column of V");
     require(rows == V.view.items && k == B.view.k, "h must have the shape (items, rank)");
-    require(V.holds(begin, end), "the items from begin to end must be held by V");
+    require(V.holds(begin, end), "V must contain the items from begin to end");
     if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "basis must be made with dense=True for dense data");
 }
 

@@ -37,7 +37,9 @@ SOLVERS = ("auto", *RULES, "profile")
 
 
 def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
-    """Return the KL-NMF solver with the given name, guarded unless its rule is monotone.
+    """Return the KL-NMF solver with the given name.
+
+    A rule that may raise the objective is wrapped in `Guarded`, which undoes such rounds.
 
     Parameters
     ----------
