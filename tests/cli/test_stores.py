@@ -45,8 +45,8 @@ def test_rows_of_an_h5ad_file_stay_on_disk(counts):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("counts.npz", "--memory-limit", "1MB"), "make a store of counts.npz first"),
-        (("store", "--transpose"), "give them to sipower convert"),
+        (("counts.npz", "--memory-limit", "1MB"), "convert counts.npz to a store first"),
+        (("store", "--transpose"), "pass them to sipower convert"),
         (("store", "--layer", "x"), "has no layers"),
         (
             ("store", "--memory-limit", "much"),
