@@ -117,7 +117,7 @@ def _acquire(lock: IO[str]) -> None:
 
 
 class DamagedError(ValueError):
-    """An error for a damaged file of arrays; its message continues "<file name> ..."."""
+    """An error for a damaged file of arrays; callers put the file name before its message."""
 
 
 def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy file: the shape, whether the order is Fortran's, and the dtype."""
+    """Read the header of a .npy file: shape, whether it is in Fortran order, and dtype."""
     # NumPy warns about headers written by Python 2, and Python about syntax in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -101,7 +101,7 @@ class LongRunOptions:
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
     checkpoint: Annotated[Path | None, _long_run(help="File to save the state to.")] = None
-    checkpoint_every: Annotated[float, _long_run(help="Seconds that can be lost.", min=0)] = 60.0
+    checkpoint_every: Annotated[float, _long_run(help="Seconds between saves.", min=0)] = 60.0
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False
 
     def checkpoint_path(self, folder: Path) -> Path | None:

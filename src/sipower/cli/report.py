@@ -20,7 +20,7 @@ _OUT = "HTML file; by default RUN/report.html."
 def report(
     folder: options.Run,
     out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None,
-    rank: Annotated[Path | None, typer.Option(help="Also show this folder of `rank`.")] = None,
+    rank: Annotated[Path | None, typer.Option(help="Folder of `sipower rank` to show.")] = None,
     image_shape: options.ImageShape = None,
 ) -> None:
     """Write the report of a run again, as one HTML file that opens offline."""

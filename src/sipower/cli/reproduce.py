@@ -23,7 +23,7 @@ def reproduce(
     standard: Annotated[bool, typer.Option("--standard", help="At most 75 minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's protocol; takes days.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for all results.")] = Path("reproduction"),
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time; default: cores.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Parallel runs; one per core.")] = None,
 ) -> None:
     """Run the paper's experiments; an interrupted run continues where it stopped."""
     chosen = {"quick": quick, "standard": standard, "full": full}

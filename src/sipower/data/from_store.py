@@ -24,7 +24,7 @@ class StoreSource:
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
-        # The files stay open, so that a store that replaces this one is not mixed with it.
+        # The files stay open, so that the data stay the same if the store is replaced.
         self.indices, self.values = layout.open(side, "indices"), layout.open(side, "values")
         self.value_type = self.values.dtype
         self.indptr = _read_all(layout, side, "indptr")

@@ -27,7 +27,7 @@ from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Wind
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
-from sipower.store.layout import check_terms
+from sipower.store.layout import check_entries
 
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row
@@ -206,7 +206,7 @@ class StoredMatrix(RowBlocks):
             data = kernels.Csr(indptr, indices, values, self.shape[1], (rows.start, rows.stop))
             if mass is not None:
                 starts = indptr[rows.start : rows.stop + 1]
-                check_terms(starts - starts[0], indices, values)
+                check_entries(starts - starts[0], indices, values)
                 if not np.allclose(data.row_sums(), mass, rtol=SUM_TOL, atol=0):
                     raise ValueError("the values of a row do not have the recorded sum")
             return data

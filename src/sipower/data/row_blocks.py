@@ -129,7 +129,7 @@ class RowBlocks(ABC):
         raise ValueError(self.refusal)
 
     def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
-        """Return function(rows, *arguments), summed over the workers if they hold the rows."""
+        """Return function(rows, *arguments), summed over all workers if the rows are distributed."""
         return function(self, *arguments)
 
     def _items(self, block: int) -> tuple[int, int]:
@@ -228,7 +228,7 @@ class RowBlocks(ABC):
 
 
 class ColumnSums(RowBlocks):
-    """The columns of row-only data as items, which can be summed but not read one by one.
+    """The columns of row-only data as items: kernels can sum over rows, but not read columns.
 
     Parameters
     ----------
@@ -253,12 +253,12 @@ class ColumnSums(RowBlocks):
 
     @property
     def columns(self) -> RowBlocks:
-        """The original rows."""
+        """The row-only data themselves."""
         return self._rows
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """The sums of the original rows."""
+        """The sums of the rows of the row-only data."""
         return self._rows.mass
 
     def with_settings(

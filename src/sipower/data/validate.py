@@ -132,7 +132,7 @@ def _to_array(V: Any) -> Any:
             "The data are a Dask collection: use sipower.dask.KLNMF, or load them into memory with "
             "V.compute()."
         )
-    if module == "anndata" and hasattr(V, "obs"):  # X of a view is of anndata too
+    if module == "anndata" and hasattr(V, "obs"):  # arrays of anndata have no obs
         raise TypeError(
             "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
         )

@@ -54,7 +54,7 @@ def docstrings() -> Corpus:
     >>> "matrix" in corpus.words
     True
     """
-    # Imported here, because it would double the import time of sipower without scikit-learn.
+    # Imported here, because it takes long to import and few users need it.
     from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415
 
     vectorizer = CountVectorizer(

@@ -26,7 +26,7 @@ from sipower.store.external_sort import ranges
 __all__ = ["open_h5ad"]
 
 ENTRIES_AT_ONCE = 2**21  # entries that are checked at a time when a file is opened
-READ_AS_THEY_ARE = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
+UNCONVERTED_TYPES = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
 
 
 class BackedSource:
@@ -44,7 +44,7 @@ class BackedSource:
         self.counts = stream.source
         self.indptr: NDArray[np.int64] = self.counts.indptr.astype(np.int64)
         dtype = self.counts.data.dtype
-        self.value_type = dtype if dtype in READ_AS_THEY_ARE else np.dtype(np.float64)
+        self.value_type = dtype if dtype in UNCONVERTED_TYPES else np.dtype(np.float64)
         self._inspect()
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def open_h5ad(
     StoredMatrix
         Data available by row only, for the update rules that need only sums over the rows, such as
         "auto". If you use a file often, convert it to a store with `sipower convert`: a store has
-        both orientations, is about half as large and is not compressed.
+        both orientations, holds counts in fewer bytes and is not compressed.
     """
     source = BackedSource(Path(path), layer)
     working = working_type(source.counts.data.dtype, dtype)

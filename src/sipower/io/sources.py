@@ -136,7 +136,7 @@ class Compressed:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """The number of rows and of columns, or the reverse if `by_columns`."""
+        """The numbers of rows and columns, exchanged if `by_columns`."""
         return self.shape[::-1] if self.by_columns else self.shape
 
     def counts(self) -> Counts:

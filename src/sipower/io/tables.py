@@ -192,7 +192,7 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
     if all(counts):
         return (f"The first line of {path.name} holds numbers only and was read as counts.",), True
     if len(cells) > 1 and cells[0].strip() and all(counts[1:]):
-        remark = f"The first line of {path.name} was read as headings, though it has numbers."
+        remark = f"The first line of {path.name} was read as headings, but most are numbers."
         return (remark,), False
     return (), False
 

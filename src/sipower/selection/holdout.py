@@ -31,7 +31,7 @@ from sipower.kernels import Array
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # share of the counts that is held out
 GROUPS = 20  # groups of rows, for the standard error over rows
-TERMS_AT_A_TIME = 100_000
+ENTRIES_AT_A_TIME = 100_000
 ROW_TOL = 1e-6
 
 
@@ -150,8 +150,8 @@ def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers
     """Return the entries (rows, columns) of left @ right."""
     across = np.ascontiguousarray(right.T)
     out = np.empty(len(rows))
-    for at in range(0, len(rows), TERMS_AT_A_TIME):
-        block = slice(at, at + TERMS_AT_A_TIME)
+    for at in range(0, len(rows), ENTRIES_AT_A_TIME):
+        block = slice(at, at + ENTRIES_AT_A_TIME)
         out[block] = np.einsum(
             "ij,ij->i", left[rows[block]], across[columns[block]], dtype=np.float64
         )

@@ -178,7 +178,7 @@ def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def check_terms(indptr: Array, indices: Array, values: Array) -> None:
+def check_entries(indptr: Array, indices: Array, values: Array) -> None:
     """Raise ValueError unless values are positive and finite and columns increase in each row."""
     for first in range(0, len(indices), _CHECKED_AT_ONCE):
         part = values[first : first + _CHECKED_AT_ONCE]
