@@ -129,7 +129,7 @@ class RowBlocks(ABC):
         raise ValueError(self.refusal)
 
     def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
-        """Return function(rows, *arguments), summed over all workers if the rows are distributed."""
+        """Return function(rows, *arguments), summed over the workers if rows are distributed."""
         return function(self, *arguments)
 
     def _items(self, block: int) -> tuple[int, int]:
