@@ -45,8 +45,8 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
     });
 }
 
-// Call visit(j, g, u) for every item j of positive mass: u is h scaled to that mass, g the ratio
-// sums at u.
+// Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
+// ratio sums at u.
 template <class T, class Visit>
 void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);

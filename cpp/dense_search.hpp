@@ -12,13 +12,13 @@
 namespace sipower {
 namespace {
 
-// A few items at a time, whose quotients stay in cache: their points, ratio sums and line searches.
+// A few items at a time, so that their buffers stay in cache: their points, ratio sums and line searches.
 template <class T> class DenseSearch {
 public:
     // `items` is the largest number of items at a time.
     DenseSearch(const Dense& V, const Basis<T>& B, int64_t items)
         : V_(V), B_(B), pass_(V, B), stride_(whole_lanes<T>(V.n_columns)), room_((items + MARGIN) * B.width), v_(items * stride_),
-          q_(items * stride_), e_(items * stride_), points_(room_), sums_(room_), squares_(room_) {}
+          w_(items * stride_), e_(items * stride_), points_(room_), sums_(room_), squares_(room_) {}
 
     // The points scaled to their masses, their ratio sums and, if asked for, the diagonals of their Hessians.
     void enter(const Items<T>& items, bool with_squares) {
@@ -33,8 +33,9 @@ public:
         }
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = a * GROUP * B_.width;
-            pass_.ratio_sums(first, count, from, groups.u.get() + at, sums_.get() + at, q_.get() + (first - begin_) * stride_, stride_,
-                             with_squares ? squares_.get() + at : nullptr);
+            const int64_t row = (first - begin_) * stride_;
+            pass_.search_sums(first, count, from, groups.u.get() + at, sums_.get() + at, with_squares ? squares_.get() + at : nullptr,
+                              v_.get() + row, w_.get() + row, stride_);
         });
     }
     double* point(int64_t a) { return points_.get() + a * B_.width; }
@@ -45,7 +46,7 @@ public:
     void set_directions(const DenseGroups<T>& groups) {
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
             const int64_t at = (first - begin_) * stride_;
-            pass_.ratios_along(first, count, from, groups.u.get() + a * GROUP * B_.width, q_.get() + at, v_.get() + at, e_.get() + at, stride_);
+            pass_.ratios_along(count, from, groups.u.get() + a * GROUP * B_.width, w_.get() + at, e_.get() + at, stride_);
         });
     }
     // Return the length of the step of an item along its direction; see `search_length`.
@@ -59,9 +60,9 @@ private:
     const Dense& V_;
     const Basis<T>& B_;
     DensePass<T> pass_;
-    int64_t stride_;  // of the buffers; the rest of each row stays zero
+    int64_t stride_;  // row length of the buffers; elements beyond the last column stay zero
     int64_t room_, begin_ = 0;
-    Buffer<T> v_, q_, e_;
+    Buffer<T> v_, w_, e_;
     Buffer<double> points_, sums_, squares_;
 };
 
@@ -155,7 +156,7 @@ private:
 
 // Call steps(search, items) for a few items at a time, so that their buffers stay in cache.
 template <class T, class MakeSteps> void search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, MakeSteps make_steps) {
-    constexpr int64_t room = 256 * 1024;  // entries of a buffer
+    constexpr int64_t room = 256 * 1024;  // number of elements that a buffer may hold
     const int64_t fitting = room / (V.n_columns > 0 ? V.n_columns : 1) / GROUP * GROUP, fewest = fitting < GROUP ? GROUP : fitting;
     const int64_t count = items.end - items.begin, step = count < fewest ? count : fewest;
     DenseSearch<T> search(V, B, step);

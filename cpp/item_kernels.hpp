@@ -5,6 +5,7 @@
 #include "coordinate_descent.hpp"
 #include "item_epoch.hpp"
 #include "newton_step.hpp"
+#include "shared_model.hpp"
 #include "update_rules.hpp"
 
 namespace sipower {
@@ -51,13 +52,27 @@ void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t ste
     });
 }
 
-// A Newton step on every item, with Hessians that share their correlations (K, K).
+// A Newton step on every item, with Hessians that share their correlations (K, K); see `SharedModel`.
 template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const double* correlations) {
-    NewtonStep<T> newton_step(B, B.k);
-    visit_items(V, B, items, [&](int64_t, GatheredItem<T>& item) {
-        item.refresh();
-        newton_step(item, ROUGH_SOLUTION, correlations);
-    });
+    SharedModel<T> model(B, correlations);
+    Buffer<double> squares(B.width), along(B.width);
+    Buffer<T> p(B.width);
+    GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
+    for (int64_t j = items.begin; j < items.end; ++j) {
+        if (!(items.c[j] > 0)) continue;
+        item.enter(V, j);
+        scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
+        item.refresh_with_sums();
+        item.square_sums(squares.get());
+        Direction direction;
+        model.solve(1, item.g.get(), squares.get(), item.h.get(), items.c + j, p.get(), &direction);
+        for (int k = 0; k < B.k; ++k) along[k] = static_cast<double>(p[k]);
+        double unused;
+        item.curvature_along(along.get(), &unused);
+        const double t = item.length_along(direction.slope, direction.d_p, 1);
+        for (int k = 0; k < B.k; ++k) item.h[k] = larger(item.h[k] + t * along[k], 0.0);
+        write_factor(B, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
+    }
 }
 
 // Projected gradient with one step for the item: h+ = max(0, h - alpha (d - g)), alpha halved until

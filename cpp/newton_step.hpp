@@ -22,9 +22,8 @@ public:
     // hides the slope, it is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i,
     // which minimises the bound of CoordinateDescent::step along p. Returns false if the model predicts no
     // gain. The Hessian of a long item is that of a sample of its nonzeros, with the true diagonal; kappa
-    // and the search use all nonzeros, so every step descends. With `correlations` (K, K) the Hessian is the
-    // one that has these correlations and the true diagonal, as in `SharedModel`.
-    bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy, const double* correlations = nullptr) {
+    // and the search use all nonzeros, so every step descends.
+    bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
         const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
         item.ratio_sums();
         int size = 0;
@@ -39,10 +38,9 @@ public:
             model_.h[size] = item.h[k];
             model_.r[size++] = B_.d[k] - item.g[k];
         }
-        if (correlations) model_.copy(size, correlations, B_.k);
-        else form_hessian(item, size, stride);
-        if (correlations || stride > 1) {
-            sum_squares(item, diagonal_.get());
+        form_hessian(item, size, stride);
+        if (stride > 1) {
+            item.square_sums(diagonal_.get());
             model_.fit_diagonal(size, diagonal_.get());
         }
         model_.solve(size, accuracy);
@@ -72,25 +70,6 @@ private:
     // A component below this share of the mass, with a gradient towards zero, is set to zero.
     static double negligible_share() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
 
-    // second_k = sum_i v_i b_ik^2 / z_i^2
-    void sum_squares(GatheredItem<T>& item, double* second) {
-        for (int k = 0; k < B_.k; ++k) second[k] = 0;
-        item.for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> u[TILE / L];
-            item.weights(at, n, u);
-            for (int k = 0; k < B_.k; k += L) {
-                const int count = B_.k - k < L ? B_.k - k : L;
-                Vec<T> part[L] = {};
-                for (int l = 0; l < count; ++l)
-                    for (int t = 0; t < n; t += L) {
-                        const Vec<T> b = load(tile + (k + l) * TILE + t);
-                        part[l] += u[t / L] * b * b;
-                    }
-                const Vec<T> totals = sums(part);
-                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(totals[l]);
-            }
-        });
-    }
     // visit(tile, u, length): all tiles, or every stride-th vector of nonzeros packed into tiles.
     template <class Visit> void for_sampled_tiles(GatheredItem<T>& item, int64_t stride, Visit visit) {
         Vec<T> u[TILE / L];

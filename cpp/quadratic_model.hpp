@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `QuadraticModel`: the model of a Newton step over non-negative coordinates, and its solution.
+// `QuadraticModel`: the quadratic model of a Newton step with non-negative coordinates, and its solution.
 #pragma once
 #include <cmath>
 
@@ -8,7 +8,8 @@
 namespace sipower {
 namespace {
 
-// x <- H^-1 x for the lower half of H, which is overwritten. Returns false if H is not positive definite.
+// Replace x by H^-1 x, given the lower triangle of H, which is overwritten. Returns false if H is not positive
+// definite.
 inline bool cholesky_solve(double* H, int n, double* x) {
     for (int a = 0; a < n; ++a) {
         const double whole = H[a * n + a];
@@ -31,9 +32,9 @@ inline bool cholesky_solve(double* H, int n, double* x) {
     return true;
 }
 
-// The accuracy of a model's solution: at most `sweeps` of coordinate descent, until no coordinate moves by more
-// than `tol` of itself; with `polish`, exact solutions on the active set follow. `nonzeros` is the number
-// per coordinate that the Hessian is formed from (0: all).
+// The accuracy to which a model is solved. Coordinate descent ends after `sweeps` sweeps, or when no coordinate
+// changes by more than the share `tol` of its value. With `polish`, exact steps on the free coordinates follow.
+// The Hessian is formed from `nonzeros` nonzeros per coordinate (0: from all nonzeros).
 struct ModelAccuracy {
     int sweeps;
     double tol;
@@ -42,14 +43,15 @@ struct ModelAccuracy {
 };
 constexpr ModelAccuracy EXACT_SOLUTION{60, 1e-14, true, 0}, ROUGH_SOLUTION{8, 1e-2, false, 50};
 
-// The model min r.p + p.Hp/2 over h + p >= 0 of a Newton step, on `size` free coordinates.
+// The model of a Newton step p: min r.p + p.Hp/2 over h + p >= 0, on `size` free coordinates.
 class QuadraticModel {
 public:
     explicit QuadraticModel(int k)
         : H(static_cast<int64_t>(k) * k), blocks(8 * static_cast<int64_t>((k + 3) / 4) * ((k + 1) / 2)), r(k), h(k), p(k), index(k),
           factor_(static_cast<int64_t>(k) * k), q_(k), slope_(k), inverse_(k), free_(k) {}
 
-    // H arrives in blocks of four rows by two columns, row block by row block up to the diagonal.
+    // The caller computes H in blocks of four rows and two columns, row by row up to the diagonal, and
+    // `take_blocks` copies them into H.
     void clear_blocks(int size) {
         const int64_t room = 8 * static_cast<int64_t>((size + 3) / 4) * ((size + 1) / 2);
         for (int64_t i = 0; i < room; ++i) blocks[i] = 0;
@@ -63,13 +65,7 @@ public:
                         H[static_cast<int64_t>(a + i) * size + b + j] = block[2 * i + j];
     }
 
-    // H <- the free coordinates of a matrix (k, k).
-    void copy(int size, const double* matrix, int k) {
-        for (int a = 0; a < size; ++a)
-            for (int b = 0; b <= a; ++b) H[static_cast<int64_t>(a) * size + b] = matrix[static_cast<int64_t>(index[a]) * k + index[b]];
-    }
-
-    // Coordinate descent finds the zeros; exact solutions on the active set give the rest.
+    // Coordinate descent finds the coordinates that are zero; exact steps solve for the others.
     void solve(int size, const ModelAccuracy& accuracy) {
         double trace = 0;
         for (int a = 0; a < size; ++a) trace += H[a * size + a];
@@ -95,7 +91,8 @@ public:
         }
     }
 
-    // H <- S H S with the diagonal S that makes H_aa = diagonal[index[a]]; it stays positive semidefinite.
+    // Replace H by S H S, where the diagonal matrix S makes H_aa = diagonal[index[a]]. H stays positive
+    // semidefinite.
     void fit_diagonal(int size, const double* diagonal) {
         for (int a = 0; a < size; ++a) {
             const double current = H[static_cast<int64_t>(a) * size + a];
@@ -117,7 +114,8 @@ private:
         for (int b = 0; b < size; ++b) sum += row[b] * p.get()[b];
         return sum;
     }
-    // Move to the minimum along one coordinate and update all slopes; returns whether it moved by more than tol.
+    // Move to the minimum along one coordinate and update all slopes. Returns whether the coordinate changed by
+    // more than the share tol of its value.
     bool coordinate(int a, int size, double tol) {
         const double target = p[a] - slope_[a] * inverse_[a];
         const double next = target > -h[a] ? target : -h[a], change = next - p[a];
@@ -128,8 +126,8 @@ private:
         for (int b = 0; b < size; ++b) slopes[b] += change * row[b];
         return std::fabs(change) > tol * (h[a] + std::fabs(next));
     }
-    // Take a Newton step on the free coordinates, up to the first that reaches zero and is then fixed;
-    // returns whether one was fixed.
+    // Take a Newton step on the free coordinates. If a coordinate reaches zero, the step ends there and the
+    // coordinate is fixed at zero. Returns whether a coordinate was fixed.
     bool exact_step(int size, int& count) {
         for (int i = 0; i < count; ++i) {
             for (int j = 0; j <= i; ++j) factor_[i * count + j] = H[static_cast<int64_t>(free_[i]) * size + free_[j]];

@@ -9,11 +9,11 @@ namespace {
 
 constexpr int GROUP = 4;  // items handled together
 
-// z[j][i] = sum_k tile[k][i] u[j][k], i < TILE
-template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T* z) {
+// z[j][i] = sum_k tile[k][i] u[j][k] for i < n, and for further i up to a whole vector group
+template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, int n, T* z) {
     constexpr int L = Simd<T>::lanes, NV = 3;
-    static_assert(TILE % (L * NV) == 0, "a tile is whole vector groups");
-    for (int i = 0; i < TILE; i += L * NV) {
+    static_assert(TILE % (L * NV) == 0, "a tile must consist of whole vector groups");
+    for (int i = 0; i < n; i += L * NV) {
         Vec<T> sum[GROUP][NV] = {};
         for (int a = 0; a < k; ++a) {
             const T* row = tile + a * TILE + i;
@@ -28,7 +28,7 @@ template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T
     }
 }
 
-// g[j][:] += sum_i q[j][i] rows[i][:]^POWER, NV vectors of every row
+// g[j][:] += sum_i q[j][i] rows[i][:]^POWER for NV vectors of every row
 template <class T, int NV, int POWER> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     Vec<T> sum[GROUP][NV];

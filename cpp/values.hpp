@@ -49,6 +49,15 @@ template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, const T* 
     }
 }
 
+// Compute w = 1 / z, with w = 0 where v = 0, and q = v w; no quotient is infinite.
+template <class T> SIPOWER_INLINE void inverses(const T* v, const T* z, int n, T* w, T* q) {
+    const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
+    for (int t = 0; t < n; ++t) {
+        w[t] = v[t] > 0 ? 1 / (z[t] > tiny ? z[t] : tiny) : T(0);
+        q[t] = v[t] * w[t];
+    }
+}
+
 // Return sum_t v_t log(v_t / z_t), computed in the type A.
 template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
     const A smallest = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);

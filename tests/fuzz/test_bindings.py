@@ -94,7 +94,7 @@ def test_elements_of_other_data_are_refused(csr, basis):
 
 @pytest.mark.parametrize("batch", [0.0, -1.0, 1.5, np.inf, np.nan])
 def test_a_batch_is_a_share(batch):
-    with pytest.raises(ValueError, match="share"):
+    with pytest.raises(ValueError, match="batch must be a number in"):
         kernels.EpochPlan(**PLAN | {"batch": batch})
 
 

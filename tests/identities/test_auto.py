@@ -22,10 +22,10 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
 
 
 def test_auto_samples_long_dense_data_only():
-    V = np.random.default_rng(0).poisson(50.0, (200, 30)) * 1.0
+    V = np.random.default_rng(0).poisson(50.0, (320, 30)) * 1.0
     assert can_sample_items(as_matrix(V), 4)
     assert can_sample_items(as_matrix(V.T), 4)
-    assert not can_sample_items(as_matrix(V), 5)  # a sample of 50 rows would be a quarter of it
+    assert not can_sample_items(as_matrix(V), 5)  # 100 rows would be more than a quarter of it
     assert not can_sample_items(as_matrix(sp.csr_array(V)), 4)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Auto`: power steps with a line search, then extrapolated second-order steps; D never rises.
 
-Far from a solution, power steps whose length is searched item by item (`power_search`) lower D
-quickly on most data, never raise it and need no step size. Where components hardly overlap, plain
-SCI-PI is faster (docs/benchmarks.md). On dense data that are long enough they begin on a sample
+Far from a solution, power steps with a line search for every item (`power_search`) lower D quickly
+on most data, never raise it and need no step size. They continue while D falls faster per counted
+pass than it did on average. Dense data with a long side begin with a fit of a sample instead
 (`sampled_items`).
 
 With `surplus=True`, a random start is compared with one made with surplus components (`surplus`):
@@ -11,11 +11,10 @@ both are fitted for a fixed number of counted passes, and the one with the lower
 Data that begin on a sample skip this, since it did not lower D there (spectrogram, faces,
 heavy-tailed counts).
 
-Near a solution, second-order steps with extrapolation are faster by orders of magnitude: Newton's
-on dense data, two sweeps of coordinate descent on sparse data and for large K. They begin when the
-last power steps lowered D by less per counted pass than a fixed fraction of the average over all
-power steps, or by less than a small fraction of D. Decisions use D and counted passes alone, never
-a clock: they are the same on every machine and for any number of threads.
+Second-order steps with extrapolation follow: Newton steps with a shared Hessian on dense data
+(`shared_newton`), two sweeps of coordinate descent on sparse data and for large K. Decisions use D
+and counted passes alone, never a clock, so they are the same on every machine and for any number of
+threads.
 
 Tall data without a given start get their first H from a sample and one pass over batches of rows
 (`online`), which lowers D more than power steps do in the same time; second-order steps follow.
@@ -33,22 +32,19 @@ from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
-from sipower.nmf.newton import Newton
 from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
 from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
+from sipower.nmf.shared_newton import SharedNewton
 from sipower.nmf.surplus import surplus_start
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Auto", "AutoState"]
 
 ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
-MAX_HESSIAN_RANK = 64  # K up to which the Hessian of a dense item is worth its cost
-# Power steps per round, and the gains below which they end: as a fraction of their average gain per
-# pass, and as a fraction of D. Tuned on KOS, WT, digits and generated text, single cells,
-# spectrogram and heavy-tailed counts.
-STEPS_PER_ROUND, MIN_RELATIVE_GAIN, MIN_GAIN = 2, 0.4, 0.003
+MAX_SHARED_RANK = 128  # largest K for which the (K, K) models of dense items are worth their cost
+STEPS_PER_ROUND = 2  # power steps per round
 RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tuned on the same sets
 
 
@@ -108,14 +104,14 @@ class Auto:
             return self._race(problem, state)
         if state.phase != "second order":
             return self._start(problem, state)
-        # A sparse item has few nonzeros and few components: two sweeps cost less than a Hessian.
-        newton = problem.V.dense and problem.rank <= MAX_HESSIAN_RANK
-        return Extrapolated(Newton() if newton else CCD(2, "active")).advance(problem, state)
+        # A sparse item has few nonzeros and few components: sweeps cost little, and the shared
+        # Hessian fits it badly.
+        shared = problem.V.dense and problem.rank <= MAX_SHARED_RANK
+        return Extrapolated(SharedNewton() if shared else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
         """Make a start from a sample or batches; if it does not lower D, take power steps."""
-        is_online = state.phase == "online"
-        if is_online:
+        if state.phase == "online":
             x, passes = fit_batches(problem, state.seed)
         else:
             x, passes = fit_sampled_items(problem, state.x, state.seed)
@@ -123,12 +119,10 @@ class Auto:
         lower = value < state.value
         if lower:
             state = _move(state, x, value)
-        phase = "second order" if lower and is_online else "power"
-        state = replace(state, phase=phase, passes=passes)
-        state = replace(state, power_value=state.value, power_passes=passes)
-        if not lower:  # a round must make progress
-            return self._power_steps(problem, state)
-        return replace(state, round=state.round + 1)
+        if lower:
+            return replace(state, phase="second order", passes=passes, round=state.round + 1)
+        state = replace(state, power_value=state.value, power_passes=passes, passes=passes)
+        return self._power_steps(problem, state)  # a round must make progress
 
     def _race(self, problem: Factorization, state: AutoState) -> AutoState:
         """Fit a random start and one with surplus components; keep the one with lower D."""
@@ -157,9 +151,8 @@ class Auto:
         state = replace(state, round=state.round + 1, passes=passes)
         if not value <= last + problem.rounding(last):  # the gain is below the rounding error
             return replace(state, phase="second order")
-        ended = gain < MIN_RELATIVE_GAIN * average or last - value < MIN_GAIN * value
         state = _move(state, x, min(value, last))
-        return replace(state, phase="second order" if ended else "power")
+        return replace(state, phase="power" if gain > average else "second order")
 
 
 def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:

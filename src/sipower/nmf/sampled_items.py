@@ -2,9 +2,10 @@
 """Initial factors for dense data, fitted first to a sample of the items of the longer side.
 
 If V has far more rows than components, a few hundred of them determine H nearly as well as all rows
-do, at a small share of the cost. The sample starts at the given factors. The rows that were not
-drawn then start at the uniform point, and two power steps with a line search fit all rows to the
-new H. If V has more columns than rows, columns are drawn instead.
+do, at a small share of the cost. The sample starts at the given factors: power steps and then
+extrapolated Newton steps with a shared Hessian. The rows that were not drawn start at the uniform
+point; one power step and two Newton steps fit all rows to the new H. If V has more columns than
+rows, columns are drawn instead.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Draw, Stream
+from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors, lift_zeros
 from sipower.nmf.power_search import PowerSearch, take_power_steps
 from sipower.nmf.rule import HalfStep
+from sipower.nmf.shared_newton import SharedNewton
 from sipower.problems.kl import KLBlock
 
 __all__ = ["can_sample_items", "fit_sampled_items"]
 
-# Tuned on WT, MITF, digits, spectrograms, heavy-tailed counts and data of exact rank.
-ITEMS_PER_COMPONENT = 10  # size of the sample, times K
-MIN_ITEMS = 5  # smallest length of the longer side, in multiples of the sample size
-MAX_ROUNDS = 20  # rounds on the sample; fewer if the sample is a large share of the data
-STEPS = 2  # steps on all items of the longer side
+# Tuned on WT, digits, image patches, spectra, heavy-tailed counts and 30,000 x 40 counts.
+ITEMS_PER_COMPONENT = 20  # size of the sample, times K
+MIN_RATIO = 4  # smallest length of the longer side, in multiples of the sample size
+POWER_ROUNDS = 2  # rounds of power steps on the sample
+MAX_ROUNDS = 20  # rounds of Newton steps; fewer if the sample is a large share of the data
 
 
 def can_sample_items(V: RowBlocks, rank: int) -> bool:
@@ -33,7 +36,7 @@ def can_sample_items(V: RowBlocks, rank: int) -> bool:
 
     Sparse data are not sampled because most features would be too rare in the sample.
     """
-    long_enough = max(V.shape) >= MIN_ITEMS * ITEMS_PER_COMPONENT * rank
+    long_enough = max(V.shape) >= MIN_RATIO * ITEMS_PER_COMPONENT * rank
     return V.dense and V.has_columns and long_enough
 
 
@@ -45,15 +48,25 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
     drawn = np.sort(Draw(seed, Stream.SAMPLE).batch(items, size)).astype(np.int64)
     start = Factors(x[side][drawn], x[1 - side])
     rounds = min(MAX_ROUNDS, items // size)
-    sample, passes = take_power_steps(V.with_data(V.take(drawn)), start, rounds)
+    sample, passes = _fit(V.with_data(V.take(drawn)), start, rounds)
     passes *= size / items
     # A feature that no drawn item has must not stay zero: D would be infinite.
     lift_zeros(sample.H, sample.W.sum(axis=0, dtype=np.float64), V.columns.mass)
-    block, rule = KLBlock(V, sample.H), PowerSearch()
+    block = KLBlock(V, sample.H)
     h = np.zeros((items, problem.rank), V.dtype)  # zero: the uniform point
     h[drawn] = sample.W
-    for step in range(STEPS):
+    for step, rule in enumerate((PowerSearch(), SharedNewton(), SharedNewton())):
         half_step = HalfStep(rule.step, seed, step, side)
         h = rule.update(block, h, half_step)
         passes += rule.passes(block, half_step)
     return (Factors(sample.H, h) if side else Factors(h, sample.H)), passes
+
+
+def _fit(V: RowBlocks, start: Factors, rounds: int) -> tuple[Factors, float]:
+    """Fit V from a start with power steps, then `rounds` extrapolated rounds of Newton steps."""
+    problem, newton = Factorization(V, start.H.shape[1]), Extrapolated(SharedNewton())
+    x, passes = take_power_steps(V, start, POWER_ROUNDS)
+    state = newton.init(problem, x, 0)
+    for _ in range(rounds):
+        state = newton.advance(problem, state)
+    return state.x, passes + state.passes
