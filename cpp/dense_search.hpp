@@ -141,10 +141,7 @@ public:
             if (!(items.c[j] > 0)) continue;
             const double t = search.length(a, directions[static_cast<size_t>(a)], 1);
             double* u = search.point(a);
-            for (int i = 0; i < B_.k; ++i) {
-                const double next = u[i] + t * static_cast<double>(groups.u[a * B_.width + i]);
-                u[i] = next > 0 ? next : 0;
-            }
+            for (int i = 0; i < B_.k && t > 0; ++i) u[i] = larger(u[i] + t * static_cast<double>(groups.u[a * B_.width + i]), 0.0);
             write_factor(B_, u, items.h + j * B_.k, items.c[j], items.out + j * B_.k);
         }
     }

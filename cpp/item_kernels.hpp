@@ -70,7 +70,7 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
         double unused;
         item.curvature_along(along.get(), &unused);
         const double t = item.length_along(direction.slope, direction.d_p, 1);
-        for (int k = 0; k < B.k; ++k) item.h[k] = larger(item.h[k] + t * along[k], 0.0);
+        for (int k = 0; k < B.k && t > 0; ++k) item.h[k] = larger(item.h[k] + t * along[k], 0.0);
         write_factor(B, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
     }
 }
