@@ -40,6 +40,7 @@ autodoc_default_options = {
 }
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+napoleon_use_param = False  # parameters that share a description stay in one entry
 napoleon_use_rtype = False
 
 sphinx_gallery_conf = {
