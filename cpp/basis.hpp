@@ -7,7 +7,7 @@
 
 namespace sipower {
 
-// Rows of a dense panel are handled in tiles of this many; a multiple of every vector group.
+// The number of basis rows in a tile, for dense data; a multiple of every group of vectors.
 constexpr int TILE = 96;
 
 // The basis, its rows padded with zeros to `width`; for dense data also transposed tile by tile,
@@ -18,8 +18,8 @@ template <class T> struct Basis {
     const T* rows;
     const T* tiles;
     const double* d;        // column sums, padded with zeros
-    const double* inverse;  // 1 / d, zero where d is
-    int alive;              // components with d > 0
+    const double* inverse;  // 1 / d, or zero where d = 0
+    int alive;              // number of components with d > 0
 
     const T* row(int64_t i) const {
         Extent(n).expect(i);
@@ -27,7 +27,8 @@ template <class T> struct Basis {
     }
 };
 
-// Whole vectors of 32 bytes up to 24 components, a few fixed widths up to 64, then blocks of 32.
+// Return the padded width for k components: whole vectors of 32 bytes up to 24 components, a few fixed
+// widths up to 64, then multiples of 32.
 template <class T> static inline int padded_width(int k) {
     constexpr int lanes = 32 / sizeof(T);
     if (k <= 24) return (k + lanes - 1) / lanes * lanes;

@@ -9,7 +9,8 @@
 namespace sipower {
 namespace {
 
-// Drawn nonzeros of an item: columns, values v, and quotients v / z0 at the anchor, both times their unbiased factor.
+// Drawn nonzeros of an item: columns, values v, and quotients v / z0 at the anchor. Values and quotients are
+// multiplied by the factors that make the batch unbiased.
 template <class T> class Batch {
 public:
     void resize(int64_t s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `BatchSums`: the gradient of a batch of one item's nonzeros, at its point and at its anchor.
+// `BatchSums`: the gradient of a batch of one item's nonzeros, at the point of the item and at its anchor.
 #pragma once
 #include "buffer.hpp"
 #include "gather.hpp"
@@ -18,8 +18,8 @@ public:
 
     T* point() { return u_.get(); }
 
-    // `rows` are the basis rows of the nonzeros; values v and quotients q0 = v / z0 at the anchor come times
-    // their unbiased factor.  GS = sum v b / z / d,  GS0 = sum q0 b / d.
+    // Compute GS = sum v b / z / d and GS0 = sum q0 b / d. `rows` are the basis rows of the nonzeros. The values v
+    // and the quotients q0 = v / z0 at the anchor are multiplied by the factors that make the batch unbiased.
     void operator()(const int32_t* rows, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
         for (int i = 0; i < whole_vectors(B_.width); ++i) GS[i] = GS0[i] = 0;
         if (s < SMALL_BATCH) {

@@ -17,7 +17,7 @@ public:
         count_ = B_.k;
         for (int k = 0; k < B_.k; ++k) visits_[k] = k;
     }
-    // Visit only the coordinates that are positive or whose gradient points upwards.
+    // Visit only the coordinates that are positive or would increase.
     void visit_active(GatheredItem<T>& item) {
         item.ratio_sums();
         count_ = 0;
@@ -33,10 +33,11 @@ public:
     }
 
 private:
-    // One Newton step on coordinate k. Going up the step undershoots (the derivative is concave in
-    // h_k). Going down by delta, with m = max_i b_i/z_i, the objective is at most
-    // f - delta g + hess (-log(1 - m delta) - m delta)/m^2, which delta = newton/(1 + m newton)
-    // minimises: every step descends and no z reaches 0.
+    // Take one Newton step on coordinate k. A step up stops short of the minimum, because the derivative
+    // is concave in h_k. After a step down by delta, with m = max_i b_i/z_i, the objective is at most
+    // f - delta slope + curvature (-log(1 - m delta) - m delta)/m^2. This bound is minimised by
+    // delta = newton/(1 + m newton), where newton = slope/curvature. So no step raises the objective,
+    // and no z reaches 0.
     void step(GatheredItem<T>& item, int k) {
         if (!(B_.d[k] > 0)) return;
         double slope = B_.d[k], curvature = 0, steepest = 0;
@@ -54,7 +55,7 @@ private:
             const double m = static_cast<double>(largest(steepest_ratio));
             steepest = steepest > m ? steepest : m;
         });
-        if (slope >= 0 && !(item.h[k] > 0)) return;  // at zero, and the gradient points below zero
+        if (slope >= 0 && !(item.h[k] > 0)) return;  // h_k is zero and must not become negative
         double delta;
         if (curvature > 0) {
             delta = slope / curvature;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An epoch of S-SCI-PI over dense data: every inner step draws rows of the basis, the same for all
-// items. As many items as a vector has lanes are handled together, so that no sum is taken across lanes.
+// An epoch of S-SCI-PI over dense data. Every inner step draws rows of the basis, the same rows for all
+// items. Each lane of a vector belongs to one item, so that no sum is taken across lanes.
 #pragma once
 #include <vector>
 
@@ -31,7 +31,7 @@ public:
 private:
     Vec<T>* lanes(int which) { return reinterpret_cast<Vec<T>*>(lanes_.get()) + which * B_.k; }
 
-    // u: every item at its mass;  sums: its ratio sums;  q0 = v / z0.
+    // Compute u (every item scaled to its mass), the ratio sums at u, and the quotients q0 = v / z0.
     void full_gradient() {
         DensePass<T> pass(V_, B_);
         DenseGroups<T> groups(items_.begin, items_.end, B_.width);
@@ -46,7 +46,7 @@ private:
         });
     }
 
-    // The rows of all inner steps but the first, where the batch cancels.
+    // Draw the rows of all inner steps but the first, in which the gradients of the batch cancel.
     void draw() {
         SparseShuffle shuffle(e_.replace ? 0 : size_);
         for (int64_t t = 1; t < e_.length; ++t) {
@@ -80,8 +80,8 @@ private:
         }
         for (int l = 0; l < L && first + l < count_; ++l) finish_lane(first + l, l, item);
     }
-    // Lanes beyond the last item repeat it, and an item without mass is at the uniform point; the results of
-    // both are discarded.
+    // Lanes beyond the last item repeat the last item, and an item without mass is set to the uniform point.
+    // The results of both are discarded.
     int64_t lane_item(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
     void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
         const int64_t i = lane_item(first, lane);
@@ -105,7 +105,7 @@ private:
         write_factor(B_, u, items_.h + at, c, items_.out + at);
     }
 
-    // The batch's values and quotients at the anchor, row by row, (s, L).
+    // Gather the values of the batch and its quotients at the anchor, row by row, (s, L).
     void gather(int64_t first, const int32_t* rows) {
         const int64_t begin = items_.begin;
         const auto from = [&](const auto* values) { gather_lanes(values + begin * V_.n_columns, first, rows, v_batch_.get()); };
@@ -124,8 +124,8 @@ private:
             for (int l = 0; l < L; ++l) out[i * L + l] = static_cast<T>(lane_items[l][rows[i]]);
     }
 
-    // GS += v b / z,  GS0 += q0 b  over ROWS rows from the i-th on; rows beyond
-    // the last have zero values and quotients and add nothing.
+    // Add v b / z to GS and q0 b to GS0 for ROWS rows of the batch, starting at row i. Rows beyond the last
+    // one have zero values and quotients and add nothing.
     void add_rows(const int32_t* rows, int64_t i, const Vec<T>* u, Vec<T>* GS, Vec<T>* GS0) const {
         const T* b[ROWS];
         for (int r = 0; r < ROWS; ++r) b[r] = B_.row(rows[i + r < size_ ? r : 0]);

@@ -6,7 +6,7 @@
 namespace sipower {
 namespace {
 
-// Items [begin, end) in padded groups: u (groups * GROUP, width) in the working type.
+// The items [begin, end) in groups; u holds their points, (count * GROUP, width), padded with zeros.
 template <class T> struct DenseGroups {
     int64_t begin, end, count;
     Buffer<T> u;
@@ -14,7 +14,8 @@ template <class T> struct DenseGroups {
         : begin(first), end(last), count((last - first + GROUP - 1) / GROUP), u(count * GROUP * width) {}
 };
 
-// Visit (stretch of the basis) x (group of items); the stretch is the outer loop, so that it stays in cache.
+// Visit every pair of a stretch of basis rows and a group of items. The outer loop runs over the stretches, so
+// that each of them stays in cache.
 template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const DenseGroups<T>& groups, Visit visit) {
     const int64_t step = stretch(B);
     for (int64_t from = 0; from < V.n_columns; from += step)

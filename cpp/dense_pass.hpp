@@ -24,23 +24,29 @@ template <class T> int64_t stretch(const Basis<T>& B) {
 // The sums of a group of items over a stretch of the basis (or of a sample of its rows).
 template <class T> class DensePass {
 public:
-    DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width) {}
+    DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width), square_part_(GROUP * B.width) {}
 
     // u: (GROUP, width), rows beyond the members zero. g: (GROUP, width) in float64, added to.
     // quotients_out, unless null: q = v / z of each member over all columns, (GROUP, stride).
-    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out, int64_t stride) {
+    // squares, unless null: sum_i v_i b_ik^2 / z_i^2, shaped like g and added to.
+    void ratio_sums(int64_t first, int count, int64_t from, const T* u, double* g, T* quotients_out, int64_t stride, double* squares = nullptr) {
         const int64_t upto = end_of_stretch(from);
-        clear();
+        clear(part_);
+        clear(square_part_);
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
-            T q[GROUP * TILE] = {};
-            tile_quotients(first, count, i, n, u, q);
+            T q[GROUP * TILE] = {}, z[GROUP * TILE];
+            tile_quotients(first, count, i, n, u, z, q);
             rows_add(B_.rows + i * B_.width, B_.width, n, q, part_.get());
             if (quotients_out)
                 for (int j = 0; j < count; ++j)
                     std::memcpy(quotients_out + j * stride + i, q + j * TILE, static_cast<size_t>(n) * sizeof(T));
+            if (!squares) continue;
+            for (int j = 0; j < count; ++j) quotients(q + j * TILE, z + j * TILE, n, q + j * TILE);
+            rows_add<T, 2>(B_.rows + i * B_.width, B_.width, n, q, square_part_.get());
         }
-        flush(g);
+        flush(part_, g);
+        if (squares) flush(square_part_, squares);
     }
 
     // g[i][:] += sum over members (v / z) h: the same quotients, summed for the other side.
@@ -48,8 +54,8 @@ public:
         const int64_t upto = end_of_stretch(from);
         for (int64_t i = from; i < upto; i += TILE) {
             const int n = static_cast<int>(upto - i < TILE ? upto - i : TILE);
-            T q[GROUP * TILE] = {};
-            tile_quotients(first, count, i, n, u, q);
+            T q[GROUP * TILE] = {}, z[GROUP * TILE];
+            tile_quotients(first, count, i, n, u, z, q);
             for (int t = 0; t < n; ++t)
                 for (int j = 0; j < count; ++j) {
                     const double weight = static_cast<double>(q[j * TILE + t]);
@@ -96,22 +102,22 @@ private:
         const int64_t end = from + stretch(B_);
         return end < V_.n_columns ? end : V_.n_columns;
     }
-    void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* q) {
-        T z[GROUP * TILE], buffer[TILE];
+    void tile_quotients(int64_t first, int count, int64_t i, int n, const T* u, T* z, T* q) {
+        T buffer[TILE];
         tile_dot(B_.tiles + i * B_.k, B_.k, u, B_.width, z);
         for (int j = 0; j < count; ++j) {
             const T* v = read_values(V_.values, (first + j) * V_.n_columns + i, n, buffer);
             quotients(v, z + j * TILE, n, q + j * TILE);
         }
     }
-    void clear() { std::memset(part_.get(), 0, static_cast<size_t>(GROUP * B_.width) * sizeof(T)); }
-    void flush(double* g) {
-        for (int a = 0; a < GROUP * B_.width; ++a) g[a] += static_cast<double>(part_[a]);
+    void clear(Buffer<T>& part) { std::memset(part.get(), 0, static_cast<size_t>(GROUP * B_.width) * sizeof(T)); }
+    void flush(Buffer<T>& part, double* sums) {
+        for (int a = 0; a < GROUP * B_.width; ++a) sums[a] += static_cast<double>(part[a]);
     }
 
     const Dense& V_;
     const Basis<T>& B_;
-    Buffer<T> part_;
+    Buffer<T> part_, square_part_;
 };
 
 }  // namespace

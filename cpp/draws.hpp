@@ -8,8 +8,8 @@
 namespace sipower {
 namespace {
 
-// s of n without replacement: the first s entries of a Fisher-Yates shuffle. `order` must hold
-// 0, 1, ..., n-1 and holds it again afterwards, so a draw costs O(s) and keeps no state.
+// Draw s of n positions without replacement: the first s entries of a Fisher-Yates shuffle. `order` must
+// hold 0, 1, ..., n-1 and is restored afterwards, so a draw costs O(s) and keeps no state.
 inline void draw_distinct(Random random, int64_t n, int64_t s, int32_t* order,
                                  int32_t* swaps, int32_t* out) {
     for (int64_t t = 0; t < s; ++t) {
@@ -31,8 +31,8 @@ inline void draw_repeated(Random random, int64_t n, int64_t s, int32_t* out) {
     for (int64_t t = 0; t < s; ++t) out[t] = static_cast<int32_t>(random.below(n));
 }
 
-// s draws with replacement, position i with probability w_i / sum(w): unbiased factor
-// sum(w) / (s w_i). `upto` holds the running sums of w > 0.
+// Draw s positions with replacement, position i with probability w_i / sum(w). The factor that makes the
+// batch unbiased is sum(w) / (s w_i). `upto` holds the running sums of w > 0.
 inline void draw_weighted(Random random, const double* w, const double* upto, int64_t n,
                                  int64_t s, int32_t* out, double* factor) {
     for (int64_t t = 0; t < s; ++t) {
@@ -47,11 +47,13 @@ inline void draw_weighted(Random random, const double* w, const double* upto, in
     }
 }
 
-// About s distinct positions, i with inclusion probability pi_i = min(1, tau w_i), sum(pi) = s:
-// systematic sampling, unbiased factor 1 / pi_i. Returns how many were drawn (s or s +- 1).
+// Draw about s distinct positions by systematic sampling, position i with inclusion probability
+// pi_i = min(1, tau w_i), where sum(pi) = s. The factor that makes the batch unbiased is 1 / pi_i. Returns
+// the number of positions drawn (s or s +- 1).
 inline int64_t draw_systematic(Random random, const double* w, double total, int64_t n,
                                       int64_t s, int32_t* out, double* factor) {
-    // tau by fixed point: positions with tau w_i >= 1 are certain, the rest share what is left.
+    // Find tau by fixed-point iteration: positions with tau w_i >= 1 are always drawn, and the other
+    // positions share the remaining draws.
     double tau = static_cast<double>(s) / total;
     for (int pass = 0; pass < 64; ++pass) {
         double certain = 0, mass = 0;

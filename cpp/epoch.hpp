@@ -9,12 +9,12 @@ namespace sipower {
 
 enum class Scheme { stratified, weighted, elements };
 
-// Nonzeros drawn from the whole matrix, s in every inner step but the first. Those of item j are
-// start[j], ..., start[j + 1] - 1, ordered by the step that drew them.
+// Nonzeros drawn from the whole matrix, s in every inner step but the first. The drawn nonzeros of item j
+// have the numbers start[j], ..., start[j + 1] - 1 and are ordered by inner step.
 struct Elements {
     const int64_t* start;  // (items + 1)
-    const int32_t* step;
-    const int32_t* at;     // which nonzero of the item
+    const int32_t* step;   // inner step in which the nonzero was drawn
+    const int32_t* at;     // index of the nonzero within its item
     int64_t count;         // s
 };
 
@@ -24,7 +24,7 @@ struct Epoch {
     double batch;      // s / n
     int64_t length;    // m
     double threshold;  // y+ >= threshold * y
-    int64_t shortest;  // an item with fewer nonzeros takes one full step instead
+    int64_t shortest;  // items with fewer nonzeros take one full step instead
     Scheme scheme;
     bool replace;
     Key key;

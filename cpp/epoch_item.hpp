@@ -3,7 +3,7 @@
 //   y, y0   point and anchor on the unit sphere, y^2 = d h / c
 //   G0, g   full multiplier at the anchor and full gradient g = y0 o G0;  y0.g = 1
 //   alpha   1 / (y.y0), so that alpha g is the gradient at the projection of y on y0
-// R is a number, or a SIMD vector with one lane per item, for several items at once.
+// The type R is a number, or a SIMD vector with one lane per item to handle several items at once.
 #pragma once
 #include "simd.hpp"
 #include "update_rules.hpp"
@@ -11,9 +11,9 @@
 namespace sipower {
 namespace {
 
-// The paper excludes y.y0 <= 0. With a threshold y.y0 is positive; without one a component may
-// vanish, and y.y0 with it. Smaller products are replaced by this one: alpha is then so large that
-// only g and the batch at the anchor matter, which is the limit of the paper's step.
+// The lower bound of y.y0. The paper excludes y.y0 <= 0. With a threshold y.y0 is positive; without one
+// components may vanish, and y.y0 with them. At the bound alpha is so large that only g and the gradient
+// of the batch at the anchor matter, which is the limit of the paper's step.
 constexpr double MIN_COSINE = 1e-12;
 
 template <class R> struct EpochItem {
@@ -25,18 +25,19 @@ template <class R> struct EpochItem {
         for (int i = 0; i < n; ++i) sum += y[i] * y0[i];
         return larger(sum, constant<R>(MIN_COSINE));
     }
-    // The step with a batch, whose gradient is y o G_S(y) - alpha y0 o (G_S(y0) - G0).
+    // Take a step with a batch, where the gradient is y o G_S(y) - alpha y0 o (G_S(y0) - G0).
     void inner_step(const R* GS, const R* GS0, const Epoch& e) {
         const R alpha = 1 / cosine();
         move([&](int i) { return y[i] * GS[i] - alpha * y0[i] * (GS0[i] - G0[i]); }, e);
     }
-    // The step without a batch, whose gradient is alpha g. It is also the first step of an epoch, where
-    // the batch cancels because y = y0.
+    // Take a step without a batch, where the gradient is alpha g. The first step of an epoch is such a step,
+    // because the gradients of the batch cancel at y = y0.
     void plain_step(const Epoch& e) {
         const R alpha = 1 / cosine();
         move([&](int i) { return alpha * y0[i] * G0[i]; }, e);
     }
-    // Several plain steps. At eta = 1, once the threshold does not bind, y = g / |g| stays fixed.
+    // Take several plain steps. At eta = 1, a step in which the threshold does not bind gives y = g / |g|,
+    // which later steps do not change.
     void wait(int64_t steps, const Epoch& e) {
         for (bool stays = false; steps > 0 && !stays; --steps) {
             const R alpha = 1 / cosine();

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the L1 cache
 
-// z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}, with NV vectors a block known to the
-// compiler; a width above 64 is several blocks.
+// The operations z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}. The number NV of vectors in a
+// block is known at compile time; a width above 64 consists of several blocks.
 template <class T> struct Gather {
     void (*dot)(const T* rows, int width, const int32_t* index, int n, const T* u, T* z);
     void (*add)(const T* rows, int width, const int32_t* index, int n, const T* q, T* g);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `GatheredItem`: one item with its basis rows copied into tiles (K, TILE), so that every loop runs over
-// the item's nonzeros.
+// `GatheredItem`: one item with its basis rows copied into tiles (K, TILE), so that inner loops run over
+// the nonzeros of the item in contiguous memory.
 #pragma once
 #include <vector>
 
@@ -35,8 +35,8 @@ public:
         fill_tiles();
     }
 
-    // Zeros of a dense item are skipped: they enter the objective through d alone. Without zeros the
-    // tiles are those of the basis.
+    // Skip the zeros of a dense item, which enter the objective through d alone. An item without zeros
+    // uses the tiles of the basis.
     void enter(const Dense& V, int64_t item) {
         bool positive = true;
         for (int64_t i = 0; i < V.n_columns; i += TILE) {
@@ -67,7 +67,7 @@ public:
             visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
         }
     }
-    // The first component of a nonzero in its tile; the next one is TILE further.
+    // Return the address of the first component of a nonzero in its tile; the next one is TILE elements away.
     const T* tile_at(int64_t t) const { return from_ + t / TILE * TILE * B_.k + t % TILE; }
     Vec<T> values(int64_t t) const { return load(v_.get() + t); }
     Vec<T> inverses(int64_t t) const { return load(w_.get() + t); }  // w
@@ -101,7 +101,7 @@ public:
         return positive(smallest);
     }
 
-    // max_k G_k - 1 from the ratio sums; d.h = c must hold.
+    // Return max_k G_k - 1, computed from the ratio sums; d.h = c must hold.
     double gap() const {
         double largest = 1;
         for (int k = 0; k < B_.k; ++k) {
@@ -111,8 +111,8 @@ public:
         return largest - 1;
     }
 
-    // If rounding has made some z vanish beside its v, the divergence could become infinite: then every
-    // component with d > 0 keeps at least FLOOR of the mass, as after a power step.
+    // If rounding has made some z vanish, the divergence could become infinite. Then raise every component
+    // with d > 0 to at least FLOOR of the mass, as after a power step.
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {
@@ -142,7 +142,7 @@ public:
         });
     }
 
-    // d.h - sum v log z, up to a constant: sum v log(v/z) + d.h
+    // Return sum v log(v/z) + d.h, which is the objective d.h - sum v log z up to a constant.
     double objective() {
         double sum = 0;
         for (int64_t at = 0; at < n_; at += TILE) {
@@ -153,8 +153,8 @@ public:
         return sum;
     }
 
-    // Return the curvature along p, sum_i v_i (b_i.p)^2 / z_i^2, and m = max_i -(b_i.p)/z_i; e = (b.p)/z is
-    // kept for `length_along` and `step_along`.
+    // Return the curvature along p, sum_i v_i (b_i.p)^2 / z_i^2, and set m = max_i -(b_i.p)/z_i. The ratios
+    // e = (b.p)/z are kept for `length_along` and `step_along`.
     double curvature_along(const double* p, double* m) {
         Vec<T> steepest_fall = {};
         double total = 0;
@@ -177,11 +177,11 @@ public:
         *m = static_cast<double>(largest(steepest_fall));
         return total;
     }
-    // Return the length of the step along the p of `curvature_along` that lowers the objective most.
+    // Return the length of the step along the last p of `curvature_along` that lowers the objective most.
     double length_along(double slope, double d_p, double limit) const {
         return search_length(v_.get(), along_.get(), whole_lanes<T>(n_), slope, d_p, limit);
     }
-    // Update z and w for a step of this length along the p of `curvature_along`; the caller updates h.
+    // Update z and w for a step of this length along the last p of `curvature_along`; the caller updates h.
     void step_along(double length) {
         const Vec<T> x = broadcast(static_cast<T>(length));
         for (int64_t t = 0; t < n_; t += L) {
@@ -227,7 +227,7 @@ private:
         }
     }
 
-    // Whether some z is negligible beside its v.
+    // Return whether some z is negligible compared with its v.
     bool some_z_vanishes() const {
         const Vec<T> share = broadcast(sizeof(T) == 4 ? T(1e-5) : T(1e-12));
         Vec<T> vanishing = {};
@@ -248,8 +248,8 @@ private:
         rows_ = positive_rows_.data();
         fill_tiles();
     }
-    // Transpose the basis rows of all nonzeros into tiles, as many at a time as a vector has lanes.
-    // The last vector is filled up with v = 0 and zero rows.
+    // Transpose the basis rows of all nonzeros into tiles, as many rows at a time as a vector has lanes.
+    // The last vector is padded with v = 0 and zero rows.
     void fill_tiles() {
         static const T zeros[L] = {};
         for (int64_t t = 0; t < n_; t += L) {
@@ -279,8 +279,8 @@ private:
 
     const Basis<T>& B_;
     Buffer<T> tiles_, v_, z_, w_, along_;
-    std::vector<int32_t> positive_rows_;  // of a dense item
-    const T* from_ = nullptr;
+    std::vector<int32_t> positive_rows_;  // basis rows of the positive values of a dense item
+    const T* from_ = nullptr;  // the tiles in use: `tiles_`, or those of the basis
     const int32_t* rows_ = nullptr;  // basis row of each nonzero; null: all rows in order
     int64_t n_ = 0;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `ItemEpoch`: S-SCI-PI on one gathered item, for the exact solution of items with far more nonzeros than
-// K^2. An epoch then costs little more than its full gradient and shrinks the gap about tenfold. Batches
-// of 10 K nonzeros and 4 K inner steps were tuned on mixture proportions with gamma likelihoods of 300,000 x 50.
+// K^2. An epoch then costs little more than its full gradient and reduces the gap about tenfold. Batches of
+// 10 K nonzeros and 4 K inner steps were tuned on mixture proportions with a 300,000 x 50 matrix of
+// gamma-distributed likelihoods.
 #pragma once
 #include <vector>
 
@@ -13,20 +14,22 @@
 namespace sipower {
 namespace {
 
-constexpr uint64_t ITEM_EPOCH_STREAM = 3;  // besides those of `Stream` in kernels/random.py; its seed is 0
+// The stream of these random numbers, with seed 0. ONLINE and CUT of `Stream` in kernels/random.py use the same
+// number, but only at inner step 0, where an epoch draws nothing.
+constexpr uint64_t ITEM_EPOCH_STREAM = 3;
 
 template <class T> class ItemEpoch {
 public:
     explicit ItemEpoch(const Basis<T>& B)
         : B_(B), sums_(B), points_(5 * B.width), size_(10 * static_cast<int64_t>(B.k)), rows_(size_), v_(size_), q0_(size_) {}
 
-    // Passes that the batches of an epoch cost.
+    // Return the cost of the batches of an epoch, in passes.
     double passes(int64_t nonzeros) const {
         return 1.5 * static_cast<double>(length() - 1) * static_cast<double>(size_) / static_cast<double>(nonzeros);
     }
 
-    // Run one epoch from the item's point, whose ratio sums are known; the caller must refresh z and w. The
-    // batches depend only on the number of the epoch and on the number of nonzeros.
+    // Run one epoch from the current point of the item, whose ratio sums must be known. Afterwards the caller must
+    // refresh z and w. The batches depend only on the number of the epoch and on the number of nonzeros.
     void run(GatheredItem<T>& item, double c, int64_t epoch) {
         const int width = B_.width;
         double *GS = points_.get() + 3 * width, *GS0 = GS + width;
@@ -52,7 +55,8 @@ public:
     }
 
 private:
-    // The batches of an epoch on n nonzeros, drawn with replacement and kept for the next item of the same n.
+    // Return the batches of an epoch on n nonzeros. They are drawn with replacement and kept for the next item
+    // with the same n.
     const int32_t* batches(int64_t n, int64_t epoch) {
         if (n != nonzeros_) drawn_.clear();
         nonzeros_ = n;
@@ -84,7 +88,7 @@ private:
     Buffer<int32_t> rows_;
     Buffer<T> v_, q0_;
     int64_t nonzeros_ = 0;
-    std::vector<std::vector<int32_t>> drawn_;  // epoch by epoch
+    std::vector<std::vector<int32_t>> drawn_;  // the batches of each epoch
 };
 
 }  // namespace

@@ -51,6 +51,15 @@ void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t ste
     });
 }
 
+// A Newton step on every item, with Hessians that share their correlations (K, K).
+template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const double* correlations) {
+    NewtonStep<T> newton_step(B, B.k);
+    visit_items(V, B, items, [&](int64_t, GatheredItem<T>& item) {
+        item.refresh();
+        newton_step(item, ROUGH_SOLUTION, correlations);
+    });
+}
+
 // Projected gradient with one step for the item: h+ = max(0, h - alpha (d - g)), alpha halved until
 // the decrease is at least a hundredth of what the slope promises (Armijo).
 template <class T, class Data>

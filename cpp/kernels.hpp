@@ -16,15 +16,15 @@
 
 namespace sipower {
 
-// A sum in the working type has at most this many terms before it is added to a float64 one.
+// A sum in the working type has at most this many terms before it is added to a float64 sum.
 constexpr int LONGEST_SUM = 1024;
 // The largest number of components for which a Hessian is formed.
 constexpr int LARGEST_MODEL = 2048;
 
 template <class T> struct Items {
     const T* h;       // (items, K)
-    const double* c;  // (items), null where no mass is needed
-    T* out;           // (items, K), zeroed: an item without mass is left as it is
+    const double* c;  // (items), null if no masses are needed
+    T* out;           // (items, K), zeros on entry; kernels do not write items without mass
     int64_t begin, end;
 };
 
@@ -36,13 +36,13 @@ struct Accuracy {
     double tol;
     int64_t max_rounds, min_sampled_nonzeros;
 };
-// The certified gap of every solved item, and the passes over its nonzeros that it took.
+// The certified gap of every solved item, and the number of passes over its nonzeros.
 struct ItemResults {
     double *gap, *passes;  // (items)
 };
 
-// The smallest share of an item's mass that a component keeps: multiplicative rules cannot revive
-// an exact zero.
+// The smallest share of an item's mass that a component keeps, because multiplicative rules cannot
+// change an exact zero.
 constexpr double FLOOR = 1e-15;
 
 // The kernels for data of one kind (Csr or Dense) in one working type.
@@ -56,6 +56,7 @@ template <class T, class Data> struct Kernels {
     void (*gaps)(const Data&, const Basis<T>&, const Items<T>&, double* out);
     void (*coordinate)(const Data&, const Basis<T>&, const Items<T>&, int64_t sweeps, Order, Key, Place);
     void (*newton)(const Data&, const Basis<T>&, const Items<T>&, int64_t steps);
+    void (*shared_newton)(const Data&, const Basis<T>&, const Items<T>&, const double* correlations);
     void (*projected_gradient)(const Data&, const Basis<T>&, const Items<T>&);
     void (*solve)(const Data&, const Basis<T>&, const Items<T>&, const Accuracy&, ItemResults);
     void (*epoch)(const Data&, const Basis<T>&, const Items<T>&, const Epoch&);

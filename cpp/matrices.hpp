@@ -14,17 +14,17 @@ struct Values {
     Type type;
 };
 
-// The rows of a matrix, or a window of it that holds only the nonzeros of the items [first, last).
+// A CSR matrix, or a window of one, which holds only the nonzeros of the items [first, last).
 struct Csr {
     const int64_t* indptr;  // of the whole matrix
     const int32_t* indices;
     Values values;
     int64_t items, n_columns, first, last;
 
-    // Where the nonzeros of an item begin among those held.
+    // Return the position of the first nonzero of an item in `indices` and `values`.
     int64_t start(int64_t item) const { return indptr[item] - indptr[first]; }
     int64_t nonzeros(int64_t item) const { return indptr[item + 1] - indptr[item]; }
-    // The columns of n nonzeros from `at` on, among those held.
+    // Return the columns of the n nonzeros from position `at` on.
     const int32_t* columns(int64_t at, int64_t n) const {
         for (int64_t t = at; t < at + n; ++t) {
             Extent(start(last)).expect(t);

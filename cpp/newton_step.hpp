@@ -22,8 +22,9 @@ public:
     // hides the slope, it is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i,
     // which minimises the bound of CoordinateDescent::step along p. Returns false if the model predicts no
     // gain. The Hessian of a long item is that of a sample of its nonzeros, with the true diagonal; kappa
-    // and the search use all nonzeros, so every step descends.
-    bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
+    // and the search use all nonzeros, so every step descends. With `correlations` (K, K) the Hessian is the
+    // one that has these correlations and the true diagonal, as in `SharedModel`.
+    bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy, const double* correlations = nullptr) {
         const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
         item.ratio_sums();
         int size = 0;
@@ -38,8 +39,9 @@ public:
             model_.h[size] = item.h[k];
             model_.r[size++] = B_.d[k] - item.g[k];
         }
-        form_hessian(item, size, stride);
-        if (stride > 1) {
+        if (correlations) model_.copy(size, correlations, B_.k);
+        else form_hessian(item, size, stride);
+        if (correlations || stride > 1) {
             sum_squares(item, diagonal_.get());
             model_.fit_diagonal(size, diagonal_.get());
         }

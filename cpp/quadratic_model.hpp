@@ -63,6 +63,12 @@ public:
                         H[static_cast<int64_t>(a + i) * size + b + j] = block[2 * i + j];
     }
 
+    // H <- the free coordinates of a matrix (k, k).
+    void copy(int size, const double* matrix, int k) {
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b <= a; ++b) H[static_cast<int64_t>(a) * size + b] = matrix[static_cast<int64_t>(index[a]) * k + index[b]];
+    }
+
     // Coordinate descent finds the zeros; exact solutions on the active set give the rest.
     void solve(int size, const ModelAccuracy& accuracy) {
         double trace = 0;

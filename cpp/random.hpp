@@ -11,7 +11,8 @@ struct Key {
     uint64_t seed, stream;
 };
 
-// Philox's counter: what a draw is for. (Its first word counts the blocks of four numbers.)
+// The purpose of a draw, which fills three words of Philox's counter. The first word of the counter numbers
+// the blocks of four random numbers.
 struct Place {
     uint64_t round, side, item, inner;
 };

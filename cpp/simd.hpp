@@ -23,7 +23,7 @@ template <> struct Simd<double> {
 };
 template <class T> using Vec = typename Simd<T>::type;
 
-// The smallest multiple of the lanes that is at least n.
+// Return n rounded up to a multiple of the number of lanes.
 template <class T> SIPOWER_INLINE int64_t whole_lanes(int64_t n) {
     return (n + Simd<T>::lanes - 1) / Simd<T>::lanes * Simd<T>::lanes;
 }
@@ -44,7 +44,7 @@ template <class V> SIPOWER_INLINE void in_register(V& v) {
 }
 template <class T> SIPOWER_INLINE Vec<T> broadcast(T x) { return x - Vec<T>{}; }
 
-// Operations for formulas that work on single numbers and on vectors alike.
+// Operations for formulas that are written once for single numbers and for vectors.
 template <class R> SIPOWER_INLINE R larger(R a, R b) { return a > b ? a : b; }
 template <class R> SIPOWER_INLINE R constant(double x) {
     if constexpr (sizeof(R) <= sizeof(double)) return static_cast<R>(x);
@@ -84,7 +84,7 @@ SIPOWER_INLINE double largest(Vec<double> v) {
     return m[0] > m[1] ? m[0] : m[1];
 }
 
-// The sums of as many vectors as one has lanes: lane t of the result is sum(v[t]).
+// Return the sums of as many vectors as a vector has lanes: lane t of the result is sum(v[t]).
 SIPOWER_INLINE Vec<float> sums(const Vec<float>* v) {
     Vec<float> two[4], four[2];
     for (int i = 0; i < 4; ++i)
@@ -105,7 +105,7 @@ SIPOWER_INLINE Vec<double> sums(const Vec<double>* v) {
            __builtin_shufflevector(two[0], two[1], 2, 3, 6, 7);
 }
 
-// Transpose a square of as many vectors as one has lanes: lane i of v[j] goes to lane j of v[i].
+// Transpose a square of as many vectors as a vector has lanes: lane i of v[j] goes to lane j of v[i].
 SIPOWER_INLINE void transpose(Vec<float>* v) {
     Vec<float> a[8], b[8];
     for (int i = 0; i < 8; i += 2) {
@@ -143,7 +143,7 @@ SIPOWER_INLINE double log_positive(double x) {
     const uint64_t mantissa = bits - (shifted & 0xFFF0000000000000ull);
     double m;
     std::memcpy(&m, &mantissa, sizeof m);
-    // The exponent plus 1024, a small positive integer, put into the mantissa of 2^52.
+    // Put the exponent plus 1024, a small positive integer, into the mantissa of 2^52.
     const uint64_t magic = 0x4330000000000000ull | ((shifted + 0x4000000000000000ull) >> 52);
     double e;
     std::memcpy(&e, &magic, sizeof e);

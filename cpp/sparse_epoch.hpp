@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An epoch of S-SCI-PI over CSR data. Batches are drawn from every item's own nonzeros, or from all
+// An epoch of S-SCI-PI over CSR data. Batches are drawn from the nonzeros of each item separately, or from all
 // nonzeros at once; in the latter case most items have no nonzero in most batches.
 #pragma once
 #include "batch_sums.hpp"
@@ -25,7 +25,7 @@ public:
     }
 
 private:
-    // Every item draws a batch of its own in every step.
+    // Run the epoch if every item draws its own batch in every inner step.
     void run_with_own_batches() {
         ItemSampler<T> sampler(V_, e_, longest_);
         Buffer<double> factor(longest_);
@@ -46,7 +46,8 @@ private:
         }
     }
 
-    // Batches of all nonzeros, where the threshold may bind: every item takes every step.
+    // Run the epoch if batches are drawn from all nonzeros and the threshold may bind: each item takes all
+    // of its inner steps by itself.
     void run_step_by_step() {
         const int32_t length = static_cast<int32_t>(e_.length);
         EpochItem<double> item = point(0);
@@ -64,8 +65,8 @@ private:
         }
     }
 
-    // Batches of all nonzeros, where the threshold cannot bind: steps without a batch are taken for several
-    // items at once (`WaitingItems`).
+    // Run the epoch if batches are drawn from all nonzeros and the threshold cannot bind: steps without a batch
+    // are taken for several items at once (`WaitingItems`).
     void run_side_by_side() {
         constexpr int LANES = WaitingItems::LANES;
         WaitingItems waiting(e_.step);
@@ -84,10 +85,10 @@ private:
             run_lanes(waiting, count, numbers, item, left);
         }
     }
-    // Go from drawn nonzero to drawn nonzero until the end of the epoch.
+    // Advance all lanes from one inner step in which some lane has a batch to the next, until the epoch ends.
     void run_lanes(WaitingItems& waiting, int count, const int64_t* numbers, EpochItem<double>* item, ItemElements<T>* left) {
         const int32_t length = static_cast<int32_t>(e_.length);
-        int32_t next_step[WaitingItems::LANES];  // the inner step that draws from the item next
+        int32_t next_step[WaitingItems::LANES];  // the next inner step in which the item has a batch
         for (int lane = 0; lane < WaitingItems::LANES; ++lane)
             next_step[lane] = lane < count ? left[lane].next_step_or(length) : length;
         for (int32_t now = 0;;) {
@@ -120,8 +121,8 @@ private:
         return {first, first + B_.width, first + 2 * B_.width, whole_vectors(B_.width)};
     }
 
-    // Set the anchor and its full gradient. Returns false if the item is finished: one with few nonzeros
-    // takes the full step at once.
+    // Set the anchor and its full gradient. Returns false if the item needs no inner steps: it has no mass, or it
+    // has few nonzeros and takes one full step here.
     bool start(int64_t j, EpochItem<double>& item) {
         const double c = items_.c[j];
         if (!(c > 0)) return false;
@@ -143,7 +144,7 @@ private:
         write_factor(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
     }
 
-    // Copy the item's drawn nonzeros, each times nnz / s, while the item is in cache.
+    // Copy the drawn nonzeros of the item, each multiplied by nnz / s, while the item is in cache.
     void list_elements(int64_t j, ItemElements<T>& list) {
         const Elements& drawn = e_.elements;
         const int64_t first = drawn.start[j], count = drawn.start[j + 1] - first;
@@ -157,7 +158,7 @@ private:
         list.end = list.step + count;
         list.used = 0;
     }
-    // Take the inner step that drew the item's next nonzeros.
+    // Take the inner step that has drawn the next nonzeros of the item.
     void take_batch(int64_t j, EpochItem<double>& item, ItemElements<T>& left) {
         const int64_t s = left.next_batch_size();
         sampled_step(j, item, left.elements, left.used, s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of one pass over CSR data: gradient, sums, divergence, MU, SCI-PI, searched
-// power steps, gaps.
+// The kernels of one pass over CSR data: gradient, sums, divergence, MU, SCI-PI, power steps with
+// line search, gaps.
 #pragma once
 #include "line_search.hpp"
 #include "sparse_pass.hpp"
@@ -31,8 +31,8 @@ void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, 
     for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
 }
 
-// Call visit(j, g, u) for every item j of positive mass: u is h scaled to that mass, g the ratio
-// sums at u.
+// Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
+// ratio sums at u.
 template <class T, class Visit>
 void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     SparsePass<T> pass(V, B);
@@ -53,8 +53,8 @@ template <class T> void mu_csr(const Csr& V, const Basis<T>& B, const Items<T>& 
 template <class T> void power_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double step) {
     visit_csr(V, B, items, Update<T, PowerRule>{B, items, {step}});
 }
-// A searched power step on every item. Where it is short, a smaller exponent is tried too, and
-// the step that promises the larger gain, slope times length, is taken.
+// Take a power step with line search on every item. If the step is short, a smaller exponent is tried too,
+// and the step with the larger expected gain (slope times length) is taken.
 template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
     SparsePass<T> pass(V, B);
     const int64_t longest = whole_lanes<T>(longest_item(V, items.begin, items.end));

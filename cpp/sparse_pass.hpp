@@ -9,13 +9,14 @@
 namespace sipower {
 namespace {
 
-// The sums over the nonzeros of one item after another.
+// Sums over the nonzeros of one item; each call handles one item.
 template <class T> class SparsePass {
 public:
     SparsePass(const Csr& V, const Basis<T>& B)
         : V_(V), B_(B), gather_(choose_gather<T>(B.width)), u_(B.width), part_(B.width) {}
 
-    // g = sum_i v_i b_i / z_i over the item's nonzeros, z = b.h; writes q = v / z to quotients_out unless that is null.
+    // Compute g = sum_i v_i b_i / z_i over the nonzeros of the item, where z = b.h. Unless quotients_out is null,
+    // q = v / z is written there.
     void ratio_sums(int64_t item, const T* h, double* g, T* quotients_out = nullptr) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         for (int i = 0; i < B_.width; ++i) g[i] = 0;
@@ -38,7 +39,7 @@ public:
         }
     }
 
-    // e = (b.p)/z at the item's nonzeros, from q = v/z there; v is written too.
+    // Write e = (b.p)/z at the nonzeros of the item, computed from q = v/z, and the values v.
     void ratios_along(int64_t item, const T* p, const T* q, T* v_out, T* e) {
         const int64_t from = V_.start(item), end = V_.start(item + 1);
         for (int i = 0; i < B_.k; ++i) u_[i] = p[i];
@@ -51,7 +52,7 @@ public:
         }
     }
 
-    // sum_i v_i log(v_i / z_i) - c + d.h
+    // Return the divergence of the item, sum_i v_i log(v_i / z_i) - c + d.h.
     double divergence(int64_t item, const T* h) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         double sum = 0, mass = 0;
@@ -68,7 +69,7 @@ public:
         return sum - mass;
     }
 
-    // For the other side: g[i] += (v_i / z_i) h for every nonzero i of the item.
+    // Add (v_i / z_i) h to g[i] for every nonzero i of the item: the ratio sums of the other side.
     void scatter(int64_t item, const T* h, double* g) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         for (int64_t p = V_.start(item), end = V_.start(item + 1); p < end; p += CHUNK) {
@@ -86,7 +87,7 @@ public:
     }
 
 private:
-    // Prefetch the basis rows of the next nonzeros, also those of the next item.
+    // Prefetch the basis rows of the next nonzeros, which may belong to the next item.
     void prefetch_ahead(int64_t p) const {
         constexpr int line = 64 / sizeof(T);
         const int64_t left = V_.start(V_.last) - p, n = left < CHUNK ? left : CHUNK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `SparseShuffle`: uniform draws without replacement, for few draws among many.
+// `SparseShuffle`: uniform draws without replacement of a few numbers from a large range.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace sipower {
 namespace {
 
-// The same numbers as draw_distinct, for s far below n: only the entries of the shuffled order that have
-// changed are held, in a hash table, so a draw takes O(s) time and memory.
+// Draws the same numbers as draw_distinct, for s much smaller than n. A hash table holds only those entries of
+// the shuffled order that have changed, so a draw takes O(s) time and memory.
 class SparseShuffle {
 public:
     explicit SparseShuffle(int64_t max_draws) {
@@ -35,7 +35,7 @@ private:
         uint32_t draw = 0;  // the slot is free unless this is the current draw
         int32_t key = 0, value = 0;
     };
-    // The slot of a key, or the free one where it belongs.
+    // Return the slot of a key, or the free slot where the key belongs.
     Slot& find(int32_t key) {
         size_t at = (static_cast<uint32_t>(key) * 2654435769u) >> (32 - bits_);
         while (slots_[at].draw == draw_ && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);

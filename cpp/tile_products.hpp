@@ -28,15 +28,18 @@ template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, T
     }
 }
 
-// g[j][:] += sum_i q[j][i] rows[i][:], NV vectors of every row
-template <class T, int NV> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
+// g[j][:] += sum_i q[j][i] rows[i][:]^POWER, NV vectors of every row
+template <class T, int NV, int POWER> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     Vec<T> sum[GROUP][NV];
     for (int j = 0; j < GROUP; ++j)
         for (int v = 0; v < NV; ++v) sum[j][v] = load(g + j * width + v * L);
     for (int i = 0; i < n; ++i) {
         Vec<T> b[NV];
-        for (int v = 0; v < NV; ++v) b[v] = load(rows + static_cast<int64_t>(i) * width + v * L);
+        for (int v = 0; v < NV; ++v) {
+            b[v] = load(rows + static_cast<int64_t>(i) * width + v * L);
+            if constexpr (POWER == 2) b[v] *= b[v];
+        }
         for (int j = 0; j < GROUP; ++j) {
             const Vec<T> x = broadcast(q[j * TILE + i]);
             for (int v = 0; v < NV; ++v) sum[j][v] += x * b[v];
@@ -46,12 +49,13 @@ template <class T, int NV> void rows_add_part(const T* rows, int width, int n, c
         for (int v = 0; v < NV; ++v) store(g + j * width + v * L, sum[j][v]);
 }
 
-template <class T> void rows_add(const T* rows, int width, int n, const T* q, T* g) {
+// POWER is 1 or 2.
+template <class T, int POWER = 1> void rows_add(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     int at = 0;
-    for (; at + 3 * L <= width; at += 3 * L) rows_add_part<T, 3>(rows + at, width, n, q, g + at);
-    if (at + 2 * L <= width) rows_add_part<T, 2>(rows + at, width, n, q, g + at);
-    else if (at + L <= width) rows_add_part<T, 1>(rows + at, width, n, q, g + at);
+    for (; at + 3 * L <= width; at += 3 * L) rows_add_part<T, 3, POWER>(rows + at, width, n, q, g + at);
+    if (at + 2 * L <= width) rows_add_part<T, 2, POWER>(rows + at, width, n, q, g + at);
+    else if (at + L <= width) rows_add_part<T, 1, POWER>(rows + at, width, n, q, g + at);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The update rules on one item: formulas on K numbers, in float64. x_k = d_k h_k / c lies on the
-// simplex, y = sqrt(x) on the unit sphere (Lemma 9 of the paper).
+// The update rules on one item: formulas on K numbers in float64. The point x_k = d_k h_k / c lies on the
+// simplex, and y = sqrt(x) lies on the unit sphere (Lemma 9 of the paper).
 #pragma once
 #include "buffer.hpp"
 #include "kernels.hpp"
@@ -12,7 +12,7 @@ namespace {
 // Return the padded width, in a form that tells the compiler that it is a multiple of 4.
 inline int whole_vectors(int width) { return width & ~3; }
 
-// u = h scaled to the item's mass, d.u = c. An item whose h is zero starts again from the uniform
+// Set u to h scaled to the mass of the item, d.u = c. An item whose h is zero starts again from the uniform
 // point. A component with d_k = 0 has a zero basis column and carries no mass.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, double* u) {
     double mass = 0;
@@ -28,7 +28,7 @@ template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, d
     }
 }
 
-// out = u, with at least FLOOR of the mass in every component with d > 0; the others keep their h.
+// Write u to `out`, with at least FLOOR of the mass in every component with d > 0; other components keep h.
 template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
     for (int i = 0; i < B.k; ++i) {
         const double floor = FLOOR * c * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
@@ -36,19 +36,19 @@ template <class T> void write_factor(const Basis<T>& B, const double* u, const T
     }
 }
 
-// G_k = g_k / d_k, zero where d_k is.
+// G_k = g_k / d_k, or zero where d_k = 0.
 template <class T, class R> void multiplier(const Basis<T>& B, const double* g, R* G) {
     for (int i = 0; i < whole_vectors(B.width); ++i) G[i] = static_cast<R>(g[i] * B.inverse[i]);
 }
 
-// MU = EM:  x+ = x o G; the mass is kept because sum_k x_k G_k = 1.
+// MU, which is EM:  x+ = x o G. The mass stays the same because sum_k x_k G_k = 1.
 struct MuRule {
     template <class T> void operator()(const Basis<T>& B, double, const double* g, double* u) const {
         for (int i = 0; i < B.width; ++i) u[i] *= g[i] * B.inverse[i];
     }
 };
 
-// SCI-PI, damped:  x+ = normalised( x o ((1 - eta) + eta G)^2 ).
+// Damped SCI-PI:  x+ = normalised( x o ((1 - eta) + eta G)^2 ).
 struct PowerRule {
     double step;
     template <class T> void operator()(const Basis<T>& B, double c, const double* g, double* u) const {
@@ -63,13 +63,13 @@ struct PowerRule {
     }
 };
 
-// The direction of a searched power step, p = normalised(x o G^exponent) - x in h.
+// The direction p of a power step with line search: normalised(x o G^exponent) - x, converted to h.
 class SearchDirection {
 public:
     explicit SearchDirection(int width) : power_(width), square_(width) {}
 
-    // Write p; `slope` is then phi'(0) of the search along it, and `limit` the length at which a component
-    // has lost nearly all of its mass.
+    // Write p. Set `slope` to the rate at which a step along p lowers the objective, and `limit` to the step
+    // length at which some component has lost nearly all of its mass.
     template <class T>
     void operator()(const Basis<T>& B, double c, const double* g, const double* u, int64_t exponent, T* p) {
         constexpr double longest = 100, share = 0.99;
@@ -116,7 +116,7 @@ template <class T, class Rule> struct Update {
     }
 };
 
-// Certifies such an item: its divergence can fall by no more than c (max_k G_k - 1).
+// Computes the certified gap of such an item: its divergence can fall by at most c (max_k G_k - 1).
 template <class T> struct Certify {
     const Basis<T>& B;
     const Items<T>& items;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lengths of items, values read in the working type, quotients v / z and relative entropy, for sparse and dense data.
+// Functions for sparse and dense data: lengths of items, conversion of values to the working type, quotients v / z
+// and relative entropy.
 #pragma once
 #include "matrices.hpp"
 #include "simd.hpp"
@@ -7,7 +8,7 @@
 namespace sipower {
 namespace {
 
-// The largest number of nonzeros of an item, or of entries of a dense one.
+// Return the largest number of nonzeros of an item; for dense data, the number of columns.
 inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
     int64_t longest = 0;
     for (int64_t j = begin; j < end; ++j)
@@ -16,11 +17,11 @@ inline int64_t longest_item(const Csr& V, int64_t begin, int64_t end) {
 }
 inline int64_t longest_item(const Dense& V, int64_t, int64_t) { return V.n_columns; }
 
-// Return the values [at, at + n) in the working type; they are copied to `buffer` only if their type differs.
 template <class T, class From> const T* convert(const From* from, int n, T* buffer) {
     for (int t = 0; t < n; ++t) buffer[t] = static_cast<T>(from[t]);
     return buffer;
 }
+// Return the values [at, at + n) in the working type; they are copied to `buffer` only if their type differs.
 template <class T> const T* read_values(const Values& v, int64_t at, int n, T* buffer) {
     switch (v.type) {
         case Type::uint8: return convert(static_cast<const uint8_t*>(v.data) + at, n, buffer);
@@ -34,13 +35,13 @@ template <class T> const T* read_values(const Values& v, int64_t at, int n, T* b
     }
 }
 
-// q = v / z; a zero over a zero is zero, and no quotient overflows.
+// Compute q = v / z with z raised to a tiny positive number, so that 0 / 0 = 0 and no quotient is infinite.
 template <class T> SIPOWER_INLINE void quotients(const T* v, const T* z, int n, T* q) {
     const T tiny = sizeof(T) == 4 ? T(1e-30) : T(1e-290);
     for (int t = 0; t < n; ++t) q[t] = v[t] / (z[t] > tiny ? z[t] : tiny);
 }
 
-// e = bp / z from q = v / z, zero where v is. The values are copied beside it.
+// Compute e = bp / z from q = v / z, with e = 0 where v = 0, and copy v to v_out.
 template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, const T* q, int n, T* v_out, T* e) {
     for (int t = 0; t < n; ++t) {
         v_out[t] = v[t];
@@ -48,7 +49,7 @@ template <class T> SIPOWER_INLINE void ratios(const T* v, const T* bp, const T* 
     }
 }
 
-// sum_t v_t log(v_t / z_t), in the arithmetic of A
+// Return sum_t v_t log(v_t / z_t), computed in the type A.
 template <class A, class T> double relative_entropy(const T* v, const T* z, int n) {
     const A smallest = sizeof(A) == 4 ? A(1.2e-38) : A(2.3e-308);
     A sum = 0;

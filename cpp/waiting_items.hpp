@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `WaitingItems`: steps without a batch for several items at once, one number per item.
+// `WaitingItems`: steps without a batch for several items at once, which update one number per item.
 #pragma once
 #include "epoch_item.hpp"
 
@@ -12,11 +12,12 @@ namespace {
 // With a = eta / (1 - eta), b = y_s.g, c = g.g, e = y_s.y0 and sigma = e + rho = (y_s + rho g).y0
 //   rho  <- rho + a |y_s + rho g|^2 / sigma,   that is
 //   sigma <- (1 + a c) sigma + 2 a (b - c e) + a |y_s - e g|^2 / sigma.
-// For eta < 1 the threshold cannot bind while eta <= 1 - threshold. A sigma of 1e100 is y = g / |g| to rounding.
+// These formulas need eta < 1 and hold while the threshold does not bind, which eta <= 1 - threshold ensures.
+// At sigma = 1e100, y equals g / |g| up to rounding, so sigma is bounded by 1e100.
 class WaitingItems {
 public:
     static constexpr int LANES = 16;  // items handled together: four vectors hide the division's latency
-    static constexpr int64_t UNCHECKED = 8;  // steps until sigma is compared with its bound
+    static constexpr int64_t UNCHECKED = 8;  // number of steps after which the bound of sigma is applied
 
     explicit WaitingItems(double eta) : a_(eta / (1 - eta)) {
         for (int l = 0; l < LANES; ++l) sigma_[l] = growth_[l] = 1;

@@ -39,8 +39,8 @@ autodoc_default_options = {
     "exclude-members": "set_fit_request, set_partial_fit_request",
 }
 napoleon_google_docstring = False
-napoleon_use_ivar = True
 napoleon_use_param = False  # parameters that share a description stay in one entry
+napoleon_custom_sections = [("Attributes", "params_style")]  # and so do attributes
 napoleon_use_rtype = False
 
 sphinx_gallery_conf = {
@@ -82,6 +82,14 @@ def escape(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines:
             lines[at] = re.sub(r"\|", r"\|", re.sub(r"(?<=, )\*(?=\w+\))", r"\*", line))
 
 
+def keep_colons(
+    _app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
+) -> None:
+    """Keep napoleon from reading "Words: more words" in a property's docstring as its type."""
+    if what == "property":
+        lines[:0] = ["..", ""]  # an empty comment, which is all that napoleon looks at
+
+
 def mark_long_code(_app: Any, doctree: Any, _name: str) -> None:
     """Give code that contains a long path or name the class `long`; narrow.css lets it break."""
     for literal in doctree.findall(nodes.literal):
@@ -91,5 +99,6 @@ def mark_long_code(_app: Any, doctree: Any, _name: str) -> None:
 
 def setup(app: Any) -> None:
     """Connect the functions above; Sphinx calls this function."""
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", escape)
     app.connect("doctree-resolved", mark_long_code)

@@ -33,7 +33,8 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// Return the first element. A view of raw bytes may not be aligned to its type: kernels must not read it.
+// Return a pointer to the first element. An array that is a view of raw bytes may be unaligned; kernels must not
+// read it.
 template <class A> auto* aligned_data(const A& array) {
     const bool aligned = reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0;
     require(aligned || array.size() == 0, "an array is not aligned to its type: copy it first");

@@ -41,7 +41,7 @@ template <class T> struct BasisData {
         return std::unique_ptr<T, FreeMemory>(p);
     }
 
-    // `column_sums` are those of the whole basis where the rows are only a sample of it.
+    // `column_sums` are the column sums of the whole basis, if the rows are only a batch of its rows.
     BasisData(Array<const T> a, bool dense, std::optional<Vector<const double>> column_sums) {
         const int64_t n = static_cast<int64_t>(a.shape(0));
         require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the basis must have between 1 and 65536 columns");
@@ -71,7 +71,7 @@ template <class T> struct BasisData {
         view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), alive};
     }
 
-    // The basis transposed tile by tile, (tiles, K, TILE), with zeros beyond the last row.
+    // Transpose the basis tile by tile, (tiles, K, TILE), with zeros beyond the last row.
     void fill_tiles(const T* from, int64_t n, int k) {
         tiles = allocate((n + TILE - 1) / TILE * TILE, k);
         for (int64_t first = 0; first < n; first += TILE) {

@@ -40,7 +40,7 @@ struct CsrData {
             require(view.nonzeros(j) < INT32_MAX, "a row has more than 2^31 nonzeros");
         }
         require(view.start(last) == nonzeros, "indptr does not span the values");
-        // The highest bit of j or of n_columns − 1 − j is set unless 0 ≤ j < n_columns: no branch or comparison.
+        // The highest bit of j or of n_columns − 1 − j is set unless 0 ≤ j < n_columns, so the loop needs no branch.
         require(0 <= n_columns && n_columns <= INT32_MAX, "n_columns must be between 0 and 2^31 - 1");
         const uint32_t largest = static_cast<uint32_t>(n_columns) - 1;
         uint32_t outside = n_columns == 0 && nonzeros > 0 ? 1u << 31 : 0;

@@ -18,7 +18,7 @@ template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
     require(V.view.n_columns == B.view.n, "basis must have one row per column of V");
     require(rows == V.view.items && k == B.view.k, "h must have the shape (items, rank)");
-    require(V.holds(begin, end), "the items from begin to end must be held by V");
+    require(V.holds(begin, end), "V must contain the items from begin to end");
     if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "basis must be made with dense=True for dense data");
 }
 
@@ -115,6 +115,16 @@ void newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begi
 }
 
 template <class T, class Data>
+void shared_newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
+                   Vector<const double> c, Array<const double> correlations) {
+    const Items<T> which = items(V, B, h, c, begin, end, out);
+    require(B.view.k <= LARGEST_MODEL, "shared_newton takes at most 2048 components");
+    require(correlations.shape(0) == h.shape(1) && correlations.shape(1) == h.shape(1), "correlations must have the shape (rank, rank)");
+    nb::gil_scoped_release release;
+    kernels<T, typename Data::View>().shared_newton(V.view, B.view, which, aligned_data(correlations));
+}
+
+template <class T, class Data>
 void projected_gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
@@ -164,6 +174,8 @@ template <class T, class Data> void bind_doors(nb::module_& m) {
           arg("mass").noconvert(), arg("sweeps"), arg("order"), arg("key"), arg("place"));
     m.def("newton", &newton<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("steps"));
+    m.def("shared_newton", &shared_newton<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
+          arg("mass").noconvert(), arg("correlations").noconvert());
     m.def("projected_gradient", &projected_gradient<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("solve_items", &solve_items<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(),
           arg("mass").noconvert(), arg("tol"), arg("max_rounds"), arg("min_sampled_nonzeros"), arg("gap").noconvert(), arg("passes").noconvert());

@@ -36,7 +36,7 @@ public:
     std::vector<int32_t> step, at;
 
 private:
-    // Positions among all nonzeros, `count` for each of the steps 1, ..., m - 1; at 0 the batch cancels.
+    // Draw positions among all nonzeros, `count` for each of the inner steps 1, ..., m - 1. Step 0 needs no batch.
     std::vector<int32_t> draw(int64_t nnz, const Epoch& e) const {
         std::vector<int32_t> drawn(static_cast<size_t>((e.length - 1) * count));
         SparseShuffle shuffle(e.replace ? 0 : count);
@@ -49,7 +49,7 @@ private:
         return drawn;
     }
     void sort(const int64_t* indptr, const std::vector<int32_t>& drawn) {
-        // near[i] is the item of position 64 i: the search for the owner of a position starts there.
+        // near[i] is the item that contains position 64 i, where the search for the item of a position starts.
         std::vector<int32_t> near(static_cast<size_t>(indptr[items] / 64 + 1)), owner(drawn.size());
         for (int64_t i = 0, item = 0; i < static_cast<int64_t>(near.size()); ++i) {
             while (item + 1 < items && indptr[item + 1] <= 64 * i) ++item;

@@ -24,12 +24,12 @@ inline void bind_epoch_plan(nb::module_& m) {
                             std::optional<Vector<const int64_t>> indptr) {
             require_rounds(length);
             require(length >= 1, "length must be at least 1 inner step");
-            require(batch > 0 && batch <= 1, "batch must be a share of the entries in (0, 1]");
+            require(batch > 0 && batch <= 1, "batch must be a number in (0, 1]");
             require(scheme == "vectors" || scheme == "stratified" || scheme == "weighted" || scheme == "elements",
                     "scheme must be 'vectors', 'elements', 'stratified' or 'weighted'");
             require(scheme != "elements" || indptr, "scheme 'elements' needs indptr");
             const Scheme drawn_by = scheme == "elements" ? Scheme::elements : scheme == "weighted" ? Scheme::weighted : Scheme::stratified;
-            // An item without nonzeros has nothing to draw from, hence at least 1.
+            // `shortest` is at least 1, because an item without nonzeros has nothing to draw from.
             Epoch view{step, full_step, batch, length, threshold, std::max<int64_t>(shortest, 1), drawn_by, replace,
                        as_key(key), round, side, {}};
             std::shared_ptr<const DrawnElements> drawn;

@@ -7,7 +7,7 @@ using namespace sipower;
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Compiled kernels of sipower; use them through sipower.kernels.";
-    // Objects that a daemon thread holds when the process ends are not leaks; tests count references.
+    // Objects that a daemon thread still holds at exit would be reported as leaks; tests count references instead.
     nb::set_leak_warnings(false);
     m.def("level", &level, "The instruction-set level in use.");
     bind_csr(m);

@@ -21,12 +21,12 @@ inline nb::object draw_batch(Pair key, Quad place, int64_t n, int64_t s, bool re
     return to_numpy(std::move(out));
 }
 
-// Draw s_j nonzeros of every item that V holds, uniformly or by weight. Returns the values times their
-// unbiased factors, the columns, and the number of nonzeros drawn of every item.
+// Draw a share of the nonzeros of every item that V holds, uniformly or by weight. Returns the values, multiplied
+// by the factors that make the batch unbiased, the columns, and the number of nonzeros drawn from every item.
 template <class T>
 nb::tuple sample(const CsrData& V, Pair key, Quad place, double share, bool weighted, bool replace) {
     const Csr& from = V.view;
-    require(share > 0 && share <= 1, "share must be a share of the nonzeros in (0, 1]");
+    require(share > 0 && share <= 1, "share must be a number in (0, 1]");
     std::vector<int64_t> counts;
     std::vector<int32_t> indices, order, swaps, at;
     std::vector<T> picked;

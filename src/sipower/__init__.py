@@ -22,7 +22,7 @@ _MODULES = (
     "selection",
     "tl",
 )
-_HOMES = {  # maps each remaining name to the module that defines it
+_HOMES = {  # maps every other public name to the module that defines it
     "KLNMF": "estimators",
     "LpPCA": "estimators",
     "non_negative_factorization": "estimators",

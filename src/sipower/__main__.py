@@ -14,8 +14,8 @@ def main() -> None:
             return
         from sipower.cli import main as run  # noqa: PLC0415 - optional
     except ModuleNotFoundError as error:
-        sys.exit(_report(f"{error}: install it by pip install 'sipower[all]'"))
-    except OSError as error:  # such as output to a full disk
+        sys.exit(_report(f"{error}: install it with pip install 'sipower[all]'"))
+    except OSError as error:  # for example if the disk is full
         sys.exit(_report(str(error)))
     run()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that all packages share: atomic replacement, locks, and arrays in .npy and .npz files.
+"""Atomic file replacement, file locks, and readers of .npy and .npz files.
 
-The sizes of arrays are checked before memory is allocated, and NumPy reads their headers, never
-with pickle. A file that is damaged or declares wrong sizes raises `DamagedError`.
+NumPy parses the headers of arrays. Their sizes are checked before memory is allocated, and pickled
+objects are rejected. A file that is damaged or declares wrong sizes raises `DamagedError`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 try:
     import fcntl
-except ImportError:  # not on Windows
+except ImportError:  # Windows has no fcntl
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".sipower-tmp"
-ALWAYS_ALLOWED = 1 << 28  # bytes that a file of any size may declare
+ALWAYS_ALLOWED = 1 << 28  # bytes; a file may declare this size, however small it is
 MAX_DEFLATE_RATIO = 1032
-MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
+MAX_HEADER_SIZE = 2000  # bytes; enough for 64 dimensions of 20 digits each
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ MAX_HEADER_SIZE = 2000  # bytes; 64 dimensions of 20 digits fit
 
 @contextmanager
 def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
-    """Add `path` to operating-system errors, such as that of a full disk."""
+    """Add the file name `path` to operating-system errors, such as the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -50,11 +50,11 @@ def name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing that replaces `path` once it is on the disk."""
-    target = Path(path).resolve()  # a link stays, and the file that it points to is replaced
+    """Open a temporary file for writing, which replaces `path` when the block ends."""
+    target = Path(path).resolve()  # replaces the file that a link points to, not the link
     if target.exists() and not target.is_file():  # a folder, or a device such as /dev/null
         raise ValueError(f"{path} exists and is not a file: choose another name.")
-    # Mode "x" follows no link and gives the file the permissions of the umask.
+    # Mode "x" does not follow links, and the umask sets the permissions of the file.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
     with name_in_errors(path):
         file = temporary.open("xb")
@@ -70,7 +70,10 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def remove_unfinished(path: str | PathLike[str]) -> None:
-    """Remove the temporary files of killed writers of `path`; the caller must hold its lock."""
+    """Remove the temporary files that killed processes left behind while writing `path`.
+
+    The caller must hold the lock of `path`, so that no other process is writing it.
+    """
     target = Path(path).resolve()
     for unfinished in target.parent.glob(f".{glob.escape(target.name)}.*{TEMPORARY}"):
         unfinished.unlink()
@@ -78,9 +81,9 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Lock a file against other processes until the block ends, if the system has locks."""
+    """Lock a file against other processes until the block ends, if the system supports locks."""
     if not file.parent.is_dir():
-        raise ValueError(f"The folder {str(file.parent)!r} does not exist: make it first.")
+        raise ValueError(f"The folder {str(file.parent)!r} does not exist: create it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
     # Do not follow a link that somebody else may have put there.
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
@@ -88,7 +91,7 @@ def file_lock(file: Path) -> Iterator[None]:
         try:
             _acquire(lock)
             if not path.exists() or path.stat().st_ino != os.fstat(lock.fileno()).st_ino:
-                raise BlockingIOError  # the process that held it has just removed it
+                raise BlockingIOError  # the previous owner has just removed the lock file
         except OSError:
             raise ValueError(
                 f"{file} is in use by another process: wait until it has finished."
@@ -100,7 +103,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def _acquire(lock: IO[str]) -> None:
-    """Lock an open file, unless the file system has no locks, as on some clusters."""
+    """Lock an open file. On file systems without locks, as on some clusters, do nothing."""
     try:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,11 +117,11 @@ def _acquire(lock: IO[str]) -> None:
 
 
 class DamagedError(ValueError):
-    """An error in a file of arrays; the message is meant to follow the file name."""
+    """An error for a damaged file of arrays; callers put the file name before its message."""
 
 
 def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
-    """Read the arrays of an .npz file by name; those that are not among `names` are None."""
+    """Read the arrays of an .npz file into a dict, with None for those that `names` leaves out."""
     stored, arrays = Path(path).stat().st_size, dict[str, Any]()
     with _report_damage("an .npz file"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
@@ -141,8 +144,8 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, stored: int) 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy file; return shape, whether it is in Fortran order, and dtype."""
-    # NumPy warns of headers that Python 2 wrote, Python of strange strings in damaged ones.
+    """Read the header of a .npy file: shape, whether it is in Fortran order, and dtype."""
+    # NumPy warns about headers written by Python 2, and Python about syntax in damaged ones.
     with _report_damage("a NumPy array"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         old = npy.read_magic(stream) == (1, 0)
@@ -167,7 +170,7 @@ def read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
             f"declares {declared} bytes and has {available}: it is incomplete, or its header "
             "is wrong"
         )
-    with _report_damage("a NumPy array"):  # types without a size
+    with _report_damage("a NumPy array"):  # fails for dtypes of size 0
         return content.view(dtype).reshape(shape, order="F" if fortran_order else "C")
 
 
@@ -186,7 +189,7 @@ def shorten(value: object) -> str:
 
 @contextmanager
 def _report_damage(kind: str) -> Iterator[None]:
-    """Raise `DamagedError` for anything that a damaged file makes its readers raise."""
+    """Turn any exception that reading a damaged file may raise into `DamagedError`."""
     try:
         yield
     except (DamagedError, OSError, MemoryError):

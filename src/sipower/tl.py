@@ -25,7 +25,7 @@ def nmf(
     copy: bool = False,
     **parameters: Any,
 ) -> Any:
-    """Factorise the counts of cells x genes and store the factors in the AnnData object.
+    """Factorise the counts (cells x genes) of an AnnData object and store the factors in it.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ def nmf(
 def _in_memory(X: Any) -> Any:
     """Read the counts of a backed object in slices of rows, to avoid a second copy in memory."""
     if X is None:
-        raise ValueError("`adata` has no X: name a layer.")
+        raise ValueError("`adata` has no X: choose a layer with `layer`.")
     if type(X).__module__.partition(".")[0] == "dask":
         return X.compute()
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return X
-    rows = max(X.shape[0], 1)  # without rows, one empty slice gives the dtype
+    rows = max(X.shape[0], 1)  # without rows, one empty slice still has the dtype
     parts = [X[at : at + ROWS_AT_A_TIME] for at in range(0, rows, ROWS_AT_A_TIME)]
     if sparse.issparse(parts[0]):
         return sparse.csr_array(sparse.vstack(parts))

@@ -36,5 +36,5 @@ def test_ranks_are_read(text, expected):
 
 @pytest.mark.parametrize("text", ["", "0:3", "a", "3:1", "1:2:3:4", "5:10:0", "-2"])
 def test_nonsense_ranks_are_refused(text):
-    with pytest.raises(ValueError, match="expected numbers of components as"):
+    with pytest.raises(ValueError, match="expected numbers of components such as"):
         parse_ranks(text)

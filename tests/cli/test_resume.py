@@ -44,7 +44,7 @@ def test_a_run_goes_on_with_a_larger_limit_and_then_forgets_its_checkpoint(count
 def test_a_checkpoint_of_other_parameters_is_refused(counts):
     call(*FIT, "--resume", "--max-iter", 3)
     refused = call(*FIT, "--resume", "--seed", 8, code=2)
-    assert "holds a run already, of another random_state" in refused.stderr
+    assert "holds a run already, which differs in random_state" in refused.stderr
     assert load_run("run").facts["rounds"] == 3
 
 
@@ -62,7 +62,7 @@ def test_a_run_of_something_else_is_not_the_answer(counts, change, other):
     before = load_run("run").H.tobytes()
     words = change()
     refused = call(*FIT, "--resume", *words, code=2)
-    assert f"holds a run already, of another {other}: " in refused.stderr
+    assert f"holds a run already, which differs in {other}: " in refused.stderr
     assert load_run("run").H.tobytes() == before
 
 

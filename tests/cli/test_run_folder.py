@@ -41,7 +41,7 @@ def test_a_consensus_replaces_no_fit(counts):
 def test_a_consensus_is_no_fit_to_go_on_from(counts):
     call("consensus", "counts.npz", "-k", 2, "-o", "run", "--replicates", 2)
     refused = call("fit", "counts.npz", "-k", 2, "-o", "run", "--resume", code=2)
-    assert "holds a run already, of another " in refused.stderr
+    assert "holds a run already, which differs in " in refused.stderr
 
 
 @pytest.mark.parametrize("name", ["W.csv", "report.html", "factors.npz", "consensus.json"])

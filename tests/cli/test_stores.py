@@ -45,12 +45,12 @@ def test_rows_of_an_h5ad_file_stay_on_disk(counts):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("counts.npz", "--memory-limit", "1MB"), "make a store of counts.npz first"),
-        (("store", "--transpose"), "give them to sipower convert"),
+        (("counts.npz", "--memory-limit", "1MB"), "convert counts.npz to a store first"),
+        (("store", "--transpose"), "pass them to sipower convert"),
         (("store", "--layer", "x"), "has no layers"),
         (
             ("store", "--memory-limit", "much"),
-            "`memory_limit` must be bytes or a size such as 512MB, got 'much'",
+            "`memory_limit` must be a number of bytes or a size such as 512MB, got 'much'",
         ),
         (("store", "--memory-limit", "1kB"), "must be at least"),
         (("store", "--init", "nndsvd"), "not in memory"),
@@ -68,7 +68,7 @@ def test_a_store_is_not_replaced_with_what_lies_beside_it(counts):
     call("convert", "counts.npz", "-o", "store")
     (counts / "store" / "notes.txt").write_text("mine")
     refused = call("convert", "counts.npz", "-o", "store", "--force", code=2).stderr
-    assert "store holds notes.txt beside the store" in refused
+    assert "store also holds notes.txt" in refused
     assert (counts / "store" / "notes.txt").read_text() == "mine"
 
 

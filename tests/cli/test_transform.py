@@ -40,4 +40,4 @@ def test_transform_finds_features_by_name(counts):
     assert "The run lacks 1 feature(s) of the data, such as 'new'" in result.stderr
     np.save("narrow.npy", np.ones((3, 5)))
     result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
-    assert "The data have 5 features, the run 40" in result.stderr
+    assert "The data have 5 features, but the run has 40" in result.stderr

@@ -137,8 +137,8 @@ BAD = {
     ),
     "huge": (lambda: PCA(np.ones((3, 2)) * 1e200), "must have its largest entry between"),
     "tiny": (lambda: PCA(np.ones((3, 2)) * 1e-200), "must have its largest entry between"),
-    "tol": (lambda: Stop(tol=float("nan")), "`tol` must be a number of at least 0, got nan"),
-    "rounds": (lambda: Stop(rounds=-5), "`rounds` must be a number of at least 0, got -5"),
+    "tol": (lambda: Stop(tol=float("nan")), "`tol` must be a non-negative number, got nan"),
+    "rounds": (lambda: Stop(rounds=-5), "`rounds` must be a non-negative number, got -5"),
     "trace": (
         lambda: solve(EXAMPLES["pca"](), SciPi(), trace="all"),
         "`trace` must be .*, got .all.",
@@ -149,7 +149,7 @@ BAD = {
     ),
     "part of a step": (
         lambda: SSciPi(epoch=2.5),
-        "`epoch` must be a positive integer of inner steps, got 2.5",
+        "`epoch` must be a positive integer, got 2.5",
     ),
     "x0": (
         lambda: solve(EXAMPLES["pca"](), SciPi(), np.ones((1, 3))),
@@ -160,9 +160,9 @@ BAD = {
     "step of s-sci-pi": (lambda: SSciPi(float("nan")), "`step` must be a positive number, got nan"),
     "batch": (
         lambda: SSciPi(batch=0.0),
-        r"`batch` must be a share of the terms in \(0, 1\], got 0.0",
+        r"`batch` must be a number in \(0, 1\], got 0.0",
     ),
-    "epoch": (lambda: SSciPi(epoch=0), "`epoch` must be a positive integer of inner steps, got 0"),
+    "epoch": (lambda: SSciPi(epoch=0), "`epoch` must be a positive integer, got 0"),
     "unknown scheme": (lambda: SSciPi(scheme="rows"), "`scheme` must be one of .*, got 'rows'"),
 }
 

@@ -84,7 +84,7 @@ def test_broken_or_wrong_arrays_are_named(
         sparse.save_npz(file, sparse.csr_array(-np.eye(2)))
     else:
         np.savez_compressed(file, V=-np.eye(2))
-    with pytest.raises(ValueError, match="a count is finite and not negative"):
+    with pytest.raises(ValueError, match="counts must be finite and non-negative"):
         load(name)
 
 

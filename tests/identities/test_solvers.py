@@ -47,7 +47,7 @@ def test_a_run_may_begin_in_a_few_coordinates_but_not_nowhere():
 
 
 def test_a_solver_of_another_kind_of_problem_names_it():
-    with pytest.raises(ValueError, match=r"^SciPi needs `degree` of its problem, which Gauss"):
+    with pytest.raises(ValueError, match=r"^SciPi needs a problem with `degree`, which Gauss"):
         solve(GaussianMixture(A, 2), SciPi())
     with pytest.raises(ValueError, match=r"^`problem` must be a GaussianMixture, got a PCA\.$"):
         GaussianEM().init(PCA(A), None, 0)
@@ -71,8 +71,8 @@ def test_a_step_is_a_positive_number(step):
     ("option", "good", "bad", "expected"),
     [
         ("threshold", [0, 0.5, np.float32(0.1)], [-0.1, 1, math.nan, "0"], r"a number in \[0, 1\)"),
-        ("batch", [1, 1.0, 1e-9], [0, -1.0, 1.5, math.nan, "1"], r"a share of .* in \(0, 1\]"),
-        ("epoch", [1, 2, np.int32(3)], [0, -1, 1.0, "2"], "a positive integer of inner steps"),
+        ("batch", [1, 1.0, 1e-9], [0, -1.0, 1.5, math.nan, "1"], r"a number in \(0, 1\]"),
+        ("epoch", [1, 2, np.int32(3)], [0, -1, 1.0, "2"], "a positive integer"),
         ("scheme", SCHEMES, ["rows", None], "one of vectors, elements, stratified, weighted"),
     ],
 )

@@ -156,7 +156,7 @@ def test_diagnosis_of_kl_reports_the_spectrum():
     problem = PROBLEMS["kl"]()
     x = solve(problem, SciPi(0.9), stop=Stop(1e-12, rounds=50_000)).x
     text = str(diagnose(problem, x))
-    for word in ("λ*", "λ̄", "ν₅", "b_min", "stable η", "best exponent", "seen:"):
+    for word in ("λ*", "λ̄", "ν₅", "b_min", "stable η", "best exponent", "estimated:"):
         assert word in text
 
 
@@ -203,11 +203,11 @@ BAD = {
     ),
     "epoch": (
         lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), epoch=0),
-        "`epoch` must be a positive integer of inner steps, got 0",
+        "`epoch` must be a positive integer, got 0",
     ),
     "batch": (
         lambda: diagnose(PROBLEMS["pca"](), np.ones((1, 4)), batch=0),
-        r"`batch` must be a share of the terms in \(0, 1\], got 0",
+        r"`batch` must be a number in \(0, 1\], got 0",
     ),
 }
 

@@ -94,7 +94,7 @@ def test_layouts_and_layers_are_checked(tmp_path) -> None:
     refused(file, "has no layers", layer="counts")
     bag = tmp_path / "docword.v.txt"
     bag.write_text("1\n1\n1\n1 1 1\n")
-    refused(bag, "is not a table: leave the layout out", layout="wide")
+    refused(bag, "is not a table: do not give a layout", layout="wide")
     with pytest.raises(ReadError, match="`layout` must be wide or long, got 'tall'"):
         read(file, layout="tall")
 
@@ -113,9 +113,9 @@ def test_torn_compression_says_the_line(tmp_path, name) -> None:
     file.write_bytes(packed)
     assert read(file).counts.shape[0] == 2000
     file.write_bytes(packed[: len(packed) // 2])
-    refused(file, r"line (9\d\d|10\d\d): the compressed data break off or are damaged")
+    refused(file, r"line (9\d\d|10\d\d): the compressed data are truncated or damaged")
     file.write_bytes(packed[:-4])
-    refused(file, r"line 200\d: the compressed data break off or are damaged")
+    refused(file, r"line 200\d: the compressed data are truncated or damaged")
 
 
 @pytest.mark.parametrize("ending", ["mtx", "h5", "h5ad", "npz", "npy", "csv", "parquet", "txt"])

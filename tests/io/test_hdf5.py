@@ -70,7 +70,7 @@ def test_hdf5(tmp_path) -> None:
     refused(file, "is damaged or not an HDF5 file")
     with h5py.File(file, "w") as handle:
         handle["something"] = np.ones(3)
-    refused(file, r"has 0 matrices of 10x, expected one: something")
+    refused(file, r"has 0 10x matrices, expected one; it holds: something")
     refused(file, "is not an AnnData file and has no layer 'counts'", layer="counts")
 
 
@@ -82,7 +82,7 @@ def test_hdf5(tmp_path) -> None:
         ("data", np.array([1, -1, 2]), "row 1, column 3, holds -1"),
         ("data", np.array([b"a", b"b", b"c"]), "has values of type"),
         ("shape", np.array([2**40, 2]), "declares 2 x 1099511627776"),
-        ("barcodes", np.array([b"a"]), "1 barcodes and 3 features name a matrix of 2 x 3"),
+        ("barcodes", np.array([b"a"]), "1 barcodes and 3 features for a matrix of 2 x 3"),
     ],
 )
 def test_damaged_matrices_of_10x(tmp_path, name, content, message) -> None:

@@ -70,9 +70,7 @@ def test_files_with_a_prefix_find_their_own_names(tmp_path) -> None:
 def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
     table = read(write_10x(tmp_path, V, "features.tsv"))
     assert_read(table)
-    assert table.remarks == (
-        "matrix.mtx is written as cells x genes, as the names beside it show.",
-    )
+    assert table.remarks == ("matrix.mtx was read as cells x genes to match the names beside it.",)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +101,8 @@ def test_names_show_a_matrix_that_is_already_cells_by_genes(tmp_path) -> None:
         ("3 4 3", "4000000000 4 3", r"line 3, declares 4000000000 x 4 with 3 counts"),
         ("3 4 3", "3 4", r"line 3, is '3 4', expected 3 whole numbers for the size"),
         ("3 4 3", "3 4 -3", r"line 3, is '3 4 -3', expected 3 whole numbers"),
-        ("integer", "complex", r"line 1, announces 'coordinate complex general'.*write the matrix"),
-        ("general", "skew-symmetric", r"line 1, announces 'coordinate integer skew-symmetric'"),
+        ("integer", "complex", r"line 1, declares 'coordinate complex general'.*write the matrix"),
+        ("general", "skew-symmetric", r"line 1, declares 'coordinate integer skew-symmetric'"),
         ("general", "symmetric", r"line 3: a symmetric matrix cannot be 3 x 4"),
         ("%%MatrixMarket", "%%Market", r"line 1, is '%%Market matrix.*begins with '%%MatrixMarket"),
         (MARKET.removeprefix(BANNER), "", r"line 1, is the end of the file, expected 3 whole"),
@@ -161,7 +159,7 @@ def test_folders(tmp_path) -> None:
     (tmp_path / "barcodes.tsv").write_text("c1\nc2\n")
     with pytest.raises(
         ReadError,
-        match=r"is 3 x 4, but beside it features\.tsv has 3 names and barcodes\.tsv has 2",
+        match=r"is 3 x 4, but features\.tsv has 3 names and barcodes\.tsv has 2",
     ):
         read(tmp_path)
     (tmp_path / "barcodes.tsv").unlink()
@@ -171,4 +169,4 @@ def test_folders(tmp_path) -> None:
 def test_a_long_word_in_a_banner_does_not_fill_the_sentence(tmp_path) -> None:
     file = tmp_path / "v.mtx"
     file.write_text(MARKET.replace("general", "x" * 5000))
-    refused(file, r"announces 'coordinate integer x+…', which")
+    refused(file, r"declares 'coordinate integer x+…', which")

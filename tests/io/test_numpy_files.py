@@ -40,7 +40,7 @@ def test_npy_is_read(tmp_path, kind, order) -> None:
     ("array", "message"),
     [
         (np.ones(3), "has 1 dimensions, expected rows and columns"),
-        (np.array([[1.0, np.nan]]), "row 1, column 2, holds nan: a count is finite"),
+        (np.array([[1.0, np.nan]]), "row 1, column 2, holds nan: counts must be finite"),
         (np.array([[1.0], [-np.inf]]), "row 2, column 1, holds -inf"),
         (np.array([[1, 2], [-3, 4]]), "row 2, column 1, holds -3"),
         (np.ones((2, 2), complex), "has values of type complex128, expected numbers"),

@@ -94,7 +94,7 @@ def test_three_columns_of_numbers_are_wide_unless_told(tmp_path) -> None:
     file.write_text("user,item,count\n007,10,3\n007,11,1\n9,10,2\n")
     table = read(file)
     assert table.counts.shape == (3, 3)
-    assert "ask for the layout long" in table.remarks[0]
+    assert "set the layout to long" in table.remarks[0]
     table = read(file, layout="long")
     assert held(table).tolist() == [[3, 1], [2, 0]]
     assert (table.samples, table.features) == (("007", "9"), ("10", "11"))

@@ -68,7 +68,7 @@ def test_a_missing_capability_is_named_before_anything_runs(name, solver):
     names = members(solver)
     for missing in names:
         narrow = Narrow(problem, [other for other in names if other != missing])
-        with pytest.raises(ValueError, match=rf"needs `{missing}` of its problem, which Narrow"):
+        with pytest.raises(ValueError, match=rf"needs a problem with `{missing}`, which Narrow"):
             solve(narrow, solver)
 
 

@@ -66,7 +66,7 @@ def test_limits_are_numbers_of_at_least_zero(name):
         assert getattr(Stop(**{name: limit}), name) is None
     for limit in {-1, math.nan, "5", None}.difference(no_limits):
         with pytest.raises(
-            ValueError, match=rf"^`{name}` must be a number of at least 0, got {limit}\.$"
+            ValueError, match=rf"^`{name}` must be a non-negative number, got {limit}\.$"
         ):
             Stop(**{name: limit})
 
@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_the_last_completed_round():
         if record.round == 4:
             raise KeyboardInterrupt
 
-    sentence = r"^Interrupted: `result` is that of the last completed round\.$"
+    sentence = r"^Interrupted: `result` holds the last completed round\.$"
     with pytest.raises(KeyboardInterrupt, match=sentence) as caught:
         solve(Factorization(V, 3), Alternating(MU()), stop=Stop(0), on_round=on_round)
     assert isinstance(caught.value, Interrupted)

@@ -152,7 +152,7 @@ def test_parts_that_do_not_fit_are_no_run():
     W, H = np.ones((5, 2)), np.ones((2, 4))
     with pytest.raises(ValueError, match=r"must have shapes \(n, K\) and \(K, m\)"):
         Run(W[:, :1], H)
-    with pytest.raises(ValueError, match="`samples` must be 5 names, got 3"):
+    with pytest.raises(ValueError, match="`samples` must have 5 names, got 3"):
         Run(W, H, samples=("a", "b", "c"))
 
 

@@ -255,5 +255,5 @@ def test_a_report_takes_no_markup_from_the_facts_of_a_run(tmp_path, facts, name)
     before = markup(run, tmp_path)
     assert "<img" not in before
     assert name not in before  # as it is: each has a letter that means something to a browser
-    assert "To repeat it" in before or "parameters" not in run.facts
+    assert "To repeat this run" in before or "parameters" not in run.facts
     assert str(escape(name[:30])) in before

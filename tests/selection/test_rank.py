@@ -56,7 +56,7 @@ def test_recommendation_is_the_smallest_within_one_standard_error():
     best, reason = _recommend((2, 3, 4), groups, np.array([1.0, 0.5, 1.0]))
     assert best == 3
     assert "within one standard error of the lowest (1 at K = 4)" in reason
-    assert "few of them should be named" in reason
+    assert "few of them should be interpreted" in reason
 
 
 def test_largest_rank_is_called_so():

@@ -145,7 +145,8 @@ def test_the_command(tmp_path, assert_store) -> None:
     assert {event["of"] for event in events[:-1]} == {"entries", "rows"}
     assert_store(target, V.T, rows_only=True)
     result = call("convert", file, "-o", tmp_path / "w", "--memory-limit", "lots", code=2)
-    assert "`memory_limit` must be bytes or a size such as 512MB, got 'lots'" in result.stderr
+    expected = "`memory_limit` must be a number of bytes or a size such as 512MB, got 'lots'"
+    assert expected in result.stderr
     result = call("convert", tmp_path / "none.mtx", "-o", tmp_path / "w", code=2)
     assert "none.mtx does not exist" in result.stderr
 

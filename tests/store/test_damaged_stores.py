@@ -9,7 +9,7 @@ import oracles
 from sipower import KLNMF
 from sipower.io import ReadError, open_h5ad, open_store
 from sipower.store import write_store
-from sipower.store.layout import check_terms
+from sipower.store.layout import check_entries
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
 
@@ -103,10 +103,10 @@ def test_order_is_asked_for_across_parts(monkeypatch):
     """Of a part that begins in the middle of a row too."""
     monkeypatch.setattr("sipower.store.layout._CHECKED_AT_ONCE", 2)
     values, starts = np.ones(6), np.array([0, 0, 3, 6, 6])
-    check_terms(starts, np.array([0, 4, 7, 1, 2, 9]), values)
+    check_entries(starts, np.array([0, 4, 7, 1, 2, 9]), values)
     for indices in ([4, 4, 7, 1, 2, 9], [0, 4, 3, 1, 2, 9], [0, 4, 7, 1, 9, 9]):
         with pytest.raises(ValueError, match="not in order"):
-            check_terms(starts, np.array(indices), values)
+            check_entries(starts, np.array(indices), values)
 
 
 @pytest.mark.parametrize("side", ["rows", "columns"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `sipower`. Importing its modules registers them, in the order of --help."""
+"""The command `sipower`. Importing the modules registers the commands in the order of --help."""
 
 from sipower.cli import fit, transform, report, rank, consensus  # noqa: F401 - registers # isort: skip
 from sipower.cli import convert, demo, bench, info, datasets, reproduce  # noqa: F401 # isort: skip

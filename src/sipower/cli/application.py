@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from sipower import __version__
 from sipower.cli import exit_codes
-from sipower.cli.console import check_output, complain
+from sipower.cli.console import check_output, print_error
 from sipower.cli.exit_codes import report_errors
 
 # This is click.UsageError, of which newer versions of typer have their own copy.
@@ -31,7 +31,7 @@ class _Group(TyperGroup):
         except _UsageError as error:
             text, where = error.format_message(), error.ctx  # type: ignore[attr-defined]
             if text:  # empty if typer has printed the help instead
-                complain(f"sipower: {text} (see {where.command_path} --help)")
+                print_error(f"sipower: {text} (see {where.command_path} --help)")
             code = exit_codes.BAD_INPUT
         sys.exit(code)
 
@@ -40,7 +40,7 @@ app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 done, 1 a fault of sipower, 2 bad input, 3 interrupted with results "
+    epilog="Exit codes: 0 done, 1 a bug in sipower, 2 bad input, 3 interrupted with results "
     "saved, 4 saved but not converged.",
 )
 
@@ -54,8 +54,8 @@ def _print_version(show: bool) -> None:
 @app.callback()
 def sipower(
     _: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True,
-                           help="And exit."),
-    debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
+                           help="Show the version and exit."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
 ) -> None:  # fmt: skip
     """Scale-invariant power iteration, and the KL-divergence NMF built on it."""
     exit_codes.debug = debug

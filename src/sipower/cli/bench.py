@@ -21,16 +21,16 @@ from sipower.loop.solve import Stop, solve
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.nmf.init import initial_factors
 
-_SOURCE = "Counts as for `fit`; without it the docstring corpus."
+_SOURCE = "Counts as for `fit`; the docstring corpus if not given."
 SOLVERS = ("auto", "s-sci-pi", "sci-pi", "ccd", "mu")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(options.InputOptions):
-    """The options of the benchmark: data, which are optional, and limits."""
+    """The options of the benchmark, in which the data file is optional."""
 
     source: Annotated[Path | None, typer.Argument(help=_SOURCE)] = None  # type: ignore[assignment]
-    max_time: Annotated[float, typer.Option(min=0, help="Seconds of each solver.")] = 5.0
+    max_time: Annotated[float, typer.Option(min=0, help="Seconds for each solver.")] = 5.0
     seed: options.Seed = 0
     threads: options.Threads = None
     dtype: options.Dtype = "float32"
@@ -53,7 +53,7 @@ def bench(race: RaceOptions, components: options.Rank = 20, as_json: options.Jso
         above = f"{(divergence - best) / V.total:.4%}"
         rows.append((name, f"{divergence:.6g}", above, f"{gap:.1e}"))
         console.event("end", solver=name, divergence=divergence, gap=gap)
-    console.table(("solver", "KL divergence", "above the best, of all counts", "gap"), rows)
+    console.table(("solver", "KL divergence", "excess over the best, of all counts", "gap"), rows)
     console.say(f"after {race.max_time:g} s each, {V.threads} threads, {V.dtype}, K = {components}")
 
 

@@ -17,7 +17,7 @@ from sipower.selection import save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
 
-@command("what is finished is saved, the same command continues")
+@command("finished fits are saved, and the same command continues")
 def consensus(
     data: options.InputOptions,
     components: options.Rank,
@@ -52,7 +52,7 @@ def consensus(
         save_outcome(result, folder / "consensus.json")
         low, mean = result.stability.min(), result.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
-        console.say(f"replicate {medoid + 1} is nearest to all others; {stability}")
+        console.say(f"replicate {medoid + 1} is the most similar to the others; {stability}")
         console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
         console.event("done", medoid=medoid, stability=result.stability.tolist())
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)

@@ -60,7 +60,7 @@ def check_output() -> None:
         raise OSError(f"the work is done, but its output could not be written: {_failures.pop()}")
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print a line to standard error."""
     typer.echo(printable(text), err=True)
 

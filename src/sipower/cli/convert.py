@@ -15,7 +15,8 @@ from sipower.cli.console import Console, printable
 from sipower.cli.progress import ProgressBar
 from sipower.store import read_layout
 
-_OUT, _ROWS = "Folder to make, x.sipower.", "Half of the disk, for rules that need sums alone."
+_OUT = "Folder to create, such as x.sipower."
+_ROWS = "Leave out the transpose: half the disk space, for rules that need only sums."
 
 
 @command("nothing is saved")
@@ -23,7 +24,7 @@ def convert(
     data: options.InputOptions,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="STORE", help=_OUT)],
     rows_only: Annotated[bool, typer.Option("--rows-only", help=_ROWS)] = False,
-    memory_limit: Annotated[str, typer.Option(help="Memory to use: 512MB, 2GiB.")] = "512MB",
+    memory_limit: Annotated[str, typer.Option(help="Memory to use, such as 512MB.")] = "512MB",
     force: Annotated[bool, typer.Option("--force", help="Replace an older store.")] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -20,4 +20,4 @@ def datasets() -> None:
     for name, entry in CATALOGUE.items():
         if entry.remark:
             console.say(f"{name}: {entry.remark}.")
-    console.say("Files are looked for in the folder that SIPOWER_DATA names; see `load`.")
+    console.say("Files are read from the folder $SIPOWER_DATA; see sipower.datasets.load.")

@@ -22,7 +22,7 @@ from sipower.cli import console
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = range(5)
 
 # Errors that users can fix: input, options, disk, memory and installation.
-_OF_USERS = (ValueError, OSError, TypeError, MemoryError, ModuleNotFoundError)
+_USER_ERRORS = (ValueError, OSError, TypeError, MemoryError, ModuleNotFoundError)
 debug = False  # whether to show tracebacks: `sipower --debug`
 
 
@@ -37,15 +37,15 @@ def report_errors(saved: str) -> Iterator[None]:
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        console.complain(f"Interrupted; {saved}.")
+        console.print_error(f"Interrupted; {saved}.")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         if debug:
             raise
-        is_fault, text = not isinstance(error, _OF_USERS), str(error)
+        is_fault, text = not isinstance(error, _USER_ERRORS), str(error)
         if isinstance(error, MemoryError):
-            text = "there is not enough memory for this"
+            text = "there is not enough memory"
         if is_fault:
             text = f"{type(error).__name__}: {text} (run sipower --debug to see where)"
-        console.complain(f"sipower: {text}")
+        console.print_error(f"sipower: {text}")
         raise typer.Exit(FAULT if is_fault else BAD_INPUT) from None

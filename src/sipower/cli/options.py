@@ -23,25 +23,25 @@ OUTPUT_FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": 
 _limit = partial(typer.Option, rich_help_panel="Solver and limits")
 _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
-_RULE, _START = _limit(help="Update rule."), _limit(help="Start.")
-_INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a folder of 10x."
+_RULE, _START = _limit(help="Update rule."), _limit(help="Kind of start.")
+_INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a 10x folder."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
-_MEMORY = "Leave a store or an .h5ad file on disk and take so much memory for it: 512MB."
-_RESUME = "Go on from the checkpoint if there is one, by default OUT/checkpoint.npz."
-_ALSO = "More formats of the factors, with commas between: csv, parquet, h5ad."
+_MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for it, such as 512MB."
+_RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
+_ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
 _OUT = "Run folder; by default named after the file."
-_PIXELS = "Height x width, where features are pixels: 19x19."
+_PIXELS = "Height x width if the features are pixels, such as 19x19."
 
 Rank = Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")]
-Replicates = Annotated[int, typer.Option(min=1, help="Fits from different starts or splits.")]
+Replicates = Annotated[int, typer.Option(min=1, help="Number of starts or splits.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
 ImageShape = Annotated[str | None, typer.Option(help=_PIXELS)]
 Force = Annotated[bool, typer.Option("--force", help="Start again and replace an older run.")]
-Json = Annotated[bool, typer.Option("--json", help="Speak JSON, one event a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one event per line.")]
 Tol = Annotated[float, _limit(help=_TOL, min=0)]
-Seed = Annotated[int, _limit(help="Same seed, same bits.", min=0)]
-Threads = Annotated[int | None, _limit(help="All cores if not given.", min=1)]
+Seed = Annotated[int, _limit(help="Seed; the same seed gives the same bits.", min=0)]
+Threads = Annotated[int | None, _limit(help="Number of threads; all cores if not given.", min=1)]
 Float = Literal["float32", "float64"]
 Dtype = Annotated[Float | None, _limit(help="float32 takes less memory and time.")]
 TableLayout = Literal["wide", "long"]
@@ -53,7 +53,7 @@ class InputOptions:
 
     source: Annotated[Path, typer.Argument(help=_INPUT)]
     transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
-    layout: Annotated[TableLayout | None, _read(help="Of a table; guessed if not given.")] = None
+    layout: Annotated[TableLayout | None, _read(help="Layout of a table; else guessed.")] = None
     layer: Annotated[str | None, _read(help="Layer of an .h5ad file instead of X.")] = None
 
 
@@ -64,8 +64,8 @@ class SolverOptions:
     # The choices are read from the registry at run time.
     solver: Annotated[Literal[tuple(SOLVERS)], _RULE] = "auto"  # type: ignore[valid-type]
     tol: Tol = 1e-3
-    max_time: Annotated[float | None, _limit(help="Most seconds of a fit.", min=0)] = None
-    max_iter: Annotated[int | None, _limit(help="Most rounds; 500 if not given.", min=1)] = None
+    max_time: Annotated[float | None, _limit(help="Maximum seconds per fit.", min=0)] = None
+    max_iter: Annotated[int | None, _limit(help="Maximum rounds; 500 by default.", min=1)] = None
     seed: Seed = 0
     threads: Threads = None
     dtype: Dtype = None
@@ -92,7 +92,7 @@ class FitSolverOptions(SolverOptions):
     """The `SolverOptions` with an option for the start of a single fit."""
 
     init: Annotated[Literal["auto", *INITS], _START] = "auto"  # type: ignore[valid-type]
-    n_init: Annotated[int, _limit(help="Starts that are raced.", min=1)] = 1
+    n_init: Annotated[int, _limit(help="Number of starts to compare.", min=1)] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,8 @@ class LongRunOptions:
     """The options for checkpoints and for the memory limit of data on disk."""
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
-    checkpoint: Annotated[Path | None, _long_run(help="Keep the state here.")] = None
-    checkpoint_every: Annotated[float, _long_run(help="Seconds that may be lost.", min=0)] = 60.0
+    checkpoint: Annotated[Path | None, _long_run(help="File to save the state to.")] = None
+    checkpoint_every: Annotated[float, _long_run(help="Seconds between saves.", min=0)] = 60.0
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False
 
     def checkpoint_path(self, folder: Path) -> Path | None:

@@ -62,8 +62,8 @@ class FitProgress(ProgressBar):
         spent = time.monotonic() - self.started
         share = spent / self.max_time if self.max_time else 0.0
         if self.first.gap > self.tol > 0:
-            way = math.log(self.first.gap / max(self.last.gap, self.tol))
-            share = max(share, way / math.log(self.first.gap / self.tol))
+            done = math.log(self.first.gap / max(self.last.gap, self.tol))
+            share = max(share, done / math.log(self.first.gap / self.tol))
         share = min(share, 1.0)
         left = f"  about {duration(spent * (1 - share) / share)} left" if share >= 0.02 else ""
         text = (
@@ -91,7 +91,7 @@ class FitCounter(ProgressBar):
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: 40 s, 12 min, 3.5 h."""
+    """Format a duration, such as 40 s, 12 min or 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -14,10 +14,10 @@ from sipower.cli.progress import FitCounter, duration
 from sipower.results.export import export_selection
 from sipower.selection import estimated_seconds, rank_selection
 
-_RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; continues where it stopped."
+_RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; finished fits in it are reused."
 
 
-@command("what is finished is saved, the same command continues")
+@command("finished fits are saved, and the same command continues")
 def rank(
     data: options.InputOptions,
     components: Annotated[str, typer.Option("-k", "--components", help=_RANKS)],
@@ -58,5 +58,7 @@ def parse_ranks(text: str) -> list[int]:
     except ValueError:
         ranks = []
     if not ranks or ranks[0] < 1:
-        raise ValueError(f"-k {text}: expected numbers of components as 20, 5,10,20 or 5:50:5.")
+        raise ValueError(
+            f"-k {text}: expected numbers of components such as 20, 5,10,20 or 5:50:5."
+        )
     return ranks

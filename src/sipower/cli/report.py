@@ -13,14 +13,14 @@ from sipower.results import load_run
 from sipower.results.report import write_report
 from sipower.selection import Consensus, RankSelection, load_outcome
 
-_OUT = "Default: RUN/report.html."
+_OUT = "HTML file; by default RUN/report.html."
 
 
 @command("nothing is saved")
 def report(
     folder: options.Run,
     out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None,
-    rank: Annotated[Path | None, typer.Option(help="Folder of `sipower rank`, shown too.")] = None,
+    rank: Annotated[Path | None, typer.Option(help="Folder of `sipower rank` to show.")] = None,
     image_shape: options.ImageShape = None,
 ) -> None:
     """Write the report of a run again, as one HTML file that opens offline."""

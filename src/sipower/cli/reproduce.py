@@ -16,14 +16,14 @@ from sipower.experiments import BUDGETS, EXPERIMENTS
 _WHICH = typer.Argument(help="Which of the paper's experiments.")
 
 
-@command("what is finished is saved, the same command continues")
+@command("finished runs are saved, and the same command continues")
 def reproduce(
     experiment: Annotated[Literal[(*EXPERIMENTS, "all")], _WHICH] = "all",  # type: ignore[valid-type]
     quick: Annotated[bool, typer.Option("--quick", help="At most 10 minutes.")] = False,
     standard: Annotated[bool, typer.Option("--standard", help="At most 75 minutes.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="The paper's protocol: days.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("reproduction"),
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per core.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="The paper's protocol; takes days.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for all results.")] = Path("reproduction"),
+    jobs: Annotated[int | None, typer.Option(help="Parallel runs; one per core.")] = None,
 ) -> None:
     """Run the paper's experiments; an interrupted run continues where it stopped."""
     chosen = {"quick": quick, "standard": standard, "full": full}

@@ -73,19 +73,19 @@ def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
     source = data.source
     if data.transpose or data.layout is not None:
         raise ValueError(
-            "--transpose and --layout need the data in memory: give them to sipower convert."
+            "--transpose and --layout need the data in memory: pass them to sipower convert."
         )
     if is_store(source):
         if data.layer is not None:
-            raise ValueError(f"{source} is a store and has no layers: leave --layer out.")
+            raise ValueError(f"{source} is a store and has no layers: omit --layer.")
         V = open_store(source, memory_limit=memory_limit)
     elif source.suffix in (".h5ad", ".h5"):
         V = open_h5ad(source, data.layer, memory_limit=memory_limit)
     else:
-        needed = f"make a store of {source} first, with sipower convert"
+        needed = f"convert {source} to a store first, with sipower convert"
         raise ValueError(f"--memory-limit is for stores and .h5ad files: {needed}.")
     names = (None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names))
-    return Table(V, *names)  # type: ignore[arg-type] # every reader accepts it like an array
+    return Table(V, *names)  # type: ignore[arg-type] # used like an array
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
@@ -123,7 +123,7 @@ def exit_code(run: Run, own_limit: bool) -> int:
 
 
 def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
-    """Return the run in a folder if it is complete; raise an error if it is of another fit."""
+    """Return the run in a folder if it is complete; raise an error if it belongs to another fit."""
     if not (folder / "run.json").exists():
         return None
     run, V = load_run(folder), as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
@@ -133,7 +133,7 @@ def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
     if any(key not in run.facts for key in ("status", *MEASUREMENTS)):
         other = "kind"  # a consensus
     if other is not None:
-        problem = f"{folder} holds a run already, of another {other}"
+        problem = f"{folder} holds a run already, which differs in {other}"
         raise ValueError(f"{problem}: choose another folder with -o, or overwrite it with --force.")
     ended = run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter
     return run if ended else None

@@ -136,22 +136,23 @@ def locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
 
 def check_chunks(chunks: list[Chunk], infos: list[ChunkInfo]) -> Array | None:
     """Check that all chunks are valid and have the same features; return the feature names."""
-    named = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
+    reference = next((at for at, info in enumerate(infos) if info.column_names is not None), 0)
     for chunk, info in zip(chunks, infos, strict=True):
         if info.problem is not None:
             raise ValueError(chunk.origin.describe(info.problem))
         if info.shape[1] != infos[0].shape[1]:
             raise ValueError(
                 f"{chunk.origin.name} has {info.shape[1]} features, {chunks[0].origin.name} has "
-                f"{infos[0].shape[1]}: all chunks need the same ones."
+                f"{infos[0].shape[1]}: all must be the same."
             )
-        if other := find_other_feature(info.column_names, infos[named].column_names):
+        if other := find_other_feature(info.column_names, infos[reference].column_names):
             raise ValueError(
-                f"{chunk.origin.name} has other features than {chunks[named].origin.name}: {other}."
+                f"{chunk.origin.name} has other features than {chunks[reference].origin.name}: "
+                f"{other}."
             )
     if not any(info.shape[0] for info in infos):
         raise ValueError("`X` must have at least 1 sample, got 0 samples.")
-    return infos[named].feature_names
+    return infos[reference].feature_names
 
 
 # ---- on the workers --------------------------------------------------------------------------
@@ -226,7 +227,7 @@ class LoadedChunk:
         return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        matrix = vars(self).get("matrix")  # an unused chunk is sent on still pickled
+        matrix = vars(self).get("matrix")  # a chunk that was not used is still pickled
         pickled = self.pickled if matrix is None else matrix.__reduce__()
         return LoadedChunk, (self.info, None, pickled)
 

@@ -282,7 +282,10 @@ def _solve_rows(
     missing = ~H.any(axis=1)
     if missing.any() and (lost := int((rows.column_mass[missing] > 0).sum())):
         # `exact_rows` warns only in the log of the worker; this warning reaches the client.
-        warn(f"{origin.name} has counts of {lost} feature(s) that no component has: left out.")
+        warn(
+            f"{origin.name} has counts of {lost} feature(s) that no component has: these counts "
+            "are ignored."
+        )
     return exact_rows(rows, H, tol)
 
 

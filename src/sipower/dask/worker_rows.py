@@ -93,7 +93,7 @@ class WorkerRows(RowBlocks):
                 )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
-        """Return the nonempty chunks in order, grouped by worker."""
+        """Balance the chunks between the workers, and return the nonempty ones by worker."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
         any_worker = min(threads)  # for a chunk whose own worker was just lost
@@ -227,10 +227,10 @@ def _add(parts: list[Any]) -> Any:
 
 
 def assign_workers(work: list[int], places: list[str], threads: dict[str, int]) -> list[str]:
-    """Assign a worker to each chunk, such that all threads have about the same work.
+    """Assign a worker to each chunk, so that all threads have about the same work.
 
-    Chunks move one at a time to the worker with the least work, as long as that shortens the
-    longest round by a tenth.
+    Chunks move one at a time from the worker with the most work per thread to the one with the
+    least, as long as a move shortens the round by at least a tenth.
 
     Parameters
     ----------

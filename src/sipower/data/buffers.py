@@ -24,7 +24,7 @@ class LoadedWindow(NamedTuple):
 
 
 class Buffers:
-    """Two buffers for windows.
+    """Two reusable buffers that hold windows of the data.
 
     Parameters
     ----------
@@ -44,7 +44,11 @@ class Buffers:
         return (self.limit // 2 - 8) // (INDEX.itemsize + value_type.itemsize)
 
     def claim(self, busy: int) -> int:
-        """Return the buffer to overwrite: the older of those that are not `busy` (−1: none is)."""
+        """Return the number of the buffer to overwrite.
+
+        `busy` is the number of the buffer in use. If it is −1, neither is in use, and the buffer
+        that was claimed first is overwritten.
+        """
         self._last = 1 - (self._last if busy < 0 else busy)
         self.loaded[self._last] = None
         return self._last
@@ -55,7 +59,7 @@ class Buffers:
         size = middle + nnz * value_type.itemsize
         memory = self._memory[buffer]
         if memory is None or len(memory) < size:
-            self._memory[buffer] = memory = None  # freed before more is allocated
+            self._memory[buffer] = memory = None  # frees the old memory before more is allocated
             self._memory[buffer] = memory = np.empty(size, np.uint8)
         return memory[: INDEX.itemsize * nnz].view(INDEX), memory[middle:size].view(value_type)
 

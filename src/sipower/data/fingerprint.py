@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Fingerprint`: a hash of data that is the same for dense and sparse data and any file format.
 
-It is the SHA-256 of the shape and, row by row, of the numbers of nonzeros, their columns and their
-values, each as little-endian int64 or float64. `RowBlocks.sha256` is its hexadecimal form.
+It is the SHA-256 of the shape and of three other SHA-256 digests: of the number of nonzeros in each
+row, of their columns and of their values, in the order of the rows. All numbers are little-endian
+int64, or float64 for the values. `RowBlocks.sha256` is the hash in hexadecimal form.
 
 >>> import numpy as np
 >>> from scipy import sparse
@@ -33,7 +34,7 @@ class Fingerprint:
             digest.update(np.ascontiguousarray(array, kind).data)
 
     def hexdigest(self, shape: tuple[int, int]) -> str:
-        """Return the hash of the rows so far, for data of this shape, as hexadecimal digits."""
+        """Return the hexadecimal hash of data of this shape with the rows added so far."""
         whole = hashlib.sha256(np.array(shape, "<i8").data)
         for digest, _ in self._parts:
             whole.update(digest.digest())

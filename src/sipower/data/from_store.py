@@ -24,14 +24,15 @@ class StoreSource:
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
-        # The files stay open: a store that is replaced meanwhile must not be mixed with this one.
+        # The files stay open, so that the data stay the same if the store is replaced.
         self.indices, self.values = layout.open(side, "indices"), layout.open(side, "values")
         self.value_type = self.values.dtype
         self.indptr = _read_all(layout, side, "indptr")
         is_rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
         if not is_rising or self.indptr[-1] != layout.nonzeros:
             raise ValueError(
-                f"The store {layout.path} is damaged: {side}/indptr.npy; convert the data again."
+                f"The store {layout.path} is damaged: {side}/indptr.npy is invalid; convert the "
+                "data again."
             )
         self.smallest, self.largest = layout.smallest, layout.largest
         order = 1 - 2 * SIDES.index(side)  # −1 swaps rows and columns
@@ -45,7 +46,7 @@ class StoreSource:
 
     @property
     def sha256(self) -> str | None:
-        """The fingerprint; None for the transpose."""
+        """The fingerprint of the data, or None for the transpose."""
         return self.layout.sha256 if self.side == "rows" else None
 
     def __str__(self) -> str:
@@ -71,7 +72,8 @@ def _read_mass(layout: Layout, side: str) -> Array:
     mass = _read_all(layout, side, "mass")
     if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= SUM_TOL * layout.total):
         raise ValueError(
-            f"The store {layout.path} is damaged: {side}/mass.npy; convert the data again."
+            f"The store {layout.path} is damaged: {side}/mass.npy has wrong sums; convert the "
+            "data again."
         )
     return mass
 
@@ -90,9 +92,9 @@ def open_store(
     path
         Folder of the store.
     dtype
-        Working type, float32 or float64; None: float32 for float32 data, else float64.
+        Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
-        Threads; None means all cores, or one inside a joblib or Dask worker.
+        Number of threads; None means all cores, or one inside a joblib or Dask worker.
     memory_limit
         Memory for the data in bytes or as text such as "1GB"; the factors need more. It does
         not change any result, not even in the last bit.

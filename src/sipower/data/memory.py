@@ -74,7 +74,7 @@ class Matrix(RowBlocks):
             max_blocks = None
         self.bounds = cut_by_work(entries + ITEM_WORK, max_blocks)
         self.mass: NDArray[np.float64] = self.data.row_sums()
-        with np.errstate(over="ignore"):  # `as_matrix` rejects it
+        with np.errstate(over="ignore"):  # `as_matrix` rejects an overflow
             self.total = float(self.mass.sum())
 
     @property
@@ -87,7 +87,7 @@ class Matrix(RowBlocks):
         return _restore, (self.array, *settings, self.row_names, self.column_names)
 
     def windows(self) -> Iterator[Window]:
-        """Yield all blocks at once."""
+        """Yield a single window with all blocks."""
         yield Window(self.data, range(len(self.bounds) - 1))
 
     # ---- other forms of the data -------------------------------------------------------------
@@ -100,8 +100,8 @@ class Matrix(RowBlocks):
         threads = self.threads if threads is None else threads
         if dtype == self.dtype:
             return self if threads == self.threads else self._copy(threads=threads)
-        is_read_as_it_is = self.array.dtype in (dtype, np.uint8, np.uint16)
-        array = self.array if is_read_as_it_is else read_only(self.array.astype(dtype))
+        fits_kernels = self.array.dtype in (dtype, np.uint8, np.uint16)
+        array = self.array if fits_kernels else read_only(self.array.astype(dtype))
         other = Matrix(array, dtype, threads, rows_only=not self.has_columns)
         return other.with_names(self.row_names, self.column_names)
 
@@ -133,7 +133,7 @@ class Matrix(RowBlocks):
         return other
 
     def sparse(self) -> Matrix:
-        """Return the same data in CSR, so that every nonzero is an entry of its own."""
+        """Return the same data in CSR, which stores only the nonzeros."""
         return self._sparse if self.dense else self
 
     @cached_property
@@ -177,7 +177,7 @@ class Matrix(RowBlocks):
 
     @cached_property
     def unevenness(self) -> float:
-        """The mean over the items, weighted by mass, of n Σ_i v_i² / (Σ_i v_i)² of their n entries.
+        """The mass-weighted mean over the items of n Σ_i v_i² / (Σ_i v_i)², for n entries v_i.
 
         It is 1 if all entries are equal and n if one entry has all the mass. A random batch must be
         larger by this factor to have the same variance as for equal entries. The nonzeros of

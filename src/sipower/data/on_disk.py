@@ -2,8 +2,8 @@
 """`StoredMatrix`: data on disk, read in windows of whole blocks into two reusable buffers.
 
 While the kernels work on one window, the next one is read into the other buffer, so that memory
-stays within `memory_limit` whatever the size of the data. The blocks and their order are those of
-the same data in memory, and so are the bits of every result.
+stays within `memory_limit` whatever the size of the data. The blocks and their order are the same
+as for data in memory, and therefore every result is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Wind
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
 from sipower.kernels import Array, Draw
-from sipower.store.layout import check_terms
+from sipower.store.layout import check_entries
 
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row
@@ -89,7 +89,7 @@ class StoredMatrix(RowBlocks):
         self._check_range(dtype)
         self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
         self.windows_of_blocks = self._cut_into_windows()
-        self._verified: set[int] = set()  # first blocks of the windows with checked row sums
+        self._verified: set[int] = set()  # first block of each window whose row sums are checked
 
     def _check_range(self, dtype: np.dtype[Any]) -> None:
         source = self.source
@@ -104,7 +104,7 @@ class StoredMatrix(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> StoredMatrix:
-        """Return the open file for another working type or number of threads."""
+        """Return the same data with this working type and number of threads."""
         dtype = self.dtype if dtype is None else dtype
         threads = self.threads if threads is None else threads
         if (dtype, threads) == (self.dtype, self.threads):
@@ -141,8 +141,8 @@ class StoredMatrix(RowBlocks):
         if longest > room:
             need = 2 * longest * (INDEX.itemsize + self.source.value_type.itemsize) + 32
             raise ValueError(
-                f"`memory_limit` must be at least {need} bytes, which the largest block of these "
-                f"data needs, got {self.buffers.limit}."
+                f"`memory_limit` must be at least {need} bytes, twice the size of the largest "
+                f"block, got {self.buffers.limit}."
             )
         windows, first = [], 0
         while first < len(starts) - 1:
@@ -197,16 +197,16 @@ class StoredMatrix(RowBlocks):
     def _verify(
         self, indptr: Array, indices: Array, values: Array, rows: slice, mass: Array | None
     ) -> kernels.Csr:
-        """Check that indices are in range and row sums equal `mass`, and return what was read.
+        """Check that indices are in range and row sums equal `mass`, and return the rows as CSR.
 
-        The indices are checked at every read, because kernels rely on them. The sums (None: not
-        checked) are checked when data are read for the first time.
+        The indices are checked at every read, because kernels rely on them. If `mass` is None, as
+        for windows that were read before, the values and their sums are not checked again.
         """
         try:
             data = kernels.Csr(indptr, indices, values, self.shape[1], (rows.start, rows.stop))
             if mass is not None:
                 starts = indptr[rows.start : rows.stop + 1]
-                check_terms(starts - starts[0], indices, values)
+                check_entries(starts - starts[0], indices, values)
                 if not np.allclose(data.row_sums(), mass, rtol=SUM_TOL, atol=0):
                     raise ValueError("the values of a row do not have the recorded sum")
             return data
@@ -216,7 +216,7 @@ class StoredMatrix(RowBlocks):
             ) from None
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw nonzeros of every item; other schemes need the data in memory."""
+        """Draw a batch V_S with E[V_S] = V by a scheme that draws from each item separately."""
         if scheme in ("vectors", "elements"):
             raise ValueError(
                 f"`scheme` must be 'stratified' or 'weighted' for data on disk, got {scheme!r}: "
@@ -238,6 +238,6 @@ class StoredMatrix(RowBlocks):
 
 
 def _reopen(sides: Any, dtype: np.dtype[Any], threads: int, limit: int) -> StoredMatrix:
-    """Reopen a file in another process, after unpickling."""
+    """Reopen the file of a matrix that is unpickled, possibly in another process."""
     sources = tuple(make(*arguments) for make, arguments in sides)
     return StoredMatrix(sources, dtype, threads, Buffers(limit))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`RowBlocks`: the interface of all data, and how kernels run over their fixed blocks of rows.
+"""`RowBlocks`: the interface of all data, which runs kernels on fixed blocks of rows.
 
 `ColumnSums` represents the columns of row-only data, for which only sums over the rows exist.
 
@@ -72,11 +72,11 @@ class RowBlocks(ABC):
     row_names, column_names
         Arrays of names, or None.
     bounds
-        Block b holds the rows bounds[b] to bounds[b + 1] − 1. They depend on the data alone.
+        Block b holds the rows bounds[b] to bounds[b + 1] − 1. The bounds depend only on the data.
     indptr
-        Where the nonzeros of each row begin; only sparse data with `has_items`.
+        Where the nonzeros of each row begin; only sparse data with `has_items` have it.
     has_items, refusal
-        Whether kernels can work on single rows (`for_items`); if not, the message that says so.
+        Whether kernels can work on single rows (`for_items`), and the error message if not.
     has_columns
         Whether kernels can work on single columns too (`columns.for_items`).
     is_in_memory
@@ -129,7 +129,7 @@ class RowBlocks(ABC):
         raise ValueError(self.refusal)
 
     def reduce(self, function: Callable[..., R], *arguments: Any) -> R:
-        """Return function(rows, *arguments), summed over all places that hold rows."""
+        """Return function(rows, *arguments), summed over the workers if rows are distributed."""
         return function(self, *arguments)
 
     def _items(self, block: int) -> tuple[int, int]:
@@ -148,7 +148,7 @@ class RowBlocks(ABC):
 
     @property
     def columns(self) -> RowBlocks:
-        """The columns as items: the transpose, or sums over the rows."""
+        """The columns as items: the transpose, or `ColumnSums` if there is none."""
         return self.T if self.has_columns else ColumnSums(self)
 
     @abstractmethod
@@ -194,7 +194,7 @@ class RowBlocks(ABC):
 
     @property
     def array(self) -> Any:
-        """All entries as an array or in CSR, where they are in memory."""
+        """All entries as an array or in CSR, if they are in memory."""
         raise ValueError(
             "The data are not in memory, but this step needs all of them: read the whole file with "
             "sipower.io.read, or use init='random' and no held-out counts."
@@ -228,7 +228,7 @@ class RowBlocks(ABC):
 
 
 class ColumnSums(RowBlocks):
-    """The columns of row-only data as items: sums over them are possible, single columns are not.
+    """The columns of row-only data as items: kernels can sum over rows, but not read columns.
 
     Parameters
     ----------
@@ -253,18 +253,18 @@ class ColumnSums(RowBlocks):
 
     @property
     def columns(self) -> RowBlocks:
-        """The rows."""
+        """The row-only data themselves."""
         return self._rows
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """The sums of the rows."""
+        """The sums of the rows of the row-only data."""
         return self._rows.mass
 
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the columns of the rows with these settings."""
+        """Return the same columns with this working type and number of threads."""
         rows = self._rows.with_settings(dtype, threads)
         return self if rows is self._rows else ColumnSums(rows)
 

@@ -31,13 +31,13 @@ SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 
 
 def scale_sample(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
-    """Return sampled vectors times their unbiased factor, as an array or in CSR."""
+    """Return sampled vectors times the factor that makes them unbiased, as an array or CSR."""
     product = part * factor
     return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 
 
 def sample_elements(csr: Any, positions: NDArray[np.int64], dtype: np.dtype[Any]) -> sp.csr_array:
-    """Return the nonzeros at sorted positions, each times nnz / s."""
+    """Return the nonzeros at s sorted positions, each times nnz / s, in CSR."""
     values = csr.data[positions] * (csr.nnz / max(len(positions), 1))
     indptr = np.searchsorted(positions, csr.indptr)
     parts = values.astype(dtype), csr.indices[positions], indptr

@@ -50,7 +50,7 @@ def as_matrix(
     dtype
         Working type, float32 or float64. None: float32 for float32 data, else float64.
     n_jobs
-        Threads; None means all cores, or one inside a joblib or Dask worker.
+        Number of threads; None means all cores, or one inside a joblib or Dask worker.
     rows_only
         Whether to do without the transpose. This halves the memory, but works only with the update
         rules that need nothing but sums over the rows.
@@ -58,7 +58,7 @@ def as_matrix(
     Returns
     -------
     RowBlocks
-        A `Matrix`, or V itself where it is row blocks with these settings.
+        A `Matrix`, or V itself if it is already row blocks with these settings.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _to_array(V: Any) -> Any:
             "The data are a Dask collection: use sipower.dask.KLNMF, or load them into memory with "
             "V.compute()."
         )
-    if module == "anndata" and hasattr(V, "obs"):  # the array of a view has no obs
+    if module == "anndata" and hasattr(V, "obs"):  # arrays of anndata have no obs
         raise TypeError(
             "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
         )
@@ -206,7 +206,7 @@ def _as_dense(array: Array, working: np.dtype[Any]) -> Array:
 
 def by_rows(array: Any, working: np.dtype[Any] | None = None) -> sp.csr_array:
     """Return sparse data as CSR; duplicate entries are summed in a type that can hold them."""
-    if array.format not in ("csr", "csc"):  # scipy sums duplicates in their own type
+    if array.format not in ("csr", "csc"):  # scipy sums duplicates in the dtype of the data
         kind = np.result_type(array.dtype, working or working_type(array.dtype, None))
         array = array.astype(kind, copy=False)
     return sp.csr_array(array)
@@ -219,7 +219,7 @@ def _as_csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
         raise ValueError("The sparse data are invalid: a column index is out of range.")
     _check_entries(csr.data, lambda flat: _position(csr, flat), working)
     if not csr.has_canonical_format or (csr.data == 0).any():
-        csr = csr.astype(np.result_type(csr.dtype, working))  # a copy: sums stay exact
+        csr = csr.astype(np.result_type(csr.dtype, working))  # a copy, wide enough for sums
         csr.sum_duplicates()
         _check_entries(csr.data, lambda flat: _position(csr, flat), working)
         csr.eliminate_zeros()
@@ -253,7 +253,7 @@ def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None
         (values < 0, "Negative values in data: entry {} is {}; counts must be non-negative."),
         (values > limits.max, "Entry {} is {}, too large for {}; rescale the data."),
         (small, "Entry {} is {}, too small for {}; rescale the data."),
-        (negligible, "Entry {} is {}, negligible beside the largest in {}; set such entries to 0."),
+        (negligible, "Entry {} is {}, negligible compared with the largest in {}; set it to 0."),
     )
     for bad, sentence in invalid:
         if bad.any():
@@ -265,7 +265,7 @@ def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None
 def smallest_distinguishable(largest: Any, working: np.dtype[Any]) -> float:
     """Return the smallest entry that a fit can tell from 0.
 
-    Quotients of entries use half of the exponent range of the working type.
+    The limit keeps quotients of entries within half of the exponent range of the working type.
     """
     return max(1.0, float(largest)) / float(np.sqrt(np.finfo(working).max))
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The catalogue of the paper's data sets: their sizes, those of its Table 1, and their loading.
+"""The paper's data sets: their sizes, the sizes in the paper's Table 1, and functions to load them.
 
-Four of them are not distributed with this package. They are read, as their owners offer them or as
-prepared arrays, from the folder in the environment variable `SIPOWER_DATA`; nothing is downloaded.
+Four of them are not distributed with this package. They are read from the folder that the
+environment variable `SIPOWER_DATA` names, which holds the files of their owners or prepared arrays.
+Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sipower.io import read
 from sipower.io.sources import Dense, OpenCounts
 
 FOLDER = "SIPOWER_DATA"
-# Quoted because older versions of SciPy do not support subscripted array types.
+# Quoted, because the array types of older SciPy versions cannot be subscripted.
 Counts: TypeAlias = "NDArray[np.uint8] | sparse.csr_array[np.int32, tuple[int, int]]"
 
 
@@ -43,7 +44,7 @@ class Entry:
     remark
         Differences between the table and the data.
     owner, files
-        Who offers the data, and the names of the files below the folder.
+        Who offers the data, and the pattern of the names of their files.
     """
 
     what: str
@@ -127,7 +128,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "docstrings": Entry("docstrings x words of numpy, scipy and scikit-learn"),
 }
-_DRAWN = {"pois1": (1000, 0.9), "pois2": (3000, 0.1), "pois3": (9000, 0.01)}
+_POISSON = {"pois1": (1000, 0.9), "pois2": (3000, 0.1), "pois3": (9000, 0.01)}
 
 
 def load(name: str) -> Counts:
@@ -164,8 +165,8 @@ def load(name: str) -> Counts:
         raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(CATALOGUE)}")
     if name == "docstrings":
         return docstrings().counts
-    if name in _DRAWN:
-        n, share = _DRAWN[name]
+    if name in _POISSON:
+        n, share = _POISSON[name]
         V = poisson(n, n, share, seed=1)
         return V.toarray().astype(np.uint8) if name == "pois1" else V
     return _from_folder(name)
@@ -195,7 +196,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Remove rows and columns whose sums are below `min_sum`, until none is left.
+    """Remove rows and columns whose sums are below `min_sum`, until there are no more of them.
 
     Returns
     -------
@@ -263,6 +264,7 @@ def _missing(name: str) -> FileNotFoundError:
     entry, folder = CATALOGUE[name], os.environ.get(FOLDER)
     place = f"the folder {folder}" if folder else "a folder"
     return FileNotFoundError(
-        f"{name} is missing: get {entry.files.removeprefix('**/')} or {name}.npz from its owner "
-        f"({entry.owner}) and put it into {place} that the environment variable {FOLDER} names"
+        f"{name} is missing: get {entry.files.removeprefix('**/')} from its owner ({entry.owner}) "
+        f"or prepare {name}.npz, and put it into {place} that the environment variable {FOLDER} "
+        "names"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A corpus without downloads: the docstrings of the installed numpy, scipy and scikit-learn."""
+"""A corpus without a download: the docstrings of the installed numpy, scipy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scipy import sparse
 
 # Tests, vendored projects and build tools say little about the library that contains them.
 _SKIPPED = {"_lib", "_typing", "distutils", "externals", "f2py", "testing", "tests"}
-_FEWEST_WORDS = 40
-_FEWEST_DOCUMENTS = 3
+_MIN_WORDS = 40
+_MIN_DOCUMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +54,17 @@ def docstrings() -> Corpus:
     >>> "matrix" in corpus.words
     True
     """
-    # Imported here: it would double the time that `import sipower` adds to scikit-learn's.
+    # Imported here, because it takes long to import and few users need it.
     from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415
 
     vectorizer = CountVectorizer(
         stop_words="english",
         token_pattern=r"[^\W\d_]{3,}",
-        min_df=_FEWEST_DOCUMENTS,
+        min_df=_MIN_DOCUMENTS,
         dtype=np.int32,
     )
     words_in = vectorizer.build_analyzer()
-    texts = {name: text for name, text in _texts().items() if len(words_in(text)) >= _FEWEST_WORDS}
+    texts = {name: text for name, text in _texts().items() if len(words_in(text)) >= _MIN_WORDS}
     counts = sparse.csr_array(vectorizer.fit_transform(texts.values()))
     counts.sum_duplicates()
     return Corpus(counts, tuple(texts), tuple(vectorizer.get_feature_names_out().tolist()))
@@ -73,20 +73,20 @@ def docstrings() -> Corpus:
 def _texts() -> dict[str, str]:
     """Return a sorted map from public names to docstrings, without duplicate docstrings."""
     packages = (Path(inspect.getfile(package)).parent for package in (np, scipy, sklearn))
-    pairs = [pair for package in packages for pair in _in_package(package)]
-    # Two objects can have the same public name: dict keeps the later entry, the longer text.
+    pairs = [pair for package in packages for pair in _package_docstrings(package)]
+    # If two objects have the same public name, `dict` keeps the later pair: the longer text.
     longest = dict(sorted(pairs, key=lambda pair: (pair[0], len(pair[1]), pair[1])))
     first_name = {text: name for name, text in reversed(longest.items())}
     return dict(sorted((name, text) for text, name in first_name.items()))
 
 
-def _in_package(package: Path) -> Iterator[tuple[str, str]]:
+def _package_docstrings(package: Path) -> Iterator[tuple[str, str]]:
     for file in package.rglob("*.py"):
         module = file.relative_to(package.parent).with_suffix("").parts
         if _SKIPPED.isdisjoint(module):
             tree = _parse(file)
-            yield from _definitions(tree, _public(module))
-            yield from _assigned_docstrings(tree, _public(module))
+            yield from _definitions(tree, _public_package(module))
+            yield from _assigned_docstrings(tree, _public_package(module))
 
 
 def _parse(file: Path) -> ast.Module:
@@ -96,7 +96,7 @@ def _parse(file: Path) -> ast.Module:
         return ast.parse(file.read_bytes())
 
 
-def _public(module: tuple[str, ...]) -> str:
+def _public_package(module: tuple[str, ...]) -> str:
     """Return the public package that exports the names of a private module."""
     return ".".join(takewhile(lambda part: not part.startswith("_"), module))
 
@@ -118,17 +118,17 @@ def _assigned_docstrings(tree: ast.Module, prefix: str) -> Iterator[tuple[str, s
             case ast.Expr(ast.Call(ast.Name("add_newdoc"), arguments)):
                 # Names and texts that are computed are not literals and are skipped.
                 with suppress(ValueError):
-                    yield from _added_by(ast.literal_eval(ast.Tuple(arguments)), prefix)
+                    yield from _newdoc_pairs(ast.literal_eval(ast.Tuple(arguments)), prefix)
 
 
-def _added_by(arguments: tuple[object, ...], prefix: str) -> Iterator[tuple[str, str]]:
+def _newdoc_pairs(arguments: tuple[object, ...], prefix: str) -> Iterator[tuple[str, str]]:
     match arguments:
         case (str(name), str(text)):
             names = [name]
         case (str(place), str(name), str(text)):
-            prefix, names = _public(tuple(place.split("."))), [name]
+            prefix, names = _public_package(tuple(place.split("."))), [name]
         case (str(place), str(name), (str(attribute), str(text))):
-            prefix, names = _public(tuple(place.split("."))), [name, attribute]
+            prefix, names = _public_package(tuple(place.split("."))), [name, attribute]
         case _:
             return
     if not any(name.startswith("_") for name in names):

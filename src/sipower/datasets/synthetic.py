@@ -17,11 +17,11 @@ def poisson(
     Parameters
     ----------
     n, m
-        Rows and columns.
+        Numbers of rows and columns.
     share
         Expected share of nonzeros, between 0 and 1.
     seed
-        Same seed, same counts.
+        Seed of the random numbers; the same seed gives the same counts.
 
     Examples
     --------
@@ -53,13 +53,13 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
     Parameters
     ----------
     n, m, K
-        Documents, words, topics.
+        Numbers of documents, words and topics.
     alpha, beta
         Rows of Θ (n, K) are Dirichlet(alpha), those of Φ (K, m) Dirichlet(beta).
     length
         Mean number of words in a document.
     seed
-        Same seed, same counts.
+        Seed of the random numbers; the same seed gives the same counts.
 
     Examples
     --------

@@ -38,13 +38,13 @@ class FittedAttributes:
         self.trace_ = fit.trace
 
     def _set_statistics(self, weights: Array) -> None:
-        """Set the statistics of `partial_fit`, as if the components came from W with these sums."""
+        """Set the statistics of `partial_fit` for components whose W has the sums `weights`."""
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
 
     def _learn_from(self, V: RowBlocks, forget_factor: float) -> None:
-        """Update the components from a batch, whose rows are solved for the present components."""
+        """Update the components from a batch whose rows are solved for the current components."""
         self._delete_measures()
         self.n_steps_ += 1
         if not V.total > 0:  # rows without counts carry no information
@@ -76,7 +76,7 @@ class FittedAttributes:
 
 @contextmanager
 def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[None]:
-    """Restore a model if its fit fails, except after errors that leave it usable."""
+    """Restore the attributes of a model after any exception except those of the types `usable`."""
     before = dict(vars(model))
     try:
         yield
@@ -91,13 +91,13 @@ def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[Non
 def row_tolerance(transform_tol: float, tol: float) -> float:
     """Return the certified gap to solve rows to, at most a quarter of `tol`.
 
-    A larger one could raise the gap of the whole fit above `tol` again.
+    Rows with a larger gap could raise the gap of the whole fit above `tol` again.
     """
     return min(transform_tol, max(tol / 4, MIN_ROW_TOL)) if tol > 0 else transform_tol
 
 
 def warn_unless_converged(fit: Fit, tol: float) -> None:
-    """Warn, at the call of `fit_transform`, if a fit has not converged."""
+    """Warn if a fit has not converged; the warning points to the call of `fit_transform`."""
     if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
         warnings.warn(
             f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "

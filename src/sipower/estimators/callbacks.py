@@ -15,14 +15,16 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """A placeholder without callbacks."""
+        """A placeholder for versions without callbacks."""
 
 
 __all__ = ["CallbackSupportMixin", "Listener"]
 
 
 class Listener:
-    """A caller of the listeners of a model after every round; a true result stops the fit.
+    """A function that reports every round to the listeners of a model.
+
+    If `on_round` or a callback returns true, the fit stops.
 
     For scikit-learn's callbacks each round is a subtask of the fit, with the attributes that the
     model would have if the fit ended there.

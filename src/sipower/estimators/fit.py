@@ -29,7 +29,7 @@ __all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a fit: factors W (n, K) and H (m, K), and the numbers that belong to them."""
+    """The result of a fit: factors W (n, K) and H (m, K) with their divergence, gap and trace."""
 
     W: Array
     H: Array
@@ -42,17 +42,17 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The settings of a fit apart from the problem and the start."""
+    """The settings of a fit other than the problem and the start."""
 
     solver: str
     stop: Stop
     seed: int
     row_tol: float
-    started: float  # time.monotonic() from which the limit of seconds counts
+    started: float  # time.monotonic() at the start, for the time limit
     on_round: Callable[[Record, Factors], object]
     checkpoint: Checkpoint | None = None
     trace: Literal["growing", "every"] = "growing"
-    surplus: bool = False  # whether a random start is raced against surplus components
+    surplus: bool = False  # whether to race a random start against one with surplus components
     n_init: int = 1  # number of random starts
 
     def lock(self) -> AbstractContextManager[None]:
@@ -92,8 +92,8 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
     if not V.is_in_memory:
         first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
         raise ValueError(
-            f"No component has feature {first}, but the data on disk have counts of it: make a "
-            "store without it, or read the data into memory."
+            f"No component has feature {first}, but the data on disk have counts of it: create "
+            "a store without it, or read the data into memory."
         )
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
@@ -115,7 +115,7 @@ def fit(problem: Factorization, start: Factors | None, settings: FitSettings) ->
 
     The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
     above the tolerance, another loop with half the tolerance follows. Ctrl-C and the time limit
-    leave the factors of the last completed round. Without a start the solver draws one.
+    leave the factors of the last completed round. If `start` is None, the solver draws one.
     """
     with settings.lock():
         loops = _Loops(problem, settings)
@@ -156,7 +156,7 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
 
 
 def as_fit(result: Result[Any]) -> Fit:
-    """Return the factors of a loop as they are, without solving the rows exactly."""
+    """Return the result of a loop as a `Fit`, without solving the rows exactly."""
     rounds = result.trace[-1].round
     W, H = result.x
     return Fit(W, H, result.value, result.residual, result.status, rounds, result.trace)
@@ -165,7 +165,7 @@ def as_fit(result: Result[Any]) -> Fit:
 class _Loops:
     """The successive loops of a fit, each with half the tolerance of the one before.
 
-    Their rounds, passes and seconds are added up. A checkpoint holds the state of the present loop
+    Their rounds, passes and seconds are added up. A checkpoint holds the state of the current loop
     and the trace of the earlier ones.
     """
 
@@ -185,7 +185,7 @@ class _Loops:
 
     @property
     def last(self) -> Record:
-        """The latest record of the fit; all counts are zero before the first."""
+        """The latest record of the fit, or a record of zero work before the first round."""
         return self.trace[-1] if self.trace else NO_WORK
 
     def _elapsed(self) -> float:

@@ -30,14 +30,14 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     verbose: int = 0,
     shuffle: bool = False,
 ) -> tuple[Array, Array, int]:
-    """Factorise X ≈ W H for the KL divergence, with scikit-learn's signature.
+    """Factorise X ≈ W H by minimising the KL divergence, with scikit-learn's signature.
 
     Parameters
     ----------
     X
         Non-negative data, (n_samples, n_features).
     W, H
-        Start, (n_samples, K) and (K, n_features), with ``init="custom"``.
+        Initial factors, (n_samples, K) and (K, n_features), for ``init="custom"``.
     update_H
         Whether to fit H; if false, the given H is kept.
     n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose

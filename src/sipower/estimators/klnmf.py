@@ -61,16 +61,16 @@ class KLNMF(
     Parameters
     ----------
     n_components : int or "auto"
-        Rank K; "auto": that of a custom start, else the number of features.
+        Rank K. "auto" means the rank of a custom start, or else the number of features.
     solver : str
         "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd", "newton"
         or "profile".
         "auto" takes power steps, then extrapolated second-order steps; the others are update
-        rules, guarded unless they are monotone: no round raises the divergence.
+        rules, with a guard if necessary, so that no round raises the divergence.
     init : {"auto", "random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
         Start. "auto": random; if `solver` is "auto" and does not begin with a sample of the data,
-        raced against a start with surplus components, which are merged. None: "nndsvda" if
-        K ≤ min(n_samples, n_features), else "random".
+        it is compared with a start with surplus components, which are merged. None: "nndsvda"
+        if K ≤ min(n_samples, n_features), else "random".
     n_init : int
         Number of random starts, compared by successive halving on counted passes. The rounds of
         all starts count towards `max_iter`. Checkpoints begin once the best start is known.
@@ -93,7 +93,7 @@ class KLNMF(
         Called with a `Record` after every round; if it returns true, the fit stops. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.
     checkpoint, checkpoint_every : str, path or None; float
-        File that the state of the fit is saved to, such that at most `checkpoint_every` seconds or
+        File that the state of the fit is saved to, so that at most `checkpoint_every` seconds or
         one round can be lost. If it exists, the fit is resumed from it and gives the same bits; a
         checkpoint of other data or parameters is refused. `max_iter` and `max_time` may differ,
         and `max_time` counts from the resumption.
@@ -109,7 +109,7 @@ class KLNMF(
     kl_divergence_, reconstruction_err_ : float
         Divergence D of the returned factors, in float64; √(2 D), scikit-learn's definition.
     kkt_residual_ : float
-        Certified gap of both convex halves. It says nothing about other local minima.
+        Certified gap of both convex halves (one factor fixed), not of the global minimum.
     status_ : str
         "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
@@ -220,7 +220,7 @@ class KLNMF(
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Update the components from a batch of samples.
 
-        The rows of the batch are solved exactly for the present H. Then H ← A/B with the statistics
+        The rows of the batch are solved exactly for the current H. Then H ← A/B with the statistics
         A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches, which decay by `forget_factor`.
         """
         check_supported(self)
@@ -291,7 +291,7 @@ class KLNMF(
     # ---- arguments ---------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
-        if getattr(X, "dtype", None) == np.dtype(object):  # numbers of type object
+        if getattr(X, "dtype", None) == np.dtype(object):  # numbers as Python objects
             X = np.asarray(X).astype(np.float64)
         dtype = self.dtype if reset else self.components_.dtype
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)

@@ -53,9 +53,9 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     kernel : {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"} or callable
         As in `sklearn.decomposition.KernelPCA`; it must be positive semi-definite.
     gamma, degree, coef0, kernel_params
-        Parameters of the kernel, `kernel_params` those of a callable.
+        Parameters of the kernel; `kernel_params` is for a callable.
     center : bool
-        Whether to centre the features, by their mean for any p.
+        Whether to subtract the mean of the features, whatever p is.
     n_init : int
         Number of runs per component; all but the first start at random.
     tol : float
@@ -199,7 +199,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if self.kernel == "precomputed":
             return np.asarray(X)
         if self.kernel == "rbf" and not sp.issparse(X):
-            # From differences: norms minus products would cancel for samples far from zero.
+            # Computed from differences: norms minus products would cancel far from zero.
             gamma = 1 / X.shape[1] if self.gamma is None else self.gamma
             return np.asarray(np.exp(-gamma * cdist(X, X if Y is None else Y, "sqeuclidean")))
         # Imported here: sklearn.metrics takes longer to import than the rest of the package.
@@ -211,7 +211,7 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return np.asarray(K, np.float64)
 
     def _centre(self, K: Array) -> float:
-        """Centre K in place and return the share of its trace that is rounding."""
+        """Centre K in place and return the share of its trace that is rounding error."""
         from sklearn.preprocessing import KernelCenterer  # noqa: PLC0415
 
         check_kernel_matrix(K)

@@ -71,7 +71,7 @@ def check_supported(model: Any) -> None:
 
 
 def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:
-    """Return K: that of the start, or `n_components`; "auto" means one per feature."""
+    """Return the rank K of the start or, if it is None, of the parameter `n_components`."""
     if start is not None:
         return int(start.W.shape[1])
     return V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
@@ -124,7 +124,7 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     factor
         The user's array.
     shape
-        The expected shape. A size that is not an integer ("auto" or None) may be any number.
+        The expected shape. A size that is not an integer ("auto" or None) matches any number.
     V
         The data.
     """
@@ -138,7 +138,7 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     if not np.isfinite(factor).all() or (factor < 0).any():
         raise ValueError(f"`{name}` must be finite and non-negative in {V.dtype}.")
     if not factor.any():
-        raise ValueError(f"`{name}` must not be all zero in {V.dtype}: no rule changes zeros.")
+        raise ValueError(f"`{name}` must not be all zero in {V.dtype}: no update changes zeros.")
     return np.asarray(factor)
 
 
@@ -180,9 +180,9 @@ def fit_settings(
 
 
 def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
-    """Return the checkpoint of a fit; its run describes everything that the result depends on.
+    """Return the checkpoint of a fit; its `run` holds everything that the result depends on.
 
-    Limits on rounds and seconds are not part of it: a run may be resumed with larger ones.
+    Limits on rounds and seconds are not part of it: a fit may be resumed with other limits.
     """
     if model.checkpoint is None:
         return None

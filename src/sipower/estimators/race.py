@@ -19,7 +19,7 @@ from sipower.nmf import Factorization, Factors
 
 __all__ = ["race_starts"]
 
-FIRST_PASSES = 70.0  # passes of every start before the first half is dropped, as in `Auto`
+FIRST_PASSES = 70.0  # passes of every start before starts are dropped; as in `Auto`
 
 
 @dataclass

@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 def compare(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str
 ) -> Comparison | None:
-    """Compare the runs by seed of two methods at their ends; None if they share no seed."""
+    """Compare two methods at the ends of their runs by seed; None if they share no seed."""
     seeds = sorted(a.keys() & b.keys())
     if not seeds:
         return None

@@ -114,7 +114,7 @@ class Protocol:
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
     def _plan_signs(self) -> Iterator[PlannedRun]:
-        """Plan counts of negative entries: as tuned, and with tiny batches and two step sizes."""
+        """Plan the counts of negative entries, with tuned and with tiny batches."""
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
             yield from self.tuning_runs(case)
@@ -128,8 +128,8 @@ class Protocol:
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
         """Return the pairs (s/n, m) of the boxplots for which one round fits into the screening."""
         points = self._candidates(Case("nmf", dataset, "s-sci-pi"))
-        fit = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
-        return [pair for pair in self.budget.pairs if pair in fit]
+        feasible = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
+        return [pair for pair in self.budget.pairs if pair in feasible]
 
     # ---- runs and their limits -------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Protocol:
     # ---- successive halving ----------------------------------------------------------------------
 
     def winner(self, case: Case) -> Params | None:
-        """Return the winning parameters, or None while a run that decides is missing."""
+        """Return the winning parameters, or None until all runs that decide them are finished."""
         if case not in self._winners:
             self._winners[case] = self._decide(case)
         return self._winners[case]
@@ -213,12 +213,12 @@ class Protocol:
             return METHODS[case.method].forms
         variant = case.variant or ("dense" if case.dataset in budgets.DENSE else "sparse")
         options = VARIANTS[variant]
-        fit = SCREENING * self._run(*case[:3], (), 0).passes
+        max_passes = SCREENING * self._run(*case[:3], (), 0).passes
         return [
             _as_params({"batch": batch, "epoch": epoch, "step": step, "shortest": 0, **options})
             for batch, epoch, step in self._points(variant)
             if (case.pair is None or (batch, epoch) == case.pair)
-            and round_passes(case.problem, batch, epoch, options["sides"]) <= fit
+            and round_passes(case.problem, batch, epoch, options["sides"]) <= max_passes
         ]
 
     def _points(self, variant: str) -> Iterator[tuple[Any, Any, float]]:

@@ -220,7 +220,7 @@ class _SignCounter(KLBlock):
     negative = entries = 0
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
-        """Return the gradient; store a full gradient, which is that at the anchor."""
+        """Return the gradient, and store full gradients, which are computed at the anchor only."""
         g = super().gradient(y, S)
         if S is None:
             self.anchor_gradient = g

@@ -25,7 +25,8 @@ class PlannedRun:
     Parameters
     ----------
     problem
-        "nmf", "subproblem" (one factor given the other) or "signs" (of its gradients).
+        "nmf", "subproblem" (one factor given the other) or "signs" (of the gradients of the
+        subproblem).
     dataset, method
         Names.
     params

@@ -25,12 +25,12 @@ from sipower.store.external_sort import ranges
 
 __all__ = ["open_h5ad"]
 
-ENTRIES_AT_ONCE = 2**21  # checked together when a file is opened
-READ_AS_THEY_ARE = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
+ENTRIES_AT_ONCE = 2**21  # entries that are checked at a time when a file is opened
+UNCONVERTED_TYPES = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
 
 
 class BackedSource:
-    """The rows of an open HDF5 file, all of them checked once."""
+    """The rows of an open HDF5 file as a `RowSource`; all entries are checked on opening."""
 
     def __init__(self, path: Path, layer: str | None) -> None:
         self.path, self.layer, self._open = path, layer, ExitStack()
@@ -38,13 +38,13 @@ class BackedSource:
         self.row_names, self.column_names = name_array(stream.samples), name_array(stream.features)
         if not isinstance(stream.source, Compressed) or stream.source.by_columns:
             raise ReadError(
-                f"{path} does not hold its counts row by row (CSR): make a store of it with "
+                f"{path} does not hold its counts row by row (CSR): convert it to a store with "
                 "sipower convert."
             )
         self.counts = stream.source
         self.indptr: NDArray[np.int64] = self.counts.indptr.astype(np.int64)
         dtype = self.counts.data.dtype
-        self.value_type = dtype if dtype in READ_AS_THEY_ARE else np.dtype(np.float64)
+        self.value_type = dtype if dtype in UNCONVERTED_TYPES else np.dtype(np.float64)
         self._inspect()
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class BackedSource:
         return BackedSource, (self.path, self.layer)
 
     def read(self, first: int, indices: Array, values: Array) -> None:
-        """Fill both arrays with the entries from `first` on."""
+        """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
         if len(indices) == 0:
             return
         part = np.s_[first : first + len(indices)]
@@ -71,8 +71,8 @@ class BackedSource:
             stored = self.counts.indices[self.indptr[begin] : self.indptr[end]]
             if not np.array_equal(part.indices, stored):
                 raise ReadError(
-                    f"{self.path} has zeros or unsorted entries among its counts, in rows {begin} "
-                    f"to {end - 1}: make a store of it with sipower convert."
+                    f"{self.path} has stored zeros or unsorted entries in rows {begin} to "
+                    f"{end - 1}: convert it to a store with sipower convert."
                 )
             try:
                 checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
@@ -96,7 +96,7 @@ def open_h5ad(
     n_jobs: int | None = None,
     memory_limit: int | str = DEFAULT_LIMIT,
 ) -> StoredMatrix:
-    """Open the counts of an .h5ad file, or of a .h5 file of 10x, without reading them into memory.
+    """Open the counts of an .h5ad file, or of a 10x .h5 file, without reading them into memory.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def open_h5ad(
     Returns
     -------
     StoredMatrix
-        It has rows only and supports the rules that need only sums, "auto" among them. A file
-        that is used often is better made into a store by `sipower convert`: half as many bytes,
-        both orientations, and nothing to decompress.
+        Data available by row only, for the update rules that need only sums over the rows, such as
+        "auto". If you use a file often, convert it to a store with `sipower convert`: a store has
+        both orientations, holds counts in fewer bytes and is not compressed.
     """
     source = BackedSource(Path(path), layer)
     working = working_type(source.counts.data.dtype, dtype)

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from sipower._files import DamagedError, is_plausible_size, shorten
 
-# Quoted: an older SciPy cannot index its arrays' types.
+# Quoted, because the array types of older SciPy versions cannot be subscripted.
 Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
 Names = tuple[str, ...]
 _BARCODE = re.compile(r"[ACGT]{8,}(-\d+)?")
@@ -26,7 +26,7 @@ _FEATURES = {
     "genes": re.compile(r"ENS[A-Z]*[GT]\d{6,}(\.\d+)?"),
     "kinds of mutation": re.compile(r"[ACGT]\[[CT]>[ACGT]\][ACGT]"),
 }
-_NAMES_LOOKED_AT = 200
+_MAX_NAMES_CHECKED = 200
 
 
 class ReadError(ValueError):
@@ -40,12 +40,12 @@ class Table:
     Parameters
     ----------
     counts
-        Finite and non-negative, in the file's type of number: an array, or a CSR array with sorted
+        Finite and non-negative, in the dtype of the file: an array, or a CSR array with sorted
         indices, no zeros and no duplicates.
     samples, features
         Names of the rows and of the columns, where the file has them; they may repeat.
     remarks
-        Sentences for the user: what was assumed, and what looks odd.
+        Sentences for the user about assumptions that were made and content that looks unusual.
     """
 
     counts: Counts
@@ -71,7 +71,7 @@ def report_damage(path: Path, kind: str) -> Iterator[None]:
     """Raise `ReadError` if a file is damaged or of another kind."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about old layouts, which users cannot change
+            warnings.simplefilter("ignore")  # about old file layouts, which users cannot change
             yield
     except (ReadError, MemoryError, PermissionError):
         raise
@@ -95,11 +95,11 @@ def orientation_remark(samples: Names | None, features: Names | None) -> tuple[s
     looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, features) else []
     looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, samples)]
     return tuple(
-        f"The {side} look like {kind}: if samples and features are swapped, ask for transpose."
+        f"The {side} look like {kind}: if samples and features are swapped, set transpose."
         for side, kind in looks[:1]
     )
 
 
 def _mostly(pattern: re.Pattern[str], names: Names | None) -> bool:
-    first = list(islice(names or (), _NAMES_LOOKED_AT))
+    first = list(islice(names or (), _MAX_NAMES_CHECKED))
     return sum(bool(pattern.fullmatch(name)) for name in first) > len(first) / 2

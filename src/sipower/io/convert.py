@@ -17,7 +17,7 @@ from sipower.store.workspace import Progress, Workspace
 __all__ = ["convert"]
 
 
-def convert(  # noqa: PLR0913 - a public door, whose options are all by name
+def convert(  # noqa: PLR0913 - all options are keyword-only
     source: str | PathLike[str],
     target: str | PathLike[str],
     *,
@@ -31,8 +31,8 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
 ) -> tuple[str, ...]:
     r"""Write the counts of a file as a store.
 
-    Matrix Market files, bags of words, folders and HDF5 files of 10x and AnnData files are read in
-    blocks, whatever their size; other formats are read whole.
+    Matrix Market files, bags of words, AnnData files, and 10x folders and HDF5 files are read in
+    blocks, whatever their size. Files of other formats are read whole.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def convert(  # noqa: PLR0913 - a public door, whose options are all by name
     target, rows_only, memory_limit, force
         As in `sipower.store.write_store`; the limit does not include names.
     on_block
-        Called with "entries" while entries are sorted, then with "rows" and "columns",
-        and how many of them and of their nonzeros there were.
+        Called with "entries" while entries are sorted, then with "rows" and with "columns";
+        the other arguments are how many of them are done, and how many nonzeros they have.
 
     Returns
     -------
     tuple of str
-        Sentences for the user: what was assumed, and what looks odd.
+        Sentences for the user about assumptions that were made and content that looks unusual.
 
     Raises
     ------

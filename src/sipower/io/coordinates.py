@@ -40,7 +40,7 @@ class Coordinates:
     fields
         What each line holds: some of row, column and value, rows and columns counted from 1.
     shape, entries, line
-        Rows and columns, the number of lines, and the line of the header that declares them.
+        Numbers of rows and columns, number of entries, and the header line that declares them.
     whole
         Whether values are integers.
     symmetric
@@ -82,8 +82,8 @@ class Coordinates:
                 yield lines.number - len(block) + 1, block
             if lines.unfinished:
                 self.remarks = (
-                    f"The last line of {self.path.name} does not end: if the file was cut there, "
-                    "digits of its last count are missing.",
+                    f"The last line of {self.path.name} does not end with a newline: if the file "
+                    "is truncated there, digits of its last count are missing.",
                 )
 
     def _pieces(self) -> Iterator[Entries]:
@@ -110,12 +110,12 @@ class Coordinates:
     def _entries(self, part: NDArray[Any], done: int) -> Entries:
         """Convert parsed lines to entries; `done` is the number of lines parsed before them."""
         values = part["value"] if "value" in self.fields else np.ones(len(part), np.int64)
-        if "row" not in self.fields:  # all counts, column after column
+        if "row" not in self.fields:  # the file lists all counts, column by column
             (at,) = np.nonzero(values)
             columns, rows = np.divmod(at + done, self.shape[0])
             return Entries(rows.astype(np.int32), columns.astype(np.int32), values[at])
         entries = Entries(part["row"] - 1, part["column"] - 1, values)
-        if self.symmetric:  # only one half of the matrix is written
+        if self.symmetric:  # the file has only one half of the matrix
             off = entries.rows != entries.columns
             mirrored = (part[off] for part in entries.transpose())
             entries = Entries(*map(np.append, entries, mirrored))
@@ -137,7 +137,7 @@ class Coordinates:
             if all(low <= small and large <= high for small, large, (low, high) in bounds):
                 return part
         except ValueError:
-            pass  # the search below says which line it is
+            pass  # the search below finds the line
         for number, line in enumerate(block, first):
             problem = self._line_problem(line.decode("latin-1").split())
             if problem:
@@ -169,7 +169,10 @@ class Coordinates:
 
     @contextmanager
     def _report_duplicates(self, transpose: bool = False) -> Iterator[None]:
-        """Report the two lines with the same place, on either side of a symmetric matrix."""
+        """Report the lines of two entries with the same row and column.
+
+        In a symmetric matrix, (row, column) and (column, row) are the same entry.
+        """
         try:
             yield
         except DuplicateError as duplicate:
@@ -191,7 +194,7 @@ class Coordinates:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers in 32 bits if all of them fit."""
+    """Return integers as int32 if all of them fit, and other values unchanged."""
     if values.dtype.kind not in "iu" or values.max(initial=0) > np.iinfo(np.int32).max:
         return values
     return values.astype(np.int32)

@@ -26,14 +26,14 @@ FORMATS: dict[str, str] = {
     ".mtx.gz": "the same, compressed",
     ".h5": "10x Genomics, features x barcodes",
     ".h5ad": "AnnData, obs x var",
-    ".npz": "a sparse matrix of SciPy",
-    ".npy": "an array of NumPy",
+    ".npz": "a SciPy sparse matrix",
+    ".npy": "a NumPy array",
     ".csv": _TABLE,
     ".csv.gz": "the same, compressed",
     ".tsv": f"{_TABLE}, separated by tabs",
     ".tsv.gz": "the same, compressed",
     ".parquet": _TABLE,
-    ".txt": "a bag of words of UCI (docword), documents x words; any other text as .tsv",
+    ".txt": "a UCI bag of words (docword), documents x words; any other text is read as .tsv",
     ".txt.gz": "the same, compressed",
 }
 _OPENERS = {".mtx": open_matrix_market, ".npz": open_npz, ".npy": open_npy, ".txt": open_docword}
@@ -46,21 +46,21 @@ def read(
     layout: str | None = None,
     layer: str | None = None,
 ) -> Table:
-    r"""Read counts of samples by features from a file or a folder of 10x Genomics.
+    r"""Read counts of samples by features from a file or a 10x Genomics folder.
 
     Parameters
     ----------
     path
-        A file of a format of `FORMATS`, or a folder with ``matrix.mtx``, ``barcodes.tsv`` and
+        A file in one of the `FORMATS`, or a folder with ``matrix.mtx``, ``barcodes.tsv`` and
         ``features.tsv`` or ``genes.tsv``, each plain or ending in ``.gz``.
     transpose
         Exchange samples and features. Without it each format follows its own convention: samples
         are the obs of AnnData, the barcodes of 10x, the documents of a bag of words and the rows
         of everything else.
     layout : {"wide", "long", None}
-        Layout of a table. ``"wide"``: a line holds the counts of a sample, after its name if the
-        first column has no heading or holds other than numbers. ``"long"``: a line holds sample,
-        feature and count. None: long if there are three columns of which the first two are text.
+        Layout of a table. ``"wide"``: each line holds the counts of a sample. The first column is
+        its name if it has no heading or is not numeric. ``"long"``: each line holds a sample, a
+        feature and a count. None: long if there are three columns and the first two are text.
     layer
         Layer of an AnnData file to read in place of X.
 
@@ -117,7 +117,7 @@ def _report_system_errors(file: Path) -> Iterator[None]:
     except OSError as problem:
         raise ReadError(f"{file} cannot be read: {problem.strerror or problem}.") from None
     except MemoryError:
-        raise ReadError(f"{file} needs more memory than there is.") from None
+        raise ReadError(f"{file} needs more memory than is available.") from None
 
 
 def _open_stream(
@@ -131,7 +131,7 @@ def _open_stream(
     kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")
     if kind != "folder" and ending.lower() not in FORMATS:
         raise ReadError(
-            f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and folders of 10x."
+            f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and 10x folders."
         )
     if layer is not None and kind not in (".h5", ".h5ad"):
         raise ReadError(f"{file} has no layers: only AnnData files have layers.")
@@ -139,7 +139,7 @@ def _open_stream(
         open_table = open_parquet if kind == ".parquet" else open_csv
         return nullcontext(open_table(file, layout))
     if layout is not None:
-        raise ReadError(f"{file} is not a table: leave the layout out.")
+        raise ReadError(f"{file} is not a table: do not give a layout.")
     if kind in (".h5", ".h5ad"):
         return open_hdf5(file, layer)
     return nullcontext(_OPENERS.get(kind, open_folder)(file))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""UCI bags of words: lines D, W and NNZ, then lines of document, word and count."""
+"""UCI bags of words: three lines with D, W and NNZ, then lines of document, word and count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sipower.io.coordinates import FIELDS, Coordinates, read_size
 from sipower.io.sources import OpenCounts
 from sipower.io.text import Lines, read_lines
 
-_KIND = "bag of words of UCI's format"
+_KIND = "UCI bag of words"
 
 
 def open_docword(path: Path) -> OpenCounts:
@@ -32,7 +32,7 @@ def open_docword(path: Path) -> OpenCounts:
 
 
 def is_docword(path: Path) -> bool:
-    """Return whether a file is named as a bag of words or begins with three lines of one number."""
+    """Return whether a file is named docword* or begins with three lines of one number each."""
     if path.name.startswith("docword"):
         return True
     with Lines(path) as lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HDF5 files of single cells: AnnData (.h5ad) and the matrices of 10x Genomics (.h5)."""
+"""Readers of single-cell HDF5 files: AnnData (.h5ad) and 10x Genomics (.h5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _KIND = "an HDF5 file"
 
 @contextmanager
 def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
-    """Open the X or a layer of an AnnData file, or a 10x matrix; the content tells which it is.
+    """Open X or a layer of an AnnData file, or the matrix of a 10x file.
+
+    The content of the file, not its name, decides which of the two it is.
 
     In AnnData files the samples are obs and the features are var. In 10x files, written by any
     version of Cell Ranger, the samples are barcodes and the features are named by gene.
@@ -51,8 +53,8 @@ def _open_anndata(path: Path, file: Any, layer: str | None) -> OpenCounts:
     samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", "var"))
     if (len(samples), len(features)) != source.shape:
         raise ReadError(
-            f"{path} is damaged: obs and var name {len(samples)} x {len(features)} of "
-            f"{source.shape[0]} x {source.shape[1]}."
+            f"{path} is damaged: obs and var have {len(samples)} and {len(features)} names for a "
+            f"matrix of {source.shape[0]} x {source.shape[1]}."
         )
     return OpenCounts(source, samples, features)
 
@@ -83,19 +85,20 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
     groups = [group for group in file.values() if hasattr(group, "keys") and "barcodes" in group]
     if len(groups) != 1:
         raise ReadError(
-            f"{path} has {len(groups)} matrices of 10x, expected one: {shorten(', '.join(file))}."
+            f"{path} has {len(groups)} 10x matrices, expected one; it holds: "
+            f"{shorten(', '.join(file))}."
         )
     group = groups[0]
     rows, columns = _read_shape(path, _Dataset(path, group["shape"])[()])
-    # 10x stores features x barcodes column after column: that is barcodes x features by rows.
+    # 10x stores features x barcodes by column, which is the same as barcodes x features by row.
     source = _open_compressed(path, group, (columns, rows))
     genes = "features/name" if "features" in group else "gene_names"
     ids = next((name for name in ("features/id", "genes") if name in group), genes)
     barcodes, names, keys = (_read_texts(path, group[name]) for name in ("barcodes", genes, ids))
     if (len(barcodes), len(names)) != source.shape or len(keys) != len(names):
         raise ReadError(
-            f"{path} is damaged: {len(barcodes)} barcodes and {len(names)} features name a matrix "
-            f"of {columns} x {rows}."
+            f"{path} is damaged: it has {len(barcodes)} barcodes and {len(names)} features for a "
+            f"matrix of {columns} x {rows}."
         )
     types = set()
     if "features/feature_type" in group:
@@ -127,15 +130,15 @@ class _Dataset:
 
 
 def _check_same_file(path: Path, *elements: Any) -> None:
-    """Reject links to other files, so that a file cannot choose which others are read."""
+    """Reject links to other files, so that opening one file never reads another."""
     for element in elements:
         elsewhere = getattr(element, "external", None) or getattr(element, "is_virtual", False)
         if elsewhere or element.file.filename != str(path):
-            raise ValueError(f"another file holds {element.name}")  # a long name is truncated
+            raise ValueError(f"another file holds {element.name}")  # `report_damage` shortens it
 
 
 def _read_texts(path: Path, element: Any) -> list[str]:
-    """Read texts part by part, because anndata would follow links to other files."""
+    """Read an array of texts without anndata, which would follow links to other files."""
     _check_same_file(path, element)
     if hasattr(element, "shape"):
         check_size(f"{path}, {element.name},", 8 * int(element.size or 0), path.stat().st_size)

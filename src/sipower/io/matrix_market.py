@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix Market files: SciPy reads regular ones at once, others are read line by line."""
+"""Matrix Market files. SciPy reads the regular ones; all others are read line by line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sipower.store.external_sort import Entries, csr_from_entries
 
 _BANNER = "%%MatrixMarket"
 _KIND = "Matrix Market file"
-_CHUNK = 1 << 18  # bytes, which stay in the processor's cache
+_CHUNK = 1 << 18  # bytes; few enough for the processor's cache
 _ZERO, _NINE = b"09"
 
 
@@ -29,7 +29,7 @@ class MatrixMarket(Coordinates):
 
     def counts(self) -> Counts:
         """Read all entries."""
-        with suppress(Exception):  # the lines, read one after another, show what is wrong
+        with suppress(Exception):  # reading line by line then finds the problem
             if self._is_regular():
                 return self._read_by_scipy()
         return super().counts()
@@ -52,12 +52,12 @@ class MatrixMarket(Coordinates):
         return csr_from_entries(Entries(matrix.row, matrix.col, values), self.shape)
 
     def _is_regular(self) -> bool:
-        """Return whether each line holds only numbers between single separators.
+        """Return whether each line holds only numbers, each followed by a single separator.
 
-        SciPy ignores what follows the numbers of a line, reads 1.5 as 1 where integers are
-        declared, and reads beyond its memory at a NUL or where the last line does not end. Each
-        line that it reads has a separator after each number: if the file has no more of them, and
-        otherwise only digits, SciPy ignores nothing. The characters of a fraction are left out.
+        SciPy ignores what follows the numbers of a line, reads 1.5 as 1 if integers are declared,
+        and reads out of bounds at a NUL or if the last line has no newline. If the file has exactly
+        one separator per expected number, and otherwise only digits, SciPy ignores nothing. The
+        characters ".eE+-" are removed first unless the header declares integers.
         """
         separators, last = 0, b""
         with open_text(self.path) as stream:
@@ -98,7 +98,7 @@ def open_matrix(path: Path) -> MatrixMarket:
 
 
 def _read_banner(lines: Lines) -> tuple[str, str, str]:
-    """Return the layout, the kind of values and the symmetry that the first line announces."""
+    """Return the layout, the kind of values and the symmetry that the first line declares."""
     first = (lines.one() or b"").decode("latin-1")
     words = first.split()
     if len(words) != 5 or words[0] != _BANNER or words[1].lower() != "matrix":
@@ -116,7 +116,7 @@ def _read_banner(lines: Lines) -> tuple[str, str, str]:
     if not is_supported:
         kind = shorten(" ".join(words[2:]).lower())
         raise ReadError(
-            f"{lines.path}, line 1, announces {kind!r}, which holds no counts that sipower reads: "
+            f"{lines.path}, line 1, declares {kind!r}, which sipower does not read: "
             "write the matrix as 'coordinate integer general'."
         )
     return layout, kind, symmetry

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of NumPy (.npy) and sparse matrices of SciPy (.npz)."""
+"""Readers of NumPy arrays (.npy) and SciPy sparse matrices (.npz)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NAMES = {"format", "shape"}.union(*_PARTS.values())
 
 
 def open_npy(path: Path) -> OpenCounts:
-    """Open an array as `numpy.save` writes it."""
+    """Open an array that `numpy.save` wrote."""
     with path.open("rb") as stream, report_damage(path, "a NumPy array"):
         return OpenCounts(Dense(path, read_array(stream, path.stat().st_size)))
 
 
 def open_npz(path: Path) -> OpenCounts:
-    """Open a sparse matrix as `scipy.sparse.save_npz` writes it."""
+    """Open a sparse matrix that `scipy.sparse.save_npz` wrote."""
     with report_damage(path, "an .npz file"):
         arrays = read_archive(path, _NAMES)
     if not {"format", "shape", "data"} <= set(arrays):
@@ -44,8 +44,8 @@ def open_npz(path: Path) -> OpenCounts:
     layout, shape = _text(arrays["format"]), arrays["shape"]
     if layout not in _PARTS or not set(arrays).issuperset(_PARTS[layout]):
         raise ReadError(
-            f"{path} holds a sparse matrix of the format {shorten(layout)!r}, or parts of one: "
-            "save it as CSR."
+            f"{path} holds a sparse matrix of the format {shorten(layout)!r} that is incomplete or "
+            "unsupported: save it as CSR."
         )
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise ReadError(f"{path} is damaged: the shape of its matrix is {shorten(shape)}.")
@@ -64,14 +64,12 @@ def _text(array: NDArray[Any]) -> str:
 
 
 def _compress(path: Path, parts: list[NDArray[Any]], size: tuple[int, int]) -> list[NDArray[Any]]:
-    """Return values, columns and starts of rows for values, rows and columns in any order."""
+    """Convert COO arrays (values, rows, columns) to CSR arrays (values, columns, row starts)."""
     values, rows, columns = parts
     check_shape(path, size, values.size)
     for part, limit in ((rows, size[0]), (columns, size[1])):
         if part.ndim != 1 or part.shape != values.shape or part.dtype.kind not in "iu":
-            raise ReadError(
-                f"{path} is damaged: the numbers of its rows, columns and values differ."
-            )
+            raise ReadError(f"{path} is damaged: its rows, columns and values do not match.")
         if len(part) and not 0 <= part.min() <= part.max() < limit:
             raise index_error(path, size)
     with report_duplicates(path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts in files, which can be read at once or in blocks of rows; every reader returns them."""
+"""`OpenCounts`: an open file of counts, to be read whole or in blocks; every reader returns one."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OpenCounts:
-    """Counts of samples by features that are still in their file.
+    """Counts of samples by features that are not read from their file yet.
 
     Parameters
     ----------
     source
         The counts as the file stores them.
     samples, features
-        Names, where there are any.
+        Names, or None if the file has none.
     notes
         Sentences for the user.
     transposed
@@ -101,9 +101,9 @@ class OpenCounts:
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """A sparse matrix as files hold it: row after row, or column after column if `by_columns`.
+    """A sparse matrix compressed by row (CSR), or by column (CSC) if `by_columns`.
 
-    `data` and `indices` are arrays, or still in their file and read in parts.
+    `data` and `indices` are arrays in memory, or datasets of a file that are read in parts.
     """
 
     path: Path
@@ -136,7 +136,7 @@ class Compressed:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """The number of lists of entries, and how long they can be."""
+        """The numbers of rows and columns, exchanged if `by_columns`."""
         return self.shape[::-1] if self.by_columns else self.shape
 
     def counts(self) -> Counts:
@@ -145,7 +145,7 @@ class Compressed:
         return sparse.csr_array(matrix.T) if self.by_columns else matrix
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
-        """Read blocks of rows, or columns if `transpose`; sort entries in another order."""
+        """Read blocks of rows, or of columns if `transpose`; sort the entries if necessary."""
         starts, in_order = self.indptr.astype(np.int64), transpose == self.by_columns
         return _read_blocks(self.part, starts, self._sizes, workspace, in_order)
 
@@ -163,7 +163,7 @@ class Compressed:
 
 
 class Dense:
-    """A two-dimensional array, or one that is still in its file and read in parts."""
+    """A two-dimensional array in memory, or a dataset of a file that is read in parts."""
 
     def __init__(self, path: Path, array: Any) -> None:
         if len(array.shape) != 2:
@@ -191,7 +191,7 @@ def _read_blocks(
     workspace: Workspace,
     in_order: bool,
 ) -> Blocks:
-    """Read parts of rows, whose entries begin at `starts`, sorted by column unless in order."""
+    """Read blocks of rows, whose entries begin at `starts`, or of columns unless `in_order`."""
     cuts = ranges(starts, workspace.max_entries)
     if in_order:
         return (part(begin, end) for begin, end in cuts)
@@ -224,7 +224,7 @@ def check_shape(place: Path | str, shape: tuple[int, int], entries: int) -> None
     if min(shape) < 0 or max(shape) > max(_MAX_EMPTY, entries) or max(shape) >= 2**31:
         raise ReadError(
             f"{place} declares {shape[0]} x {shape[1]} with {entries} counts, a size that sipower "
-            "does not hold: remove empty rows and columns, or write the file again."
+            "does not support: remove empty rows and columns, or write the file again."
         )
 
 
@@ -244,14 +244,14 @@ def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueErr
 def bad_entry(path: Path, row: int, column: int, value: Any) -> ReadError:
     """Return the error about a value that is negative or not finite."""
     return ReadError(
-        f"{path}, row {row + 1}, column {column + 1}, holds {value}: a count is finite and not "
-        "negative."
+        f"{path}, row {row + 1}, column {column + 1}, holds {value}: counts must be finite and "
+        "non-negative."
     )
 
 
 @contextmanager
 def report_duplicates(path: Path, by_columns: bool = False) -> Iterator[None]:
-    """Report the row and column of a place that has two values."""
+    """Raise `ReadError` with the row and column of an entry that occurs twice."""
     try:
         yield
     except DuplicateError as duplicate:

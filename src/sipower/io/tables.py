@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of other programs: csv, tsv and parquet, wide (samples by features) or long."""
+"""Readers of csv, tsv and parquet tables, wide (samples by features) or long (a count per line)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sipower.io.text import Lines, count_problem, open_text, parse_number, read_
 from sipower.store.external_sort import DuplicateError, Entries, csr_from_entries
 
 Records = Iterator[tuple[str, Sequence[Any]]]
-# Columns with these headings usually hold numbers of samples, not counts.
+# Columns with these headings usually identify the samples and do not hold counts.
 _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
 
 
@@ -31,7 +31,8 @@ _IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|samp
 class Grid:
     """The columns of a table with their headings, and its rows for error messages.
 
-    `headings` are empty where the file has none; one that is an empty text stands over names.
+    `headings` is empty if the file has none. A first heading that is an empty text means that the
+    first column holds names.
     `records` yields the place of each row in the file, such as "line 7", and its cells.
     """
 
@@ -44,7 +45,10 @@ class Grid:
     def error(
         self, first: int | None = None, problem: object = "a cell is not a number"
     ) -> ReadError:
-        """Find the first row of another length or, from column `first` on, cell without a count."""
+        """Return the error for the first row with a wrong number of cells or with an invalid count.
+
+        Counts are checked from column `first` on; None means that they are not checked.
+        """
         expected = 0
         for place, cells in self.records():
             # R writes no heading over the names of the rows.
@@ -75,7 +79,7 @@ class Grid:
 
 
 def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
-    """Open a parquet file; an index that pandas wrote into it names the rows."""
+    """Open a parquet file; if pandas stored an index in it, the index names the rows."""
     parquet, pandas = (import_library(name, path) for name in ("pyarrow.parquet", "pandas"))
     with report_damage(path, "a parquet file"):
         frame = pandas.read_parquet(path, read_dictionary=_text_columns(path, parquet))
@@ -84,7 +88,7 @@ def open_parquet(path: Path, layout: str | None = None) -> OpenCounts:
     if not isinstance(frame.index, pandas.RangeIndex):
         headings, columns = ["", *headings], [frame.index.to_series(), *columns]
     for at, column in enumerate(columns):
-        if column.dtype == "category":  # texts as objects, which pandas 3 does not copy
+        if column.dtype == "category":  # as Python objects, which pandas 3 does not copy
             shared = column.cat.categories.astype(object)
             columns[at] = column.cat.rename_categories(shared)
 
@@ -117,7 +121,7 @@ def _text_columns(path: Path, parquet: Any) -> list[str]:
 
 
 def open_csv(path: Path, layout: str | None = None) -> OpenCounts:
-    """Open a text of cells separated by commas, semicolons or tabs."""
+    """Open a text file of cells separated by commas, semicolons or tabs."""
     pandas = import_library("pandas", path)
     try:
         return _open_grid(_parse(path, pandas), layout)
@@ -131,12 +135,12 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 
 
 def _parse(path: Path, pandas: Any) -> Grid:
-    with Lines(path) as lines:  # refuses lines without an end
+    with Lines(path) as lines:  # rejects lines that are too long
         first = (lines.one() or b"").decode("utf-8")
         block = [first.encode()]
         while block:
             for number, line in enumerate(block, lines.number - len(block) + 1):
-                if b"\0" in line:  # there pandas would silently end a cell
+                if b"\0" in line:  # pandas would silently end the cell there
                     raise ReadError(f"{path}, line {number}, holds the character NUL: remove it.")
             block = lines.block()
     usual = "," if ".csv" in path.name.lower() else "\t"
@@ -145,9 +149,9 @@ def _parse(path: Path, pandas: Any) -> Grid:
         headings = next(csv.reader(stream, delimiter=separator), [])
     if not any(headings):
         raise ReadError(f"{path}, line 1, is empty, expected headings.")
-    remarks, bare = _heading_remarks(path, headings)
-    records = partial(_records, path, separator, 0 if bare else 1)
-    grid = Grid(path, [] if bare else headings, records, remarks)
+    remarks, no_headings = _heading_remarks(path, headings)
+    records = partial(_records, path, separator, 0 if no_headings else 1)
+    grid = Grid(path, [] if no_headings else headings, records, remarks)
     old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
     options = {"float_precision": "round_trip"} if old else {}  # the default of newer versions
     try:
@@ -156,7 +160,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
                 stream,
                 sep=separator,
                 header=None,
-                skiprows=0 if bare else 1,
+                skiprows=0 if no_headings else 1,
                 # Names stay as they are written: 007 is not read as 7.
                 dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
                 keep_default_na=False,
@@ -168,7 +172,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
     except (pandas.errors.ParserError, OverflowError) as problem:
         raise grid.error(problem=problem) from None
     missing = frame.shape[1] - len(headings)
-    if missing not in (0, 1) or (missing and bare):
+    if missing not in (0, 1) or (missing and no_headings):
         raise grid.error()
     columns = [frame[at] for at in frame]
     return replace(grid, headings=[""] * missing + grid.headings, columns=columns)
@@ -188,7 +192,7 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
     if all(counts):
         return (f"The first line of {path.name} holds numbers only and was read as counts.",), True
     if len(cells) > 1 and cells[0].strip() and all(counts[1:]):
-        remark = f"The first line of {path.name} was read as headings though most are numbers."
+        remark = f"The first line of {path.name} was read as headings, but most are numbers."
         return (remark,), False
     return (), False
 
@@ -202,7 +206,7 @@ def _open_grid(grid: Grid, layout: str | None) -> OpenCounts:
         layout = "long" if first and second else None
         if not first:
             remark = (
-                f"{grid.path.name} was read as wide: ask for the layout long if its three columns "
+                f"{grid.path.name} was read as wide: set the layout to long if its three columns "
                 "are sample, feature and count."
             )
             grid = replace(grid, remarks=(*grid.remarks, remark))
@@ -211,21 +215,21 @@ def _open_grid(grid: Grid, layout: str | None) -> OpenCounts:
 
 def _open_wide(grid: Grid) -> OpenCounts:
     columns, headings, remarks = grid.columns, grid.headings, grid.remarks
-    named = headings[:1] == [""] or _is_text(columns[0])
-    if len(columns) == named:
+    has_names = headings[:1] == [""] or _is_text(columns[0])
+    if len(columns) == has_names:
         raise ReadError(f"{grid.path} has names of samples and no counts.")
-    counts = np.column_stack([_numbers(column) for column in columns[named:]])
-    grid.check_counts(counts, int(named))
+    counts = np.column_stack([_numbers(column) for column in columns[has_names:]])
+    grid.check_counts(counts, int(has_names))
     up = len(counts) > 2 and bool((np.diff(counts[:, 0]) == 1).all())
-    if not named and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
+    if not has_names and (up or (headings and _IDENTIFIER.fullmatch(headings[0].strip()))):
         why = "counts up by one" if up else f"is headed {shorten(headings[0])}"
         remark = (
             f"The first column of {grid.path.name} {why} and was read as counts: if it names the "
             "samples, leave its heading empty."
         )
         remarks = (*remarks, remark)
-    samples = tuple(map(str, columns[0])) if named else None
-    features = tuple(headings[named:]) if headings else None
+    samples = tuple(map(str, columns[0])) if has_names else None
+    features = tuple(headings[has_names:]) if headings else None
     return OpenCounts(Dense(grid.path, counts), samples, features, remarks)
 
 
@@ -264,7 +268,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _numbers(column: Any) -> NDArray[Any]:
-    """Return cells as numbers, NaN for all others; a text of many rows is parsed once."""
+    """Return the cells as numbers, with NaN for other cells; each category is parsed only once."""
     if column.dtype == "category":
         numbers = _numbers(column.cat.categories)
         values: NDArray[Any] = np.append(numbers, np.nan)[column.cat.codes]
@@ -272,9 +276,9 @@ def _numbers(column: Any) -> NDArray[Any]:
     cells = np.asarray(column)
     if cells.dtype.kind in "iuf":
         return cells
-    if cells.dtype.kind in "mM":  # times, which pandas would count in nanoseconds
+    if cells.dtype.kind in "mM":  # dates and times, which would become nanoseconds
         return np.full(len(cells), np.nan)
-    # Not by pandas.to_numeric, which reads beyond its memory where an exponent has many digits.
+    # pandas.to_numeric is not used: it reads out of bounds if an exponent has many digits.
     values = np.array([parse_number(str(cell)) for cell in cells], np.float64)
     exact = (np.abs(values) < 2**53).all()
     return values.astype(np.int64) if exact and (values % 1 == 0).all() else values

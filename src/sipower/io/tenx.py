@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix Market files with the name files of 10x Genomics, and folders of these files."""
+"""10x Genomics folders, and Matrix Market files with 10x files of names beside them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def open_folder(folder: Path) -> OpenCounts:
 
 
 def open_matrix_market(path: Path) -> OpenCounts:
-    """Open a Matrix Market file; if it has 10x's files of names, cells become samples.
+    """Open a Matrix Market file; if 10x files of names are beside it, cells are the samples.
 
-    ``name_matrix.mtx`` has its names in ``name_barcodes.tsv`` and ``name_features.tsv``.
+    The names for ``x_matrix.mtx`` are in ``x_barcodes.tsv`` and ``x_features.tsv``.
     """
-    source, beside = open_matrix(path), _name_files(path)
-    if beside is None:
+    source, name_files = open_matrix(path), _name_files(path)
+    if name_files is None:
         return OpenCounts(source)
-    barcodes, features = (read_lines(file) for file in beside)
+    barcodes, features = (read_lines(file) for file in name_files)
     fields = [line.split("\t") for line in features]
     named = OpenCounts(
         source,
@@ -50,16 +50,16 @@ def open_matrix_market(path: Path) -> OpenCounts:
     if size == (columns, rows):  # genes x cells, as 10x writes it
         return replace(named, transposed=True)
     if size == (rows, columns):
-        remark = f"{path.name} is written as cells x genes, as the names beside it show."
+        remark = f"{path.name} was read as cells x genes to match the names beside it."
         return replace(named, notes=(*named.notes, remark))
     raise ReadError(
-        f"{path} is {rows} x {columns}, but beside it {beside[1].name} has {len(features)} names "
-        f"and {beside[0].name} has {len(barcodes)}: these files do not belong together."
+        f"{path} is {rows} x {columns}, but {name_files[1].name} has {len(features)} names and "
+        f"{name_files[0].name} has {len(barcodes)}: these files do not belong together."
     )
 
 
 def unique_names(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Return unique gene names; duplicates get their id: TBCE (ENSG00000284770)."""
+    """Append the ids to gene names that are not unique, as in TBCE (ENSG00000284770)."""
     uses = Counter(names)
     pairs = zip(names, ids, strict=True)
     return tuple(f"{name} ({key})" if uses[name] > 1 else name for name, key in pairs)
@@ -75,7 +75,7 @@ def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:
 
 
 def _name_files(matrix: Path) -> tuple[Path, Path] | None:
-    """Return the files of barcodes and features in the folder of a matrix."""
+    """Return the files of barcodes and features in the folder of a matrix, or None."""
     prefix, separator, _ = matrix.name.rpartition(_MATRIX)
     prefix = prefix if separator else ""
     barcodes = _find_file(matrix.parent, (f"{prefix}barcodes.tsv",))

@@ -29,8 +29,8 @@ def open_text(path: Path) -> BinaryIO:
 class Lines:
     """The lines of a text, read one at a time or in blocks.
 
-    A line ends as on Unix or Windows, and a UTF-8 byte order mark is skipped. `number` is that of
-    the last line returned; `unfinished` is true if the text ended within a line.
+    Line ends are those of Unix or Windows, and a UTF-8 byte order mark is skipped. `number` is the
+    number of the last line returned; `unfinished` is true if the text ended within a line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,15 +69,15 @@ class Lines:
                     )
         except (EOFError, OSError, zlib.error) as problem:
             raise ReadError(
-                f"{self.path}, line {_readable_lines(self.path)}: the compressed data break off or "
-                f"are damaged ({shorten(problem)}); copy or download the file again."
+                f"{self.path}, line {_readable_lines(self.path)}: the compressed data are "
+                f"truncated or damaged ({shorten(problem)}); copy or download the file again."
             ) from None
         self.unfinished = text[-1:] != b"\n" if text else self.unfinished
         return text if self.number else text.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _readable_lines(path: Path) -> int:
-    """Count the lines up to the one in which truncated or damaged data break off."""
+    """Return the number of the line in which truncated or damaged data end."""
     count = 1
     with open_text(path) as stream, suppress(EOFError, OSError, zlib.error):
         while content := stream.read1(_MAX_LINE):  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def _readable_lines(path: Path) -> int:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read all lines of a UTF-8 text, without empty ones at its end."""
+    """Read all lines of a UTF-8 text, except for empty lines at its end."""
     texts: list[str] = []
     with Lines(path) as lines:
         while block := lines.block():

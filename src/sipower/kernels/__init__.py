@@ -16,6 +16,7 @@ from sipower._kernels import (
     power,
     power_search,
     projected_gradient,
+    shared_newton,
     solve_items,
     sums,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "power",
     "power_search",
     "projected_gradient",
+    "shared_newton",
     "run_blocks",
     "solve_items",
     "sum_blocks",

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 Basis = BasisFloat32 | BasisFloat64
 Kernel = Callable[..., None]
 
-FLOOR = 1e-15  # smallest share of the mass that a component with d > 0 has, as in cpp/kernels.hpp
+FLOOR = 1e-15  # smallest share of an item's mass in a component with d > 0, as in cpp/kernels.hpp
 
 
 def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:
@@ -29,7 +29,7 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
     factor
         The fixed factor, float32 or float64.
     dense
-        Whether it will be used with dense data.
+        Whether the basis will be used with dense data.
     column_sums
         Column sums (K,) of the whole basis, if the factor is a sample of its rows.
     """
@@ -38,8 +38,8 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
 
 
 def as_contiguous(array: Array, dtype: Any = None) -> Array:
-    """Return the array C-contiguous and aligned.
+    """Return the array in C-contiguous and aligned memory, copied only if necessary.
 
-    Arrays received over a connection (Dask) may be neither.
+    Arrays that Dask receives over a connection may be neither contiguous nor aligned.
     """
     return np.require(array, dtype, ["C", "A"])

@@ -14,7 +14,7 @@ from sipower.kernels.doors import Array
 
 
 class Stream(IntEnum):
-    """The purpose that random numbers are drawn for; each value has an independent stream.
+    """The purpose for which random numbers are drawn; each value is an independent stream.
 
     PROBE is the same stream as FACTOR and CUT the same as ONLINE, but no run uses both of a pair.
     """
@@ -38,7 +38,7 @@ class Draw(NamedTuple):
     seed, stream
         Seed of the run and purpose of the numbers.
     round, side, inner
-        Round, side (0: rows, 1: columns) and inner step that draws them.
+        Round, side (0: rows, 1: columns) and inner step in which they are drawn.
     """
 
     seed: int
@@ -54,20 +54,20 @@ class Draw(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """The counter of Philox; kernels replace the zero by the number of the item."""
+        """The counter of Philox; kernels replace the third number by the number of the item."""
         return self.round, self.side, 0, self.inner
 
     def batch(self, n: int, s: int, *, replace: bool = False) -> NDArray[np.int32]:
-        """Draw s of the numbers 0, ..., n-1."""
+        """Draw s of the numbers 0, ..., n − 1, with or without replacement."""
         return draw_batch(self.key, self.place, n, s, replace)
 
     def items(
         self, V: Csr, dtype: np.dtype[Any], share: float, *, weighted: bool, replace: bool
     ) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
-        """Draw a share of the nonzeros of every item that V holds.
+        """Draw a share of the nonzeros of every item of V.
 
-        Returns the values, each times its unbiased factor, their columns, and the number of
-        nonzeros drawn from every item.
+        Returns the values, each multiplied by the factor that makes the batch unbiased, their
+        columns, and the number of nonzeros drawn from every item.
         """
         sample = sample_float32 if dtype == np.float32 else sample_float64
         return sample(V, self.key, self.place, share, weighted, replace)
@@ -79,5 +79,5 @@ class Draw(NamedTuple):
 
 
 def batch_size(share: float, n: int) -> int:
-    """Return s = ceil(share n), at least 1 and at most n (as inside the epoch kernels)."""
+    """Return s = ceil(share n), at least 1 and at most n. The epoch kernels use the same s."""
     return int(min(max(np.ceil(share * n), 1), n))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sipower.kernels.doors import Array
 
 MIN_PARALLEL_SECONDS = 200e-6  # with less work, the calling thread runs all blocks itself
-SECONDS_PER_ENTRY = 0.2e-9  # approximate cost of one entry and component
+SECONDS_PER_ENTRY = 0.2e-9  # approximate time per entry and component
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -154,7 +154,8 @@ def sum_blocks(
 ) -> None:
     """Add the partial results of all blocks to `total`, in the order of the blocks.
 
-    partial(block, part) writes the result of a block into `part`, zeros of the shape of `total`.
+    partial(block, part) writes the result of a block into `part`, an array of zeros that has the
+    shape of `total`.
     """
     spare = threading.local()
     failed = threading.Event()

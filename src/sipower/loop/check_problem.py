@@ -10,7 +10,7 @@ import numpy as np
 from sipower.kernels import Array, Draw
 from sipower.problems.base import Problem, Sampling
 
-DRAWS = 400  # batches that the check of unbiasedness averages
+DRAWS = 400  # number of batches that are averaged to check that batches are unbiased
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Report:
 def check_problem(problem: Problem, *, seed: int = 0) -> Report:
     """Check a scale invariant problem at a random point.
 
-    The checks are: the gradient against the value by a Taylor expansion, c∇f(cx) = |c|^p ∇f(x),
-    ∇²f(x)x = (p−1)∇f(x), and batches that are unbiased and repeatable.
+    The function checks that the gradient agrees with the value (by a Taylor expansion), that
+    c∇f(cx) = |c|^p ∇f(x) and ∇²f(x)x = (p−1)∇f(x), and that batches are unbiased and reproducible.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
 
 
 def _check_slope(problem: Problem, x: Array, seed: int) -> Check:
-    """Check that |f(x(t)) − f(x) − t ∇f·v| falls as t² along the sphere, v tangent at x = x(0)."""
+    """Check that |f(x(t)) − f(x) − t ∇f·v| is of order t² for x(t) = normalised(x + tv), v ⊥ x."""
     v = problem.start(seed + 1)
     v = v - problem.inner(v, x)[:, None] * x
     slope = float((problem.item_weights * problem.inner(problem.gradient(x), v)).sum())
@@ -98,7 +98,7 @@ def _check_slope(problem: Problem, x: Array, seed: int) -> Check:
     value = problem.value(x)
     changes = [problem.value(problem.normalise(x + t * v)) - value for t in steps]
     errors = np.abs(np.array(changes) - steps * slope) + 1e-15 * abs(value)
-    order = np.inf  # if f is constant along the sphere, the errors are rounding alone
+    order = np.inf  # for an f that is constant on the sphere, where all errors are rounding errors
     if errors.max() > min(problem.rounding(value), 1e-10 * (1 + abs(value))):
         order = float(np.log(errors[0] / errors[1]) / np.log(steps[0] / steps[1]))
     return Check("order of the Taylor error of the gradient", order, "at least 1.7", order >= 1.7)
@@ -118,7 +118,7 @@ def _check_scale_law(problem: Problem, x: Array) -> Check:
 
 
 def _check_hessian(problem: Problem, x: Array) -> Check:
-    """Check ∇²f(x)x by central differences along x, of the first item if items interact."""
+    """Check ∇²f(x)x by central differences along x; if items interact, only of the first item."""
     precision = _precision(problem, x)
     h, where = max(1e-5, precision ** (1 / 3)), slice(0, 1) if problem.sequential else slice(None)
     up, down = x.copy(), x.copy()
@@ -137,19 +137,19 @@ def _check_batches(problem: Problem, x: Array, seed: int) -> list[Check]:
         problem.gradient(x, problem.batch(sampling, Draw(seed, round=r))) for r in range(DRAWS)
     ]
     spread = np.std(drawn, axis=0) / np.sqrt(DRAWS) + 1e-12 * np.abs(full).max()
-    off = float((np.abs(np.mean(drawn, axis=0) - full) / spread).max())
+    bias = float((np.abs(np.mean(drawn, axis=0) - full) / spread).max())
     again = problem.gradient(x, problem.batch(sampling, Draw(seed, round=0)))
     whole = problem.gradient(x, problem.batch(Sampling(1.0), Draw(seed)))
     error = float(np.linalg.norm(whole - full) / np.linalg.norm(full))
     return [
-        Check("bias of ∇f_S in standard errors", off, "at most 6", off <= 6),
+        Check("bias of ∇f_S in standard errors", bias, "at most 6", bias <= 6),
         _at_most("∇f_S = ∇f for the whole batch", error, max(1e-8, _precision(problem, x))),
         _at_most("same key, same batch", float(np.abs(again - drawn[0]).max()), 0.0),
     ]
 
 
 def _precision(problem: Problem, x: Array) -> float:
-    """Return the relative rounding error of the problem; its data may be float32."""
+    """Return the relative rounding error of the objective, which is larger for float32 data."""
     value = problem.value(x)
     return 10 * problem.rounding(value) / max(abs(value), 1e-300)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints: the `State` of a solver and the notes of the loop in one .npz file without pickle.
+"""Checkpoints: the state of a solver and the trace of its run in one .npz file without pickle.
 
-The file is replaced atomically. It records which run it belongs to; other runs refuse to read it.
+The file is replaced atomically. It records to which run it belongs, and no other run can resume
+from it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ class Checkpoint:
     path
         The file.
     every
-        Seconds of work that may be lost.
+        Longest time of work, in seconds, that may be lost.
     run
-        Settings that identify the run, such as the data and the seed. A checkpoint whose settings
-        differ raises ValueError. Floats in lists are measured values: they may differ by rounding.
+        Settings that identify the run, such as the data and the seed. Reading a checkpoint with
+        other settings raises ValueError. Floats in lists may differ by rounding errors, because
+        they are computed from the data.
     memory
         Data that the caller saves in addition to the state.
     read
-        Whether to resume from the file; if not, it is only written.
+        Whether to resume from the file; if False, the file is only written.
     """
 
     path: str | PathLike[str]
@@ -55,7 +57,7 @@ class Checkpoint:
     read: bool = True
 
     def save(self, state: Any, notes: Any = None) -> None:
-        """Write a state, and the notes of the loop that made it."""
+        """Write a state, and the notes of the loop: a snapshot of the trace."""
         fields, arrays = _fields(state)
         header = {
             "format": FORMAT,
@@ -70,7 +72,7 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """Return the saved state, which must match `like`, and its notes; None without a file."""
+        """Return the saved state, which must match `like`, and the notes; None without a file."""
         content = self._read() if self.read else None
         if content is None:
             return None
@@ -90,18 +92,18 @@ class Checkpoint:
         return type(like)(**arrays, **scalars), header["notes"]
 
     def load_memory(self) -> Any:
-        """Return the caller's memory in the file, or None without a file."""
+        """Return the `memory` that is saved in the file, or None if no file exists."""
         content = self._read()
         return None if content is None else content[0]["memory"]
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Raise the error of a damaged file if anything in it cannot be read or restored."""
+        """Report every exception of the block as a damaged file."""
         try:
             yield
         except MemoryError:
             raise
-        except Exception:  # a damaged file can make its readers raise anything
+        except Exception:  # reading a damaged file can raise any exception
             raise self._damage_error() from None
 
     @contextmanager
@@ -154,7 +156,7 @@ def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def _agree(stored: Any, current: Any) -> bool:
-    """Return whether values are equal; measured numbers, those in lists, up to rounding."""
+    """Return whether two values are equal; floats in lists may differ by rounding errors."""
     if not isinstance(stored, list) or not isinstance(current, list) or len(stored) != len(current):
         return bool(stored == current)
     return all(
@@ -170,18 +172,18 @@ def _is_like(value: Any, example: Any) -> bool:
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:
-    """Write a state; the file is replaced atomically."""
+    """Write a state to a file, which is replaced atomically."""
     Checkpoint(path).save(state)
 
 
 def load_state(path: str | PathLike[str], like: S) -> S:
-    """Read a state of the same type and shapes as `like`; without a file, return `like`."""
+    """Read a state of the same type and shapes as `like`; return `like` if no file exists."""
     loaded = Checkpoint(path).load(like)
     return like if loaded is None else loaded[0]
 
 
 class CheckpointWriter:
-    """The object that reads the checkpoint at the start of a loop and writes it when due.
+    """The reader and writer of the checkpoint of a loop.
 
     Parameters
     ----------
@@ -206,7 +208,10 @@ class CheckpointWriter:
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:
-        """Save if another round as long as the last one would risk more than `every` seconds."""
+        """Save if `at_once`, or if the next round could put more than `every` seconds at risk.
+
+        The next round is expected to take as long as the last one.
+        """
         if self.checkpoint is None:
             return
         now = self.trace.clock.wall()

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Protocols of problems, solvers and states: what `solve` and each solver need.
+"""Protocols of problems, solvers and states: the attributes that `solve` and the solvers use.
 
-A solver lists in `needs` the protocols that its problems must meet. `solve` checks them once, when
-it starts.
+A solver lists in `needs` the protocols that its problems must implement. `solve` checks them once,
+when it starts.
 
 ================  ==================================================================
+protocol          required by
+================  ==================================================================
 `Solvable`        `solve` itself
-`Comparable`      `Guarded`, and with `Factorizable` `Extrapolated` and `Auto`
+`Comparable`      `Guarded`; also `Extrapolated` and `Auto`, through `Factorizable`
 `ScaleInvariant`  `SciPi`, `SSciPi`
 `Factorizable`    `Alternating`, `Extrapolated`, `Auto`
 `Profilable`      `Profiled`, and `Auto` where the data are available by row only
@@ -23,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class State(Protocol):
-    """The attributes of a state that `solve` reads; the dataclass of a solver has more."""
+    """The attributes of a state that `solve` reads; a solver's state may have more."""
 
     @property
     def x(self) -> Any:
@@ -51,7 +53,7 @@ class Progress:
     """The fields that all states share; a solver adds its iterates and whatever else it needs.
 
     A state is a flat dataclass of arrays and scalars that holds everything that influences the
-    future of a run: a checkpoint is exactly its fields.
+    future of a run. A checkpoint saves exactly these fields.
     """
 
     step: float
@@ -65,7 +67,7 @@ class Progress:
 
 
 class Solvable(Protocol):
-    """A problem as `solve` needs it."""
+    """A problem with everything that `solve` requires."""
 
     maximise: bool
 
@@ -84,15 +86,15 @@ class Solvable(Protocol):
 
 
 class Comparable(Solvable, Protocol):
-    """A problem whose objective a solver may compare after every round."""
+    """A problem whose objective a solver can evaluate quickly and compare between rounds."""
 
     value_passes: float
 
     def quick_value(self, x: Any) -> float:
-        """Return the objective at x to within `rounding`, as fast as possible."""
+        """Return the objective at x, as fast as possible, with an error of at most `rounding`."""
 
     def rounding(self, value: float) -> float:
-        """Return how far two equal objectives may differ by rounding alone."""
+        """Return the largest difference of two objectives that rounding alone can explain."""
 
 
 class ScaleInvariant(Solvable, Protocol):
@@ -127,24 +129,24 @@ class ScaleInvariant(Solvable, Protocol):
         """Return x/‖x‖, item by item."""
 
     def retract(self, x_new: Any, x: Any, threshold: float) -> Any:
-        """Return the feasible point of a step from x to x_new."""
+        """Map x_new, the result of a step from x, back to the feasible set."""
 
     def start(self, seed: int) -> Any:
         """Draw a random point."""
 
 
 class Factorizable(Comparable, Protocol):
-    """A factorisation whose halves are convex problems in one factor each."""
+    """A factorisation problem that is convex in each factor while the other one is fixed."""
 
     V: Any
     rank: int
 
     def half(self, side: int, x: Any) -> Any:
-        """Return the convex half of W given H (side 0) or of H given W (side 1)."""
+        """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
 
 
 class Profilable(Solvable, Protocol):
-    """A factorisation whose rows can be solved exactly for a given H."""
+    """A factorisation problem whose rows can be solved exactly for a given H."""
 
     V: Any
     rank: int
@@ -152,10 +154,10 @@ class Profilable(Solvable, Protocol):
     column_mass: Any
 
     def profile(self, H: Any) -> Any:
-        """Return the exact rows for H and the sums over them that a step of H needs."""
+        """Solve the rows exactly for H and return the sums over rows that a step of H needs."""
 
     def rounding(self, value: float) -> float:
-        """Return how far two equal objectives may differ by rounding alone."""
+        """Return the largest difference of two objectives that rounding alone can explain."""
 
 
 # ---- solvers ---------------------------------------------------------------------------------
@@ -165,9 +167,9 @@ S = TypeVar("S", bound=State)
 
 
 class Solver(Protocol[P_contra, S]):
-    """An iterative algorithm: its initial state and one round.
+    """An iterative algorithm, defined by its initial state and by one round.
 
-    A tuple `needs` may list the protocols that its problems must meet.
+    The optional tuple `needs` lists the protocols that its problems must implement.
     """
 
     def init(self, problem: P_contra, x0: Any, seed: int) -> S:
@@ -178,12 +180,12 @@ class Solver(Protocol[P_contra, S]):
 
 
 def check_contract(problem: Any, solver: Any) -> None:
-    """Check that a problem has everything that the solver needs."""
+    """Check that a problem has every attribute that the solver needs."""
     for protocol in (Solvable, *getattr(solver, "needs", ())):
         for name in _members(protocol):
             if not (hasattr(type(problem), name) or name in vars(problem)):
                 raise ValueError(
-                    f"{type(solver).__name__} needs `{name}` of its problem, which "
+                    f"{type(solver).__name__} needs a problem with `{name}`, which "
                     f"{type(problem).__name__} does not have: define everything that "
                     f"`{protocol.__name__}` in sipower.loop.protocols lists."
                 )

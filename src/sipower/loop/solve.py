@@ -63,10 +63,10 @@ class Result(Generic[S]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The error raised on Ctrl-C during `solve`; `result` is that of the last completed round."""
+    """The exception raised on Ctrl-C during `solve`, with the result of the last full round."""
 
     def __init__(self, result: Result[Any]) -> None:
-        super().__init__("Interrupted: `result` is that of the last completed round.")
+        super().__init__("Interrupted: `result` holds the last completed round.")
         self.result = result
 
 
@@ -88,9 +88,9 @@ def solve(  # noqa: PLR0913 - the public entry point
     Parameters
     ----------
     problem, solver
-        For example ``PCA(A)`` and ``SSciPi()``.
+        Problem and solver, for example ``PCA(A)`` and ``SSciPi()``.
     x0
-        Starting point; None: a random one, drawn from the seed.
+        Starting point; None: the default start of the solver, which depends on the seed.
     stop
         When to stop, by default at a residual of 1e-6 or after 1,000 rounds. A round that is
         running when the time limit is reached is completed.
@@ -99,16 +99,16 @@ def solve(  # noqa: PLR0913 - the public entry point
     on_round
         Called with a `Record` after every round; if it returns true, the run stops.
     on_state
-        The same with the state of the solver as a second argument. The fields of a state are not
-        part of the public interface and may change from release to release.
+        Like `on_round`, but called with the state of the solver as a second argument. The fields of
+        a state are not part of the public interface and may change from release to release.
     trace
-        When to evaluate objective and residual, which is not counted in `seconds`: "growing" at
-        growing intervals that take at most a tenth of the passes, "early" at the same intervals
-        without that limit, "every" after every round.
+        When to evaluate objective and residual, which is not counted in `seconds`. "growing": at
+        growing intervals, so that evaluations take at most a tenth of the passes; "early": at the
+        same intervals without that limit; "every": after every round.
     checkpoint, checkpoint_every
-        File that the state is saved to, so often that at most `checkpoint_every` seconds or one
-        round can be lost. If it exists, the run is resumed from it and gives the same bits; a
-        checkpoint of another run is refused.
+        File to which the state is saved, so often that at most `checkpoint_every` seconds or one
+        round can be lost. If the file exists, the run is resumed from it and gives the same bits; a
+        checkpoint of another run raises ValueError.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def solve(  # noqa: PLR0913 - the public entry point
     Raises
     ------
     Interrupted
-        On Ctrl-C; its `result` is that of the last completed round.
+        On Ctrl-C; its attribute `result` is the result after the last completed round.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def solve(  # noqa: PLR0913 - the public entry point
 
 
 def _describe_run(problem: Any, solver: Any, start: tuple[Any, int], x: Any) -> dict[str, Any]:
-    """Return what identifies a run, to be compared with a checkpoint.
+    """Return the settings that identify a run, for comparison with those in a checkpoint.
 
     The value and the residual at the start identify the data.
     """

@@ -57,10 +57,10 @@ class Stop:
         for name, limit in vars(self).items():
             number = isinstance(limit, Real) and float(limit) >= 0
             if not number and (limit is not None or name == "tol"):
-                raise ValueError(f"`{name}` must be a number of at least 0, got {limit}.")
+                raise ValueError(f"`{name}` must be a non-negative number, got {limit}.")
 
     def reached_limit(self, done: Work, elapsed: float) -> Status | None:
-        """Return the status for the limit that is reached, or None if there is none."""
+        """Return the status for the limit that is reached, or None if no limit is reached."""
         if self.rounds is not None and done.round >= self.rounds:
             return Status.MAX_ROUNDS
         if self.passes is not None and done.passes >= self.passes:
@@ -70,7 +70,7 @@ class Stop:
         return None
 
     def remaining(self, done: Work, elapsed: float) -> Stop:
-        """Return the rules with the limits reduced by the work that is done."""
+        """Return stopping rules whose limits are reduced by the work already done."""
         return replace(
             self,
             rounds=None if self.rounds is None else max(self.rounds - done.round, 0),

@@ -16,7 +16,7 @@ GROWTH = 1.15  # factor between the passes of successive records
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the trace.
+    """One record of the trace.
 
     Attributes
     ----------
@@ -50,14 +50,15 @@ def add_counts(before: Record, record: Record) -> Record:
 
 
 class Clock:
-    """A clock of the wall time, and of the time of the solver without evaluations.
+    """A clock for the wall time and for the time of the solver, which excludes evaluations.
 
-    A run that is resumed from a checkpoint adds to its seconds; its wall time starts at zero.
+    If a run is resumed from a checkpoint, the time of the solver continues from the saved value,
+    but the wall time starts at zero.
     """
 
     def __init__(self) -> None:
         self.started = self.latest = time.monotonic()
-        self.off = 0.0
+        self.excluded = 0.0  # seconds of the wall time that do not count for the solver
 
     def wall(self) -> float:
         """Return the seconds since the start; they never decrease."""
@@ -66,22 +67,22 @@ class Clock:
 
     def seconds(self) -> float:
         """Return the seconds of the solver alone."""
-        return self.wall() - self.off
+        return self.wall() - self.excluded
 
 
 @dataclass
 class Trace:
-    """The records of a run, at intervals that are counted in passes, not in time."""
+    """The records of a run. The intervals between them are measured in passes, not in time."""
 
     problem: Solvable
     clock: Clock
     schedule: str
     records: list[Record] = field(default_factory=list)
-    spent: float = 0.0
+    spent: float = 0.0  # passes of all scheduled evaluations so far
     scheduled: float = -math.inf  # passes at the last scheduled record
 
     def record(self, state: State, *, forced: bool = False) -> Record:
-        """Return the record of a state, evaluated if that is scheduled or `forced`.
+        """Return the record of a state, with objective and gap if an evaluation is due or forced.
 
         Forced evaluations do not change the schedule, so that a resumed run evaluates in the same
         rounds as an uninterrupted one.
@@ -96,7 +97,7 @@ class Trace:
         if not due and not forced:
             return Record(state.round, state.passes, seconds, state.value, math.nan, state.step)
         value, gap = self._evaluate(state)
-        self.clock.off += self.clock.wall() - wall
+        self.clock.excluded += self.clock.wall() - wall
         record = Record(state.round, state.passes, seconds, value, gap, state.step)
         self.records.append(record)
         return record
@@ -114,7 +115,7 @@ class Trace:
         return affordable and state.passes >= GROWTH * self.scheduled
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the part of the trace that a checkpoint holds."""
+        """Return the part of the trace that is saved in a checkpoint."""
         records = [astuple(record) for record in self.records]
         return {
             "records": records,
@@ -126,9 +127,9 @@ class Trace:
     def restore(self, notes: dict[str, Any], state: State) -> None:
         """Restore the trace from a checkpoint.
 
-        Objective and gap of the state are evaluated again: a certificate is never read from a
-        file. A record that was forced by a limit is dropped, because a run with a larger limit
-        does not have it.
+        Objective and gap of the state are evaluated again, because a certificate is never read from
+        a file. A record that was forced by a limit is dropped, because a run with a larger limit
+        would not contain it.
         """
         self.records = [Record(*values) for values in notes["records"]]
         self.spent, self.scheduled = notes["spent"], notes["scheduled"]
@@ -138,4 +139,4 @@ class Trace:
                 value, gap = self._evaluate(state)
                 last = replace(last, objective=value, gap=gap)
             self.records.append(last)
-        self.clock.off = self.clock.wall() - notes["seconds"]
+        self.clock.excluded = self.clock.wall() - notes["seconds"]

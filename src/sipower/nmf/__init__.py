@@ -17,6 +17,7 @@ from sipower.nmf.profile import Profiled
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
+from sipower.nmf.shared_newton import SharedNewton
 from sipower.nmf.vanilla import Vanilla
 from sipower.solvers import Guarded
 
@@ -30,12 +31,15 @@ RULES: dict[str, type[Rule]] = {
     "scd": SCD,
     "pgd": PGD,
     "newton": Newton,
+    "shared-newton": SharedNewton,
 }
 SOLVERS = ("auto", *RULES, "profile")
 
 
 def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
-    """Return the KL-NMF solver with the given name, guarded unless its rule is monotone.
+    """Return the KL-NMF solver with the given name.
+
+    A rule that may raise the objective is wrapped in `Guarded`, which undoes such rounds.
 
     Parameters
     ----------
@@ -75,6 +79,7 @@ __all__ = [
     "Rule",
     "SSciPiRule",
     "SciPiRule",
+    "SharedNewton",
     "Vanilla",
     "make_solver",
 ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Alternating`: a KL-NMF solver that applies an update rule to H and W in turn.
 
-A round is one half-step on H and one on W (one-step alternation), or each half solved to a
-certified gap by a nested `solve` (exact alternation). Both factors are stored as (items, K) and
-updated by the same code.
+A round either takes one half-step on H and one on W (one-step alternation), or solves each of the
+two convex subproblems to a certified gap by a nested `solve` (exact alternation). Both factors are
+stored as (items, K) and updated by the same code.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class NMFState(Progress):
 
 @dataclass(frozen=True)
 class Alternating:
-    """A solver that alternates an update rule over H and W.
+    """A solver that applies an update rule to H and W in turn.
 
     Parameters
     ----------
     rule
-        Update of one factor while the other one is fixed.
+        Update rule for one factor while the other one is fixed.
     tol
-        Certified gap to which each half is solved; None: one update per half-step.
+        Certified gap to which each subproblem is solved; None: one update per half-step.
     max_updates
-        Maximum number of updates of a half that is solved to `tol`.
+        Maximum number of updates per half-step if `tol` is given.
     """
 
     needs: ClassVar = (Factorizable,)
@@ -110,5 +110,5 @@ class Alternating:
         return self.rule.largest_step(problem.V)
 
     def safe(self) -> Alternating:
-        """Return the solver a guard falls back to: multiplicative updates, which are monotone."""
+        """Return the solver that a guard falls back to: multiplicative updates (monotone)."""
         return Alternating(MU(), self.tol, self.max_updates)

@@ -3,14 +3,15 @@
 
     h_k ← max(0, h_k − t (d_k − Σ_i b_ik v_i/z_i) / Σ_i v_i b_ik²/z_i²)
 
-cyclically (CCD) or at random (SCD). Where h_k increases, t = 1 undershoots and is safe. Where it
-decreases by a Newton step δ, t = 1/(1 + mδ) with m = max_i b_ik/z_i minimises an upper bound of the
-objective: every coordinate step descends and no z reaches zero. Only nonzeros are visited. A sweep
-over all coordinates counts as 1.5 passes.
+for one coordinate k after another, in cyclic order (CCD) or at random (SCD). If h_k increases, the
+full Newton step (t = 1) stops short of the minimum, so it is safe. If h_k decreases and the full
+step has length δ, t = 1/(1 + mδ) with m = max_i b_ik/z_i minimises an upper bound of the objective.
+So no step raises the objective and no z reaches zero. Only nonzeros are visited. A sweep over all
+coordinates counts as 1.5 passes.
 
 With the order "active", one gradient per update finds the coordinates that are positive or would
-increase, and the sweeps visit only those: on text, fewer than half. A coordinate that would leave
-zero only after the steps of other coordinates has to wait for the next update.
+increase, and the sweeps visit only those: on text, fewer than half of all coordinates. A coordinate
+that would leave zero only after the steps of other coordinates has to wait for the next update.
 """
 
 from __future__ import annotations

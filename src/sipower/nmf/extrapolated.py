@@ -3,9 +3,9 @@
 
     H ← update(H | Ŵ),   Ĥ = H + β (H − H_last);   W ← update(Ŵ | Ĥ),   Ŵ = W + β (W − W_last)
 
-(Ang & Gillis 2019). If D fell, the pair (W, Ĥ) is kept and β grows. Otherwise the round is undone,
-β shrinks (`momentum`) and a round without extrapolation follows, which lowers D because the rule is
-monotone. So D never rises.
+(Ang & Gillis 2019). If the divergence D(V ‖ W Ĥᵀ) has fallen, the pair (W, Ĥ) is kept and β grows.
+Otherwise the round is undone, β shrinks (see `momentum`) and a round without extrapolation follows,
+which cannot raise D because the rule is monotone. So D never rises.
 
 ======  ======================================  ========
 symbol  meaning                                 shape
@@ -36,7 +36,7 @@ __all__ = ["Extrapolated", "ExtrapolatedState"]
 
 @dataclass(frozen=True)
 class ExtrapolatedState(Momentum):
-    """The state of `Extrapolated`: the kept pair (`W`, Ĥ as `H`), Ŵ (`W_ahead`) and `H_last`."""
+    """The state of `Extrapolated`; the field `H` holds Ĥ and `W_ahead` holds Ŵ."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -55,12 +55,12 @@ S = TypeVar("S", bound=ExtrapolatedState)
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """A solver that alternates a monotone rule over H and W with extrapolation; D never rises.
+    """A solver that applies a monotone rule to H and W in turn, with extrapolation.
 
     Parameters
     ----------
     rule
-        Monotone update of one factor while the other one is fixed.
+        Monotone update rule for one factor while the other one is fixed.
     """
 
     needs: ClassVar = (Factorizable,)

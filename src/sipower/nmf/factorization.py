@@ -29,7 +29,7 @@ __all__ = ["Factorization"]
 
 
 class Factorization:
-    """KL-NMF of V with a given rank.
+    """The KL-NMF problem of a data matrix V with a given rank.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Factorization:
 
     @property
     def evaluation_passes(self) -> float:
-        """The cost of value and gap in passes: two gradients and the logarithms, in float64."""
+        """The cost in passes of one objective and one gap: two gradients and the logarithms."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:
@@ -76,14 +76,15 @@ class Factorization:
         return self.half(0, x).divergence(x.W)
 
     def quick_value(self, x: Factors) -> float:
-        """Return D computed in the working type, which is faster and exact up to `rounding`."""
+        """Return D computed in the working type: faster, with an error of at most `rounding`."""
         return self.half(0, x).divergence(x.W, exact=False)
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.
 
-        It bounds the sum of what D can fall by changing W alone and by changing H alone. Zero means
-        a stationary point; it says nothing about other local minima.
+        The gap is an upper bound on the possible decrease of D if only W changes plus the possible
+        decrease if only H changes. A gap of zero means that the point is stationary, not that it is
+        the global minimum.
         """
         gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
         return float(gaps) / max(self.V.total, 1e-300)
@@ -93,7 +94,7 @@ class Factorization:
         return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error to allow for in D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error allowed for in D: 8 eps (ΣV + D), eps of the working type."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:

@@ -35,22 +35,23 @@ def check_shapes(x: Factors, shape: tuple[int, int], rank: int) -> None:
 def balancing_scale(W: Array, h: Array) -> Array | None:
     """Return powers of two that balance the scales of W and H, or None if that is not needed.
 
-    The caller divides W and multiplies H by them. `h` holds the column sums of H, (K,).
+    The caller divides the columns of W by them and multiplies those of H. `h` holds the column sums
+    of H, (K,).
     """
     w = (np.ones(len(W), W.dtype) @ W).astype(np.float64)  # a matrix product is faster than a sum
     alive = (w > 0) & (h > 0) & np.isfinite(w)
-    apart = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
-    far = np.abs(apart) > MAX_DRIFT
-    if not far.any():
+    log_ratio = np.log2(np.where(alive, w, 1.0)) - np.log2(np.where(alive, h, 1.0))
+    unbalanced = np.abs(log_ratio) > MAX_DRIFT
+    if not unbalanced.any():
         return None
-    return np.asarray(np.where(far, np.exp2(np.round(apart / 2)), 1.0).astype(W.dtype))
+    return np.asarray(np.where(unbalanced, np.exp2(np.round(log_ratio / 2)), 1.0).astype(W.dtype))
 
 
 def lift_zeros(factor: Array, d: Array, mass: Array) -> None:
     """Raise exact zeros of a factor to a small share of their item's mass, in place.
 
-    A row of zeros with a positive count would make D infinite. `d` holds the column sums of the
-    other factor, (K,); `mass` holds the masses of the items.
+    An item that has positive counts but only zeros in its factor would make D infinite. `d` holds
+    the column sums of the other factor, (K,); `mass` holds the masses of the items.
     """
     largest = factor.max()
     for k in range(factor.shape[1]):

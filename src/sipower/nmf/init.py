@@ -40,8 +40,9 @@ def random_factor(V: RowBlocks, rank: int, seed: int, side: int) -> Array:
 def nndsvd(V: RowBlocks, rank: int, seed: int, init: Init) -> tuple[Array, Array]:
     """Return the non-negative double SVD of V (Boutsidis & Gallopoulos 2008).
 
-    Of each singular pair the positive or the negative part is kept, whichever has the larger norm.
-    Zeros stay ("nndsvd"), become the mean of V ("nndsvda") or small random numbers ("nndsvdar").
+    For each pair of singular vectors, the positive or the negative part is kept, whichever has the
+    larger norm. Zeros stay zero ("nndsvd") or are replaced by the mean of V ("nndsvda") or by small
+    random numbers ("nndsvdar").
     """
     if rank > min(V.shape):
         raise ValueError(

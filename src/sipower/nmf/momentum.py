@@ -2,7 +2,7 @@
 """`Momentum`: the extrapolation parameter β of a state and its updates (Ang & Gillis 2019).
 
 β grows after a round that was kept, up to a limit that grows more slowly. After a round that was
-undone, β shrinks, its last value becomes the limit, and a round without extrapolation follows.
+undone, β shrinks, its previous value becomes the limit, and the next round does not extrapolate.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from sipower.loop.protocols import Progress
 
 __all__ = ["Momentum", "extrapolate"]
 
-INITIAL, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5  # values of β from Ang & Gillis
-MIN_SHARE = 0.01  # extrapolation leaves at least this share of a value
+# First value of β and the factors by which β and its limit change, from Ang & Gillis.
+INITIAL, GROW, LIMIT_GROW, SHRINK = 0.5, 1.05, 1.01, 1 / 1.5
+MIN_SHARE = 0.01  # an extrapolated value is at least this share of the original value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class Momentum(Progress):
 
     momentum: float = INITIAL
     momentum_limit: float = 1.0
-    plain: bool = False  # whether the next round is one without extrapolation
+    plain: bool = False  # whether the next round does not extrapolate
 
     @property
     def beta(self) -> float:
@@ -53,11 +54,11 @@ class Momentum(Progress):
 
 
 def extrapolate(new: Array, last: Array, beta: float) -> Array:
-    """Return new + β(new − last), but at least a hundredth of new.
+    """Return new + β(new − last), but at least MIN_SHARE times new.
 
     The lower bound avoids exact zeros, which could make D infinite.
     """
     if beta == 0:
         return new
-    further = new + new.dtype.type(beta) * (new - last)
-    return np.asarray(np.maximum(further, new.dtype.type(MIN_SHARE) * new, out=further))
+    ahead = new + new.dtype.type(beta) * (new - last)
+    return np.asarray(np.maximum(ahead, new.dtype.type(MIN_SHARE) * new, out=ahead))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`MU`: multiplicative updates x ← x∘G, an EM step (Lee & Seung 2001). Monotone; one pass."""
+"""`MU`: the multiplicative updates h ← h∘G of Lee & Seung (2001).
+
+An update is a step of the EM algorithm. It never raises the objective and costs one pass.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = ["MU"]
 
 @dataclass(frozen=True)
 class MU(Rule):
-    """Multiplicative updates: h ← h∘G, with h scaled to its mass first."""
+    """Multiplicative updates: h is scaled to its mass and then multiplied by G, elementwise."""
 
     monotone: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)

@@ -23,7 +23,7 @@ from sipower.kernels import Array
 from sipower.nmf.rule import HalfStep, Rule
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Newton"]
+__all__ = ["Newton", "check_rank"]
 
 MAX_COMPONENTS = 2048  # largest K for which a Hessian is formed, as in cpp/kernels.hpp
 
@@ -49,13 +49,18 @@ class Newton(Rule):
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after Newton steps on every item."""
-        V, rank = block.V, block.shape[1]
-        if rank > MAX_COMPONENTS:
-            raise ValueError(
-                f"Newton takes at most {MAX_COMPONENTS} components, got {rank}: use solver='ccd'."
-            )
-        return V.for_items(kernels.newton, block.basis, h, np.zeros_like(h), block.c, self.steps)
+        check_rank(block.shape[1])
+        out = np.zeros_like(h)
+        return block.V.for_items(kernels.newton, block.basis, h, out, block.c, self.steps)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
         """Return the cost of an update: 2 + K/4 passes per Newton step."""
         return self.steps * (2 + block.shape[1] / 4)
+
+
+def check_rank(rank: int) -> None:
+    """Check that a Hessian (K, K) is not too large."""
+    if rank > MAX_COMPONENTS:
+        raise ValueError(
+            f"Newton takes at most {MAX_COMPONENTS} components, got {rank}: use solver='ccd'."
+        )

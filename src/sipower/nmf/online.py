@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An initial H for tall data from batches of rows: a sample, online EM, then anchored epochs.
+"""Initial H for tall data from batches of rows: fit a sample, run online EM and anchored epochs.
 
-A few batches are factorised with 1.5 K components, which are then merged down to K (`merging`) and
-improved by a few rounds. Components that a random start has put on the same pattern are merged,
-which leaves the other components for the remaining patterns.
+First, a few batches are factorised with 1.5 K components, which are then merged down to K (see
+`merging`) and improved by a few rounds. Components that a random start has put on the same pattern
+are merged, which leaves the other components for the remaining patterns.
 
-With W(H) the exact rows, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ are the expected counts of each feature
-from each component, a sum over rows. A stationary H is proportional to N(H), component by
-component; its scale is free because W compensates for it. A batch S of b rows gives the unbiased
-estimate N_S = (n/b) N over its rows, hence the update (Cappé & Moulines 2009)
+Then online EM passes over all batches. Let W(H) be the exact solution of the row problems for H.
+The expected counts of each feature from each component, N(H) = H ∘ Σ_i (v_i ⊘ z_i) w_iᵀ, are a sum
+over rows. At a stationary point each column of H is proportional to the same column of N(H); its
+scale is free because W compensates for it. For a batch S of b rows, n/b times the sum over its rows
+is an unbiased estimate N_S(H) of N(H). This leads to the update (Cappé & Moulines 2009)
 
     A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_0 = 1, ρ_t = (t + 4)^−½.
 
-The variance of the estimate requires a small ρ_t. An anchor H₀ whose N(H₀) is known removes it (as
-in SVRG and Algorithm 1 of the paper): the batch only estimates how N changes,
+Because of the variance of N_S(H), ρ_t has to decrease. Anchored epochs reduce this variance, as in
+SVRG and Algorithm 1 of the paper: at an anchor H₀ the full N(H₀) is known, and a batch only
+estimates how N changes between H₀ and H,
 
-    A ← (1 − ρ) A + ρ [ N(H₀) + N_S(H) − N_S(H₀) ],
+    A ← (1 − ρ) A + ρ [ N(H₀) + N_S(H) − N_S(H₀) ].
 
-also unbiased, with a variance that vanishes as H and H₀ approach the same solution. The rows of the
-batch at the anchor are known, so N_S(H₀) costs one pass and no row problems.
+This estimate is also unbiased, and its variance vanishes as H and H₀ approach the same solution.
+The rows of W at the anchor are known, so N_S(H₀) costs one pass over the batch and solves no row
+problems.
 """
 
 from __future__ import annotations
@@ -48,12 +51,12 @@ MAX_BATCH_ROWS = 4096
 # The largest mean number of nonzeros in a batch. Batches of long rows have fewer rows, because each
 # row carries more information and a batch must fit in memory.
 MAX_BATCH_NONZEROS = 2**20
-MIN_BATCHES = 16  # with fewer batches, a pass over them is no better than other starts
+MIN_BATCHES = 16  # with fewer batches, a pass over them gives no better H than other starts
 ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
-SAMPLE_BATCHES = 2  # batches of the sample that is factorised first
-SURPLUS = 1.5  # components of the sample's factorisation, times K
+SAMPLE_BATCHES = 2  # number of batches in the sample that is factorised first
+SURPLUS = 1.5  # the sample is factorised with this many times K components
 ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # rounds on the sample
-BATCH_ROW_TOL = 0.1  # certified gap of the rows of a batch, below their sampling noise
+BATCH_ROW_TOL = 0.1  # certified gap of the rows in online EM; the sampling noise is larger
 
 
 def is_tall(V: RowBlocks) -> bool:
@@ -80,7 +83,7 @@ def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int)
 
 
 def run_averaged_pass(V: RowBlocks, H: Array, seed: int) -> Array:
-    """Return H after one pass of online EM, which averages the statistics of the batches."""
+    """Return H after one pass of online EM, which averages the expected counts of the batches."""
     A = np.zeros(H.shape)
     for t, (_, part) in enumerate(batches(V, Draw(seed, Stream.ONLINE))):
         rho = 1 / math.sqrt(t + SAMPLE_BATCHES + 2) if t > 0 else 1.0
@@ -102,7 +105,7 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
     g
         Ratio sums of the features over all rows at the anchor, (m, K).
     seed, epoch
-        The key of the random order of the batches.
+        Key of the random numbers that determine the order of the batches.
     """
     W, H0 = anchor
     whole = H0 * g
@@ -117,10 +120,10 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
 
 
 def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
-    """Yield all rows in random batches: row numbers and data.
+    """Yield random batches, which together contain every row once, as row numbers and data.
 
-    Groups of consecutive rows are drawn together. Neighbouring rows may be similar, so a batch has
-    many groups.
+    Groups of consecutive rows are drawn together. Neighbouring rows may be similar, so a batch
+    consists of many groups.
     """
     for rows in _draw_batches(V, draw):
         yield rows, V.with_data(V.take(rows), rows_only=True)
@@ -140,14 +143,15 @@ def _draw_batches(V: RowBlocks, draw: Draw) -> Iterator[Array]:
 
 
 def _expected_counts(part: RowBlocks, H: Array, W: Array) -> Array:
-    """Return N over the rows of a batch."""
+    """Return the sum N(H) over the rows of a batch, given their rows of W."""
     return H * KLBlock(part.columns, W).ratio_sums(H)
 
 
 def _normalise_columns(A: Array, H: Array) -> Array:
-    """Scale the columns of A to sum 1, with a small floor; take columns of sum 0 from H.
+    """Return A with its columns scaled to sum 1; columns whose sum is 0 are taken from H.
 
-    The floor lets features enter a component that did not occur in the batches so far.
+    Every entry is at least FLOOR, so that a feature that did not occur in the batches so far can
+    still enter a component.
     """
     sums = A.sum(axis=0)
     alive = sums > 0

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Profiled`: a solver in which W is always the exact solution for H.
 
-    F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ),   W(H) row by row from a cold start
+The solver minimises F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ). The minimiser W(H) is computed row by row
+from a cold start.
 
-At W(H) a step of H needs only sums over the rows, of the size of H: g = Σ_i (v_i ⊘ z_i) w_iᵀ and
-d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster. W(H) is a pure
-function: a lost block of rows can be recomputed, to the same bits. The step of H is SCI-PI's,
+At W(H) a step of H needs only two sums over the rows, no larger than H: g = Σ_i (v_i ⊘ z_i) w_iᵀ
+and d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster. W(H) depends
+on H alone: a lost block of rows can be recomputed to the same bits. The step of H is a SCI-PI step,
 
-    h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d at the mass,
+    h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d,
 
-extrapolated as in `Extrapolated`. If F rose, the round is undone and the multiplicative step h ∘ G
-follows, which cannot raise F. For tall data without a given start the first H comes from batches of
-rows (`online`): a sample, an averaged pass, then anchored epochs.
+extrapolated as in `Extrapolated`. If F has risen, the round is undone and the multiplicative step
+h ∘ G follows, which cannot raise F. For tall data without a given start the first H comes from
+batches of rows (see `online`): a fitted sample, an averaged pass, then anchored epochs.
 
 ======  =========================================  ========
 symbol  meaning                                    shape
@@ -53,7 +54,7 @@ class ProfileState(Momentum):
     g: Array
     d: Array
     H_last: Array
-    epochs: int = -1  # anchored epochs after an averaged pass; negative: no batches at all
+    epochs: int = -1  # number of anchored epochs after an averaged pass; negative: neither is run
 
     @property
     def x(self) -> Factors:
@@ -63,7 +64,7 @@ class ProfileState(Momentum):
 
 @dataclass(frozen=True)
 class Profiled:
-    """A solver that takes power steps on H with exact rows and needs only sums over the rows.
+    """A solver that takes power steps on H and solves the rows of W exactly after each step.
 
     Parameters
     ----------
@@ -131,6 +132,6 @@ def _power_step(state: ProfileState, c: Array, power: int) -> Array:
 
 
 def _lift_to_floor(H: Array, c: Array) -> Array:
-    """Raise H to a floor for features with counts, and set it to zero for features without."""
+    """Raise H to a small floor where features have counts, and set it to zero elsewhere."""
     floor = (FLOOR * H.max(axis=0)).astype(H.dtype)
     return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, floor), 0), H.dtype)

@@ -13,20 +13,20 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["Profile", "feature_gap", "multiplier", "profile"]
 
-ROW_TOL = 1e-6  # certified gap of the rows
+ROW_TOL = 1e-6  # certified gap to which each row is solved
 
 
 class Profile(NamedTuple):
-    """The exact rows for H and sums over them.
+    """The exact solution of the row problems for H, and sums over the rows.
 
     Attributes
     ----------
     W
-        Rows, (n, K).
+        Solution of the row problems, (n, K).
     g, d
         Ratio sums of the features, (m, K), and column sums of W, (K,).
     value, gap
-        D, and the sum of the certified gaps of the rows.
+        Divergence D(V ‖ W Hᵀ), and the sum of the certified gaps of the rows.
     """
 
     W: Array
@@ -47,10 +47,10 @@ def profile(V: Any, H: Array) -> Profile:
 
 
 def feature_gap(H: Array, rows: Profile, c: Array) -> float:
-    """Return an upper bound on how far D can fall by changing H alone, from the sums alone.
+    """Return an upper bound on the possible decrease of D if only H changes.
 
-    `c` holds the masses of the features, (m,). A feature that is scaled to its mass, h_j s_j with
-    s_j = c_j/(d·h_j), has the ratio sums g_j/s_j.
+    Only the sums in `rows` and the masses `c` of the features, (m,), are needed: a feature that is
+    scaled to its mass, s_j h_j with s_j = c_j/(d·h_j), has the ratio sums g_j/s_j.
     """
     mass = H.astype(np.float64) @ rows.d
     scale = np.divide(c, mass, out=np.ones_like(mass), where=mass > 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Rule`: the base class of the update rules of KL-NMF, which take one half-step on a `KLBlock`.
 
-A rule defines how h changes, given the multiplier G. The loop, the alternation, guards and threads
+A rule defines how the factor h of a block changes. The loop, the alternation, guards and threads
 are elsewhere. `OnBlock` turns any rule into a solver for a single block.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["BlockState", "Half", "HalfStep", "OnBlock", "Rule", "default_scheme"
 
 
 class HalfStep(NamedTuple):
-    """The number of a half-step within a run, and its step size."""
+    """The step size of a half-step, and the key that identifies the half-step within a run."""
 
     step: float
     seed: int
@@ -37,14 +37,14 @@ class HalfStep(NamedTuple):
 
 
 class Rule(ABC):
-    """An update of one factor given the other one.
+    """An update rule for one factor given the other one.
 
     A subclass is a frozen dataclass whose fields are the hyper-parameters, `step` among them.
     """
 
     step: float
-    monotone: ClassVar[bool] = False  # whether it never raises D and so needs no guard
-    needs_items: ClassVar[bool] = False  # whether it needs items, not only sums over them
+    monotone: ClassVar[bool] = False  # whether the rule never raises D and so needs no guard
+    needs_items: ClassVar[bool] = False  # whether the rule needs single items, not only their sums
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
@@ -62,14 +62,14 @@ class Rule(ABC):
 def default_scheme(V: RowBlocks) -> Scheme:
     """Return the default scheme for drawing batches from V.
 
-    It draws whole vectors if the data are dense or available by row only, else nonzeros of every
-    item.
+    The scheme draws whole vectors if the data are dense or available by row only. Otherwise it
+    draws nonzeros of every item.
     """
     return "vectors" if V.dense or not V.has_items else "stratified"
 
 
 def floor_factor(block: KLBlock, new: Float, h: Array) -> Array:
-    """Return the new values of a factor, raised to a floor, in the type of h.
+    """Return the new values of a factor, raised to a floor and converted to the dtype of h.
 
     Each component keeps at least the share FLOOR of the mass of its item. Where the basis column is
     zero, h is unchanged; an item without mass becomes zero.
@@ -89,12 +89,12 @@ class BlockState(Progress):
 
 
 class Half:
-    """A block as a minimisation problem in h, with its certified gap.
+    """The minimisation problem of one block in h, with its objective and its certified gap.
 
     Parameters
     ----------
     block
-        One half of KL-NMF.
+        The convex subproblem of KL-NMF in one factor.
     """
 
     maximise = False
@@ -118,16 +118,16 @@ class Half:
 
 @dataclass(frozen=True)
 class OnBlock:
-    """A solver that applies a rule to a single block, for `solve`.
+    """A solver for use with `solve` that applies a rule to a single block.
 
     Parameters
     ----------
     rule
         The update rule.
     side
-        0 for rows of V, 1 for columns: part of the key of the random numbers.
+        0 for rows of V, 1 for columns. It is part of the key of the random numbers.
     first_round
-        Number of the first round: part of the key as well.
+        Number of the first round, which is also part of that key.
     step
         Step size; None: the step size of the rule.
     """

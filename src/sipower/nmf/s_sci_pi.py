@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`SSciPiRule`: S-SCI-PI for KL-NMF, one epoch of Algorithm 1 on every item of a block.
 
-The fused kernel gives the result of `SSciPi` on `KLBlock` item by item (a test compares them). If
-kernels cannot work on single items, or sparse data are sampled by vectors, `SSciPi` itself runs.
+A fused kernel computes for each item what `SSciPi` computes on a `KLBlock`; a test compares the
+two. If the data do not give kernels access to single items, or if sparse data are sampled by
+vectors, `SSciPi` itself runs.
 
-The side that `sides` leaves out and items with few nonzeros are not sampled: they take the full
+Items with few nonzeros, and the factor that `sides` excludes, are not sampled: they take the full
 step of F-SCI-PI, whatever η is.
 
 Batch size s and epoch length m are chosen from the data unless they are given:
 
     dense, n entries per item    s = 0.7 K,  m = n/s but at most 100; sampled if m is at least 4
-    sparse                       s/n = 1/20, m = 10; sampled are items of at least 50 K nonzeros
+    sparse                       s/n = 1/20, m = 10; only items with at least 50 K nonzeros sampled
 
-0.7 K is for entries of equal size. Otherwise s is multiplied by `Matrix.unevenness`, as is the
-variance of a batch.
+The batch size 0.7 K is for entries of equal size. If they differ, the variance of a batch grows by
+the factor `Matrix.unevenness`, and s is multiplied by that factor too.
 An epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches cost at most 1.5 full gradients.
 """
 
@@ -36,9 +37,9 @@ from sipower.solvers.state import PointState, check_positive
 
 __all__ = ["SSciPiRule"]
 
-MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer nonzeros, times K, are not sampled
-BATCH_PER_COMPONENT = 0.7  # batch size on dense data, times K; tuned on WT
-MIN_EPOCH, MAX_EPOCH = 4, 100  # inner steps on dense data; tuned on WT
+MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer than 50 K nonzeros are not sampled
+BATCH_PER_COMPONENT = 0.7  # s/K on dense data; tuned on the data set WT
+MIN_EPOCH, MAX_EPOCH = 4, 100  # limits of m on dense data; tuned on WT
 SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data; tuned on KOS and NIPS
 
 
@@ -52,7 +53,7 @@ class Plan(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether inner steps follow the first one, which is a full step."""
+        """Whether stochastic inner steps follow the first step, which uses the full gradient."""
         return self.epoch > 1
 
 
@@ -63,21 +64,21 @@ class SSciPiRule(Rule):
     Parameters
     ----------
     step
-        η of sampled items.
+        Step size η of sampled items.
     batch, epoch
-        s/n and m: a number, or a pair for the side with the longer sums and for the other one.
-        None: chosen from the data.
+        Batch size s/n and epoch length m. A pair gives one value for the factor whose gradient sums
+        over more terms and one for the other factor. None: chosen from the data.
     scheme
         How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace
         Whether batches are drawn with replacement.
     threshold
-        θ: no component falls below θ times its value in one inner step (in y).
+        Threshold θ: an inner step leaves each coordinate on the sphere at least θ times its value.
     shortest
         Items with fewer nonzeros take one full step; None: 50 K for sparse data.
     sides
-        Which factors are sampled: "both", or "long", only the one with the longer sums, as the
-        paper does on dense data. The other one takes full steps.
+        Which factors are sampled: "both", or "long" for only the factor whose gradient sums over
+        more terms, as in the paper on dense data. The other factor then takes full steps.
     """
 
     step: float = 1.0
@@ -133,7 +134,7 @@ class SSciPiRule(Rule):
         return V.for_items(kernels.epoch, basis, h, np.zeros_like(h), block.c, epoch)
 
     def _full_step(self, half_step: HalfStep) -> float:
-        """Return η of items that are not sampled: 1, or less if a guard has shortened the step."""
+        """Return η for items that are not sampled: 1, or less if a guard has reduced the step."""
         return min(half_step.step / self.step, 1.0)
 
     def _run_solver(self, block: KLBlock, h: Array, half_step: HalfStep, plan: Plan) -> Array:
@@ -181,19 +182,19 @@ class SSciPiRule(Rule):
         return max(self.step, 1.0)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return 1 + 1.5 (m − 1) s/n passes, without the batches of items that take full steps."""
+        """Return the cost in passes: 1 + 1.5 (m − 1) s/n, where only sampled items have batches."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
         n = V.shape[1]
-        drawn = batch_size(plan.batch, n) / max(n, 1)  # s is a whole number
+        drawn = batch_size(plan.batch, n) / max(n, 1)  # s/n after rounding s to an integer
         if plan.scheme != "vectors" and V.has_items and plan.is_sampled:
             nonzeros = np.diff(V.sparse().indptr)
             nonzeros = nonzeros[nonzeros >= plan.shortest]
-            if plan.scheme != "elements":  # at least one nonzero of every item
+            if plan.scheme != "elements":  # the batch of an item has at least one nonzero
                 nonzeros = np.ceil(plan.batch * nonzeros) / plan.batch
             drawn = plan.batch * float(nonzeros.sum() / max(V.nnz, 1))
         return 1 + 1.5 * (plan.epoch - 1) * drawn
 
 
 def _pair(setting: Any) -> tuple[Any, Any]:
-    """Return the values of a setting for the long and for the short side."""
+    """Return the values of a setting for the factor with the longer sums and for the other one."""
     return setting if isinstance(setting, tuple) else (setting, setting)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`SciPiRule`: F-SCI-PI, x ← normalised(x∘((1 − η) + ηG)²); η = 1 is SCI-PI.
+"""`SciPiRule`: the full-batch power step (F-SCI-PI), h ← h∘((1 − η) + ηG)² rescaled to its mass.
 
-In terms of h, the factor of the multiplicative update is squared and every item is rescaled to its
-mass. It costs one pass and, near a solution, gains as much as two rounds of MU.
+η = 1 is SCI-PI: the multiplier G of the multiplicative update is squared, and every item is then
+rescaled to its mass. An update costs one pass and, near a solution, gains as much as two rounds of
+MU.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SciPiRule(Rule):
     Parameters
     ----------
     step
-        η; 1 is SCI-PI itself.
+        Step size η; 1 is SCI-PI itself.
     """
 
     step: float = 1.0

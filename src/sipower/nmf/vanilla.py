@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Vanilla`: the stochastic rule without variance reduction, x ← normalised(x∘((1 − η) + ηG_S)²).
+"""`Vanilla`: the stochastic power step without variance reduction, with G_S of a batch for G.
 
-The batch is scaled so that E[G_S] = G: V_S is a random matrix with E[V_S] = V, and the rule is
-the power step on it. It stalls at the noise level of the batches. One update costs m s/n passes.
+A batch is a random matrix V_S that is scaled so that E[V_S] = V, hence E[G_S] = G. The rule takes
+power steps on such matrices: h ← h∘((1 − η) + ηG_S)², rescaled to its mass. It stalls at the noise
+level of the batches. One update costs m s/n passes.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class Vanilla(Rule):
     Parameters
     ----------
     step
-        η.
+        Step size η.
     batch, epoch
-        s/n, and the number m of steps in one update, each on a new batch.
+        Batch size s/n, and the number m of steps in one update, each on a new batch.
     scheme
         How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace
@@ -48,7 +49,7 @@ class Vanilla(Rule):
         check_epoch(self.batch, self.epoch, self.scheme or "vectors")
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
-        """Return h after m steps on m batches."""
+        """Return h after m power steps, each on a new batch."""
         scheme = self.scheme or default_scheme(block.V)
         sampling = Sampling(self.batch, scheme, self.replace)
         power = SciPiRule(half_step.step)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finite-sum scale invariant problems: max f(x) = (1/n) Σ f_i(x) over ‖x‖ = 1.
 
-Every f_i is scale invariant of one degree p: f_i(cx) = |c|^p f_i(x), or, counted as p = 0,
-f_i(cx) = f_i(x) + w_i log|c|. So c ∇f(cx) = |c|^p ∇f(x).
+All f_i are scale invariant with the same degree p: f_i(cx) = |c|^p f_i(x). The case
+f_i(cx) = f_i(x) + w_i log|c| is called degree p = 0. In both cases c ∇f(cx) = |c|^p ∇f(x).
 
 ======  =======================================================  ==========
 symbol  meaning                                                  shape
@@ -10,7 +10,7 @@ symbol  meaning                                                  shape
 x       point: one unit vector per item                          (items, d)
 ∇f(x)   gradient, item by item                                   (items, d)
 λ       x·∇f(x), the multiplier of the constraint                (items,)
-S       batch, whatever the problem draws                        –
+S       batch, of a type that the problem defines                –
 ======  =======================================================  ==========
 """
 
@@ -29,7 +29,7 @@ from sipower.kernels import Draw, Stream, batch_size
 Point = NDArray[Any]
 
 REGISTRY: dict[str, type[Problem]] = {}
-DIFFERENCE = 1e-5  # step of central differences: errors of 1e-10 from curvature and from rounding
+DIFFERENCE = 1e-5  # step of central differences; truncation and rounding errors are about 1e-10
 
 
 def register(name: str) -> Any:
@@ -49,7 +49,7 @@ class Sampling:
     Parameters
     ----------
     share
-        Share s/n of the terms of the finite sum, in (0, 1].
+        Share s/n of the terms of the finite sum that a batch contains, in (0, 1].
     scheme
         Which entries are drawn; only KL-NMF has schemes other than "vectors".
     replace
@@ -62,7 +62,7 @@ class Sampling:
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
-    """Draw s of the n rows of A: the batch of a problem whose terms are samples."""
+    """Draw s of the n rows of A, which is the batch of a problem whose terms are samples."""
     if sampling.scheme != "vectors":
         raise ValueError(
             f"`scheme` must be 'vectors' for this problem, which draws whole samples, got "
@@ -75,8 +75,8 @@ def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
 class Problem(ABC):
     """A finite-sum scale invariant problem, the base class of all problems on the sphere.
 
-    The symbols are those of the module. A subclass defines `degree`, `shape`, `value`, `gradient`
-    and `batch`; the rest follows. Points passed to the methods have unit norm item by item.
+    A subclass defines `degree`, `shape`, `value`, `gradient` and `batch`; all other methods have
+    defaults. Every item of a point that is passed to a method has unit norm.
     """
 
     degree: float
@@ -111,7 +111,7 @@ class Problem(ABC):
         return None
 
     def single_item(self, item: int) -> Problem:
-        """Return the problem of one item alone, for problems that have several."""
+        """Return the problem of a single item; problems with several items override this."""
         if self.shape[0] != 1:
             raise ValueError(
                 f"{type(self).__name__} does not define the problem of a single item: override "
@@ -120,11 +120,14 @@ class Problem(ABC):
         return self
 
     def anchored_difference(self, x: Point, x0: Point, alpha: Any, S: Any) -> Point:
-        """Return ∇f_S(x) − α ∇f_S(x₀), which a batch adds to α ∇f(x₀)."""
+        """Return ∇f_S(x) − α ∇f_S(x₀), which S-SCI-PI adds to α ∇f(x₀) to estimate ∇f(x)."""
         return np.asarray(self.gradient(x, S) - alpha * self.gradient(x0, S))
 
     def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
-        """Return ∇²f(x) or ∇²f_S(x) of every item, (items, d, d); here by central differences."""
+        """Return the Hessian ∇²f(x), or ∇²f_S(x) of a batch, of every item, (items, d, d).
+
+        The base class computes it by central differences.
+        """
         items, d = self.shape
         out = np.empty((items, d, d))
         for k in range(d):
@@ -146,28 +149,28 @@ class Problem(ABC):
         return np.asarray(np.einsum("jk,jk->j", x, y, dtype=np.float64))
 
     def project(self, x: Point) -> Point:
-        """Return the projection of x on the searched subspace; here, x itself."""
+        """Return the projection of x on the feasible subspace; the base class returns x itself."""
         return x
 
     def normalise(self, x: Point) -> Point:
-        """Return x/‖x‖ of the projected x, item by item; a zero item stays zero."""
+        """Project x and divide every item by its norm; a zero item stays zero."""
         x = self.project(x)
         norm = np.sqrt(self.inner(x, x))
         return (x / np.where(norm > 0, norm, 1)[:, None]).astype(x.dtype, copy=False)
 
     def scale(self, x: Point, g: Point) -> NDArray[np.float64]:
-        """Return |λ| = |x·∇f(x)| as a column, 1 where it is zero.
+        """Return |λ| = |x·∇f(x)| as a column, with zeros replaced by 1.
 
-        Dividing f by it makes η a step size that does not depend on the scale of f.
+        Solvers divide ∇f by it, so that the step size η does not depend on the scale of f.
         """
         size = np.abs(self.inner(x, g))
         return np.where(size > 0, size, 1.0)[:, None]
 
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
-        """Map the step x → x_new back to the feasible set; here, to the sphere.
+        """Map x_new, the result of a step from x, back to the feasible set.
 
-        An item whose x_new is zero keeps its x. `threshold` is used by problems with a sign
-        constraint.
+        The base class normalises every item; an item whose x_new is zero keeps its x. Only problems
+        with a sign constraint use `threshold`.
         """
         new = self.normalise(x_new)
         return np.where(new.any(axis=1, keepdims=True), new, x)
@@ -179,22 +182,22 @@ class Problem(ABC):
         return self.normalise(np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v))
 
     def residual(self, x: Point) -> float:
-        """Return ‖∇f(x) − λx‖/|λ|, the largest over the items."""
+        """Return the maximum of ‖∇f(x) − λx‖/|λ| over the items."""
         g = self.gradient(x)
         multiplier = self.inner(x, g)
-        off = g - multiplier[:, None] * x
-        unit = np.abs(off).max(axis=1, keepdims=True)  # squares of a small gradient would underflow
-        off = np.divide(off, unit, out=np.zeros_like(off), where=unit > 0)
-        norm, size = unit[:, 0] * np.sqrt(self.inner(off, off)), np.abs(multiplier)
+        error = g - multiplier[:, None] * x
+        unit = np.abs(error).max(axis=1, keepdims=True)  # else squares of small errors underflow
+        error = np.divide(error, unit, out=np.zeros_like(error), where=unit > 0)
+        norm, size = unit[:, 0] * np.sqrt(self.inner(error, error)), np.abs(multiplier)
         with np.errstate(divide="ignore"):  # λ = 0 with ∇f ≠ 0 gives infinity
             return float(np.max(np.where(norm == 0, 0.0, norm / np.where(norm == 0, 1.0, size))))
 
     def quick_value(self, x: Point) -> float:
-        """Return f(x) to within `rounding`, as fast as possible; the base class returns `value`."""
+        """Return f(x) with an error of at most `rounding`; the base class returns `value`."""
         return float(self.value(x))
 
     def rounding(self, value: float) -> float:
-        """Return how far two equal objectives may differ by rounding alone."""
+        """Return the largest difference of two objectives that rounding alone can explain."""
         return 8 * float(np.finfo(np.float64).eps) * abs(value)
 
     def is_finite(self, x: Point) -> bool:
@@ -203,7 +206,7 @@ class Problem(ABC):
 
 
 class DirectionProblem(Problem):
-    """A problem of one direction whose terms are samples, the base class of PCA and ICA.
+    """A problem in one direction whose terms are samples: the base class of PCA and ICA.
 
     Parameters
     ----------
@@ -244,14 +247,15 @@ class DirectionProblem(Problem):
         return drawn_rows(self.A, sampling, draw)
 
     def project(self, x: Point) -> Point:
-        """Return x without its part along the removed directions.
+        """Return x without its component along the removed directions.
 
-        The second pass removes what rounding leaves when little of x remains.
+        The projection is applied twice, because the rounding errors of the first time matter if
+        little of x remains.
         """
         for _ in range(2):
             x = np.asarray(x - (x @ self.removed.T) @ self.removed)
         return x
 
     def project_hessian(self, H: NDArray[Any]) -> NDArray[Any]:
-        """Return a Hessian (d, d) restricted to the searched directions, (1, d, d)."""
+        """Return a Hessian (d, d), projected on the feasible subspace, as an array (1, d, d)."""
         return self.project(self.project(H).T)[None]

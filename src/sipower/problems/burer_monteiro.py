@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Burer-Monteiro form of a diagonally constrained SDP: max ⟨C, XXᵀ⟩ over unit rows σ_i of X.
 
-The relaxation of max-cut and of other ±1 problems: max ⟨C, Z⟩ over Z ⪰ 0, Z_ii = 1, with Z = XXᵀ
-of rank r. In one row the objective is linear, so the block step σ_i ← Σ_j C_ij σ_j, normalised,
-is the exact maximiser (degree p = 1 per row, for positive scalings); rows interact, so they are
-swept one after another. With r > √(2n) a second-order stationary point is globally optimal (Boumal,
-Voroninski, Bandeira 2016), which the dual certifies: y_i = σ_i·(CX)_i gives the upper bound
-Σy − n λ_min(Diag(y) − C) on the SDP.
+The SDP max ⟨C, Z⟩ over Z ⪰ 0, Z_ii = 1 is a relaxation of max-cut and of other problems in ±1
+variables; here Z = XXᵀ with r columns in X. The objective is linear in each row, so the step
+σ_i ← Σ_j C_ij σ_j, normalised, maximises it exactly over that row (degree p = 1 per row, for
+positive scalings). Rows interact, so they are updated one after another. With r > √(2n) a
+second-order stationary point is globally optimal (Boumal, Voroninski, Bandeira 2016). The dual
+certifies this: with y_i = σ_i·(CX)_i, Σy − n λ_min(Diag(y) − C) is an upper bound on the SDP.
 
 ======  =============================================  ======
 symbol  meaning                                        shape
 ======  =============================================  ======
-C       symmetric costs; the diagonal is a constant    (n, n)
-X       rows σ_i, items                                (n, r)
+C       symmetric costs; the diagonal adds a constant  (n, n)
+X       one item per row σ_i                           (n, r)
 ======  =============================================  ======
 """
 
@@ -34,7 +34,7 @@ MAX_DENSE_SIZE = 1500  # up to this n the dense eigenvalue solver, which is robu
 
 @register("burer-monteiro")
 class BurerMonteiro(Problem):
-    """The maximisation of ⟨C, XXᵀ⟩ over unit rows of X, with an upper bound.
+    """The maximisation of ⟨C, XXᵀ⟩ over matrices X with unit rows, with an upper bound.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class BurerMonteiro(Problem):
         return float((X * (self.C @ X)).sum() + self.diagonal.sum())
 
     def gradient(self, X: Point, S: Any = None) -> Point:
-        """Return CX without the diagonal: row i is the maximiser of σ_i up to its norm."""
+        """Return CX without the diagonal of C; row i, normalised, is the best σ_i."""
         return np.asarray(self.C @ X)
 
     def item_gradient(self, X: Point, item: int) -> Array:
@@ -92,7 +92,7 @@ class BurerMonteiro(Problem):
         return np.asarray(self.C.data[row] @ X[self.C.indices[row]])
 
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
-        """Raise ValueError: the rows interact, so there are no batches."""
+        """Raise ValueError, because the rows interact and batches are not defined."""
         raise ValueError(
             "The rows of a Burer-Monteiro problem interact: use `SciPi`, not `SSciPi`."
         )
@@ -105,12 +105,12 @@ class BurerMonteiro(Problem):
         if n <= MAX_DENSE_SIZE:
             smallest = float(np.linalg.eigvalsh(slack.toarray())[0])
         else:
-            # Without v0 eigsh would draw a different start in every call.
+            # Without `v0`, `eigsh` would draw a different start in every call.
             start = Draw(0, Stream.EIGENVECTOR).uniform(n) - 0.5
             values, vectors = eigsh(slack, k=1, which="SA", tol=1e-8, v0=start)
-            # A Ritz value lies above λ_min by at most its residual.
-            off = slack @ vectors[:, 0] - values[0] * vectors[:, 0]
-            smallest = float(values[0] - np.linalg.norm(off))
+            # An eigenvalue lies within the residual norm of the computed value.
+            residual = slack @ vectors[:, 0] - values[0] * vectors[:, 0]
+            smallest = float(values[0] - np.linalg.norm(residual))
         return float(y.sum() - n * min(smallest, 0.0) + self.diagonal.sum())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gaussian mixtures: max F = (1/n) Σ_i log Σ_k π_k N(x_i; μ_k, Σ_k), full covariances.
+"""Gaussian mixtures with full covariances: max F = (1/n) Σ_i log Σ_k π_k N(x_i; μ_k, Σ_k).
 
-Given the densities, the weights are a scale invariant problem (`MixtureProportions`); given the
-responsibilities, means and covariances are sums. `solvers/gaussian_em.py` alternates both.
+For given densities, the weights solve a scale invariant problem (`MixtureProportions`); for given
+responsibilities, means and covariances are sums. `solvers/gaussian_em.py` alternates between both.
 
 ======  ==============================================================  =========
 symbol  meaning                                                         shape
@@ -17,10 +17,10 @@ s       standard deviations of the features of X                        (d,)
 ======  ==============================================================  =========
 
 F has no maximum if a Gaussian may shrink onto one observation. Therefore, with all features divided
-by s, the eigenvalues of a covariance are at least `regularise`. The best such Σ_k for given R has
-the eigenvalues of the weighted covariance, with small ones raised to the bound. Unlike a ridge that
-is added to every covariance, this keeps EM monotone and changes no solution that respects the
-bound. The units of the features do not matter.
+by s, the eigenvalues of every covariance must be at least `regularise`. The best such Σ_k for given
+R is the weighted covariance with its small eigenvalues raised to this bound. Unlike a ridge that is
+added to every covariance, this keeps EM monotone and changes no solution that respects the bound.
+The units of the features do not matter.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MIN_REGULARISE = 1e-10  # below this, rounding may make a Cholesky factorisation
 
 
 class Gaussians(NamedTuple):
-    """The point of a Gaussian mixture: π (K,), μ (K, d) and Σ (K, d, d)."""
+    """The parameters of a Gaussian mixture: π (K,), μ (K, d) and Σ (K, d, d)."""
 
     weights: Array
     means: Array
@@ -71,7 +71,7 @@ class GaussianMixture:
     """
 
     maximise = True
-    evaluation_passes = 1.5  # a pass: the densities and the sums of one round
+    evaluation_passes = 1.5  # one pass computes the densities and the sums of one round
     value_passes = 0.5
 
     def __init__(self, X: Any, components: int, *, regularise: float = 1e-6) -> None:
@@ -138,22 +138,22 @@ class GaussianMixture:
         return Gaussians(x.weights, means, covariances)
 
     def _bound_eigenvalues(self, covariance: Array) -> Array:
-        """Raise the eigenvalues of a covariance, in units of the features, to `regularise`."""
+        """Raise the eigenvalues of a covariance, with features divided by s, to `regularise`."""
         units = np.outer(self.deviations, self.deviations)
         values, vectors = np.linalg.eigh(covariance / units)
         if values[0] >= self.regularise:
             return covariance
-        raised = (vectors * np.maximum(values, self.regularise)) @ vectors.T
-        return np.asarray((raised + raised.T) / 2 * units)
+        bounded = (vectors * np.maximum(values, self.regularise)) @ vectors.T
+        return np.asarray((bounded + bounded.T) / 2 * units)
 
     # ---- optimality --------------------------------------------------------------------------
 
     def residual(self, x: Gaussians) -> float:
         """Return the distance of x from a stationary point.
 
-        It is the maximum over the components of G_k − 1, which bounds the gain from changing the
-        weights alone, and of π_k times the change of an EM update: ‖μ⁺ − μ‖ in the norm of Σ⁻¹,
-        and ‖Σ^(−½) (Σ⁺ − Σ) Σ^(−½)‖.
+        The distance is the largest of three quantities over all components: G_k − 1, which bounds
+        the gain from changing the weights alone, and π_k times the changes in an EM update, which
+        are ‖μ⁺ − μ‖ in the norm of Σ⁻¹ and ‖Σ^(−½) (Σ⁺ − Σ) Σ^(−½)‖.
         """
         L = self.log_densities(x)
         mixed = logsumexp(L, axis=1, b=x.weights)
@@ -168,11 +168,11 @@ class GaussianMixture:
         return float(max(changes))
 
     def quick_value(self, x: Gaussians) -> float:
-        """Return the objective; there is no faster way than `value`."""
+        """Return the objective; there is no faster method than `value`."""
         return self.value(x)
 
     def rounding(self, value: float) -> float:
-        """Return 8 eps (d + |F|), as logarithms of densities are sums of d squares."""
+        """Return the rounding error allowed for in F, 8 eps (d + |F|): L has sums of d squares."""
         return 8 * float(np.finfo(np.float64).eps) * (self.shape[1] + abs(value))
 
     def is_finite(self, x: Gaussians) -> bool:
@@ -182,7 +182,7 @@ class GaussianMixture:
     # ---- starts ------------------------------------------------------------------------------
 
     def start(self, seed: int) -> Gaussians:
-        """Return k-means++ centres, the covariance pooled around them, and equal weights."""
+        """Return a start with k-means++ centres, one covariance around them and equal weights."""
         # Imported here: sklearn.cluster takes longer to import than the rest of the package.
         from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415
         from sklearn.metrics import pairwise_distances_argmin  # noqa: PLC0415
@@ -190,12 +190,12 @@ class GaussianMixture:
         K, scaled = self.shape[0], self.X / self.deviations
         _, chosen = kmeans_plusplus(scaled, K, random_state=seed % 2**32)
         means = self.X[chosen]
-        off = self.X - means[pairwise_distances_argmin(scaled, scaled[chosen])]
-        pooled = self._bound_eigenvalues(off.T @ off / len(off))
+        centred = self.X - means[pairwise_distances_argmin(scaled, scaled[chosen])]
+        pooled = self._bound_eigenvalues(centred.T @ centred / len(centred))
         return Gaussians(np.full(K, 1 / K), means, np.stack([pooled] * K))
 
     def check_start(self, x0: Any) -> Gaussians:
-        """Check and copy a start given by the user, and raise its covariances to the bound."""
+        """Check and copy the start of a user, and raise small eigenvalues of its covariances."""
         K, d = self.shape
         expected = (K,), (K, d), (K, d, d)
         try:
@@ -213,9 +213,9 @@ class GaussianMixture:
         if not (x.weights > 0).all() or abs(x.weights.sum() - 1) > 1e-6:
             raise ValueError("The weights of `x0` must be positive and sum to 1.")
         for k, covariance in enumerate(x.covariances):
-            off = np.abs(covariance - covariance.T).max()
+            asymmetry = np.abs(covariance - covariance.T).max()
             size = np.abs(covariance).max()
-            if off > 1e-8 * size or np.linalg.eigvalsh(covariance)[0] < -1e-10 * size:
+            if asymmetry > 1e-8 * size or np.linalg.eigvalsh(covariance)[0] < -1e-10 * size:
                 raise ValueError(
                     f"Covariance {k} of `x0` must be symmetric and positive semi-definite."
                 )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ICA by kurtosis: max ± E[¼(w·x)⁴ − ¾‖w‖⁴] over ‖w‖ = 1, x whitened; degree p = 4.
+"""ICA by kurtosis: max ± E[¼(w·x)⁴ − ¾‖w‖⁴] over ‖w‖ = 1 for whitened x; degree p = 4.
 
-∇f(w) = ±(E[(w·x)³x] − 3‖w‖²w): the SCI-PI step is the FastICA step (Hyvärinen & Oja 1997). For
-independent sources λ* is the kurtosis of one of them and λ̄ = 0, so convergence is superlinear.
-Sub-Gaussian sources have negative kurtosis: there −f is maximised.
+∇f(w) = ±(E[(w·x)³x] − 3‖w‖²w), so the SCI-PI step is the FastICA step (Hyvärinen & Oja 1997). For
+independent sources, λ at a solution is the kurtosis of one source and the Hessian vanishes on the
+tangent space, so convergence is superlinear. Sub-Gaussian sources have negative kurtosis; for them
+the sign is −.
 
 ======  =============================================  ======
 symbol  meaning                                        shape
@@ -35,7 +36,7 @@ class ICA(DirectionProblem):
     sign
         1 for super-Gaussian sources (positive kurtosis), −1 for sub-Gaussian ones. `SSciPi` and
         ``Guarded(SciPi())`` increase f and find such a source. `SciPi` alone is FastICA, which
-        flips the sign of x where f < 0 and may converge to a source of the other kind.
+        flips the sign of w when f < 0 and may converge to a source of the other kind.
     orthogonal_to
         Directions (r, d) that the solution must be orthogonal to (deflation); None: none.
     whitened
@@ -77,7 +78,7 @@ class ICA(DirectionProblem):
 
 def whiten(X: Array) -> tuple[Array, Array]:
     """Return centred data Z with identity covariance, and M with Z = (X − mean) @ M."""
-    # Scaled by a power of two, which is exact, so that no square overflows.
+    # Dividing by a power of two is exact and prevents squares from overflowing.
     unit = 2.0 ** (np.frexp(np.abs(X).max(initial=0.0))[1] - 1)
     centred = X / unit
     centred -= centred.mean(axis=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""One half of KL-NMF: the factor of one side, given the other (the basis).
+r"""One half of KL-NMF: the convex problem in one factor, given the other one (the basis).
 
     min over h ≥ 0 of  Σ_i [ (b_i·h) − v_i log(b_i·h) ]       for every item (row v of V)
 
@@ -40,7 +40,7 @@ from sipower.problems.base import Point, Problem, Sampling, register
 __all__ = ["KLBlock", "Solution"]
 
 Float = NDArray[np.float64]
-SAMPLING_THRESHOLD = 40  # nonzeros per K² from which S-SCI-PI is faster (docs/sampling.md)
+SAMPLING_THRESHOLD = 40  # S-SCI-PI is faster from 40 K² nonzeros per item (docs/sampling.md)
 LARGEST_INTEGER = 2**62
 
 
@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     gaps
         Certified gaps max_k G_k − 1, (items,).
     passes
-        Passes over its nonzeros that each item took, (items,).
+        Number of passes over its own nonzeros that each item needed, (items,).
     """
 
     h: Array
@@ -64,22 +64,23 @@ class Solution(NamedTuple):
 
 @register("kl")
 class KLBlock(Problem):
-    """The convex half min D(V ‖ H Bᵀ) over H ≥ 0, in h and, as a problem on the sphere, in y.
+    """The convex problem min D(V ‖ h Bᵀ) over h ≥ 0, also as a problem in y on the sphere.
 
     Parameters
     ----------
     V
-        Data with the items as rows, (items, n); anything `as_matrix` takes.
+        Data with the items as rows, (items, n); anything `as_matrix` accepts.
     B
         Basis, (n, K), non-negative.
     dtype
-        Working type, by default that of V.
+        Working type; None: the working type of V.
     c, d
-        Masses (items,) and column sums (K,), if V is a batch of another block; None: from V and B.
+        Masses (items,) and column sums (K,) to use if V is a batch of another block; None: computed
+        from V and B.
     """
 
     degree = 0.0
-    batch_passes = 1.5  # 1 for ∇f_S(x), ½ for ∇f_S(x₀): its quotients are kept from the anchor
+    batch_passes = 1.5  # 1 for ∇f_S(x), ½ for ∇f_S(x₀), whose quotients v/z are already known
 
     def __init__(
         self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None
@@ -99,13 +100,13 @@ class KLBlock(Problem):
 
     @property
     def item_weights(self) -> Float:
-        """The weights of the items: their masses c, as the value is Σ_j c_j f_j."""
+        """The weights of the items: their masses c, because the value is Σ_j c_j f_j."""
         return self.c
 
     # ---- the convex half, in h ---------------------------------------------------------------
 
     def scale_to_mass(self, h: Array) -> Float:
-        """Return h with every item scaled to its mass at the optimum, Σ_k d_k h_k = c.
+        """Return h with every item scaled to its mass, Σ_k d_k h_k = c, as at the optimum.
 
         An item that is zero is replaced by the uniform point.
         """
@@ -117,7 +118,7 @@ class KLBlock(Problem):
         return np.asarray(start * scale[:, None], np.float64)
 
     def ratio_sums(self, h: Array) -> Float:
-        """Return g_j = Σ_i b_i v_ij / (b_i·h_j), (items, K)."""
+        """Return the ratio sums g_j = Σ_i b_i v_ji / (b_i·h_j) of every item j, (items, K)."""
         h = kernels.as_contiguous(h, self.B.dtype)
         if self.V.has_items:
             return self.V.for_items(kernels.gradient, self.basis, h, np.empty(self.shape))
@@ -131,18 +132,18 @@ class KLBlock(Problem):
         return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
 
     def gaps(self, h: Array) -> Float:
-        """Return the certified gap of every item, a bound on how far D can still fall, (items,).
+        """Return the certified gap of every item, an upper bound on the decrease of D, (items,).
 
-        Scaling the item to its mass lowers D by exactly kl_div(c, d·h); from there D can fall by
-        no more than c (max_k G_k − 1), by convexity.
+        Scaling the item to its mass lowers D by exactly kl_div(c, d·h). By convexity, D can then
+        fall by at most c (max_k G_k − 1).
         """
         block, h = self.in_float64(), kernels.as_contiguous(h, np.float64)
-        off_mass = np.maximum(kl_div(self.c, h @ self.d), 0)  # negative values are rounding errors
+        mass_gap = np.maximum(kl_div(self.c, h @ self.d), 0)  # negative values are rounding errors
         if not self.V.has_items:
             largest = np.maximum(block.multiplier(h).max(axis=1), 1)
-            return np.asarray(off_mass + self.c * (largest - 1))
+            return np.asarray(mass_gap + self.c * (largest - 1))
         out = np.zeros(self.shape[0])
-        return np.asarray(off_mass + self.V.for_items(kernels.gaps, block.basis, h, out, self.c))
+        return np.asarray(mass_gap + self.V.for_items(kernels.gaps, block.basis, h, out, self.c))
 
     def solution(
         self,
@@ -154,7 +155,7 @@ class KLBlock(Problem):
     ) -> Solution:
         """Solve every item from the uniform start.
 
-        The solution of an item depends only on its own row of V and the basis, to the last bit.
+        The solution of an item depends only on its own row of V and on the basis, to the last bit.
 
         Parameters
         ----------
@@ -165,28 +166,28 @@ class KLBlock(Problem):
         exact
             Whether to compute in float64; otherwise in the working type, which is faster.
         sampling_threshold
-            Items with at least this number times K² nonzeros begin with epochs of S-SCI-PI.
+            Items that have at least this many times K² nonzeros begin with epochs of S-SCI-PI.
         """
         block = self.in_float64() if exact else self
-        cold, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
+        start, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))  # 0: uniform start
         gaps, passes = np.zeros((2, self.shape[0]))
-        sampled = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
-        limits = tol, max_rounds, sampled
-        self.V.for_items(kernels.solve_items, block.basis, cold, h, self.c, *limits, gaps, passes)
+        min_nonzeros = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
+        limits = tol, max_rounds, min_nonzeros
+        self.V.for_items(kernels.solve_items, block.basis, start, h, self.c, *limits, gaps, passes)
         return Solution(h, gaps, passes)
 
     def divergence(self, h: Array, *, exact: bool = True) -> float:
-        """Return D(V ‖ h Bᵀ) in float64 or, if not `exact`, faster in the working type."""
+        """Return D(V ‖ h Bᵀ), computed in float64 or, if not `exact`, in the working type."""
         block = self.in_float64() if exact else self
         h = kernels.as_contiguous(h, block.B.dtype)
-        if not self.V.has_items:  # D is the same from either side
+        if not self.V.has_items:  # D is the same for the transposed problem
             return KLBlock(self.V.columns, h, dtype=h.dtype).divergence(block.B)
         out = np.empty(self.shape[0])
         total = float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
         return max(total, 0.0)  # negative values are rounding errors
 
     def in_float64(self) -> KLBlock:
-        """Return the same block with float64 arithmetic, for evaluations; the data are shared."""
+        """Return a block that shares the data of this one and computes in float64."""
         if self.B.dtype == np.float64:
             return self
         return KLBlock(self.V, self.B, dtype=np.float64, c=self.c, d=self.d)
@@ -199,31 +200,34 @@ class KLBlock(Problem):
         return np.asarray(np.sqrt(self.scale_to_mass(h) * self.d / c))
 
     def from_sphere(self, y: Point) -> Float:
-        """Return h = c y²/d, with at least FLOOR of the mass where d > 0."""
+        """Return h = c y²/d with y² raised to at least FLOOR, and h = 0 where d = 0."""
         return self.c[:, None] * self._divide_by_d(np.maximum(y**2, kernels.FLOOR))
 
     # ---- the scale invariant problem, in y ---------------------------------------------------
 
     def value(self, y: Point) -> float:
-        """Return Σ_j c_j f_j(y) = −½ D(V ‖ h Bᵀ), up to a constant that depends on V."""
+        """Return −½ D(V ‖ h Bᵀ), which is Σ_j c_j f_j(y) up to a constant that depends on V."""
         return -self.divergence(self.from_sphere(y)) / 2
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
-        """Return y∘G(y²), or its estimate y∘G_S(y²)."""
+        """Return y∘G(y²), or its estimate y∘G_S(y²) from a batch."""
         h = self.c[:, None] * self._divide_by_d(y**2)
         return np.asarray(y * self._divide_by_d((self if S is None else S).ratio_sums(h)))
 
     def item_curvature(self, y: Point, item: int, S: KLBlock | None = None) -> Float:
-        """Return B = D_y A D_y, A = Lᵀ diag(v ⊘ (Lx)²) L / c, D_y = diag(y), so that By = G∘y."""
+        """Return M = diag(y) A diag(y) of one item with A = Lᵀ diag(v ⊘ (Lx)²) L / c, (K, K).
+
+        It satisfies M y = G∘y.
+        """
         V, basis = (self if S is None else S).V, (self if S is None else S).B
         row = V.row(item)
-        at = np.flatnonzero(row)
-        L = self._divide_by_d(basis[at].astype(np.float64)) * y[item]
-        quotient = np.sqrt(row[at] / self.c[item]) / (L @ y[item])
+        nonzeros = np.flatnonzero(row)
+        L = self._divide_by_d(basis[nonzeros].astype(np.float64)) * y[item]
+        quotient = np.sqrt(row[nonzeros] / self.c[item]) / (L @ y[item])
         return np.asarray((L.T * quotient**2) @ L)
 
     def hessian(self, y: Point, S: KLBlock | None = None) -> Float:
-        """Return diag(G) − 2B, item by item, (items, K, K)."""
+        """Return diag(G) − 2M of every item, with M from `item_curvature`, (items, K, K)."""
         h = self.c[:, None] * self._divide_by_d(y**2)
         G = self._divide_by_d((self if S is None else S).ratio_sums(h))
         return np.stack(
@@ -236,19 +240,19 @@ class KLBlock(Problem):
         return self.V.shape[1]
 
     def single_item(self, item: int) -> KLBlock:
-        """Return the block of one item, in float64."""
+        """Return a block with a single item, in float64."""
         if self.shape[0] == 1:
             return self
         return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, d=self.d)
 
     def batch(self, sampling: Sampling, draw: Draw) -> KLBlock:
-        """Draw V_S with E[V_S] = V and return its block, with the c and d of this one."""
+        """Draw V_S with E[V_S] = V and return a block of V_S with the c and d of this block."""
         scheme, share = sampling.scheme, sampling.share
         part, rows = self.V.sample(scheme, share, draw, replace=sampling.replace)
         return KLBlock(part, self.B if rows is None else self.B[rows], c=self.c, d=self.d)
 
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
-        """Return max(y⁺, θy) on the sphere: y stays non-negative, and an exact zero stays zero."""
+        """Return max(x_new, θx), normalised, so that the point stays non-negative."""
         return self.normalise(np.maximum(x_new, threshold * x))
 
     def start(self, seed: int) -> Point:
@@ -260,5 +264,5 @@ class KLBlock(Problem):
         return float(self.gaps(self.from_sphere(y)).sum()) / max(self.V.total, 1e-300)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error of D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error allowed for in `value`: 8 eps (ΣV + |value|)."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lp-norm kernel PCA: max (1/np) Σ_i |a_i·x|^p over ‖x‖ = 1; degree p ≥ 1.
 
-∇f_i(x) = sign(u)|u|^(p−1) a_i, u = a_i·x. f is convex, so SCI-PI never lowers it; for p = 1 it
-iterates on the signs of a_i·x and ends after finitely many steps. The features a_i = φ(x_i) enter
-through their kernel matrix and its pivoted Cholesky factor, 𝐊 ≈ A Aᵀ, so that the problem is Lp PCA
-of the rows of A. The rows of the pivots, A_P, form a triangular matrix, so a new point z has the
-features a(z) = A_P⁻¹ k(z, P).
+∇f_i(x) = sign(u)|u|^(p−1) a_i with u = a_i·x. f is convex, so SCI-PI never lowers it. For p = 1 a
+step depends only on the signs of a_i·x, and SCI-PI ends after finitely many steps. The features
+a_i = φ(x_i) of a kernel are replaced by the rows of the pivoted Cholesky factor of the kernel
+matrix, 𝐊 ≈ A Aᵀ, so that the problem is Lp PCA of the rows of A. The rows of the pivots, A_P, form
+a triangular matrix, so a new point z has the features a(z) = A_P⁻¹ k(z, P).
 
 ======  ==========================================  ======
 symbol  meaning                                     shape
 ======  ==========================================  ======
 𝐊       kernel matrix of the samples                (n, n)
-A       its Cholesky factor, a_i as rows            (n, r)
-P       pivots: the samples that span the features  (r,)
+A       Cholesky factor of 𝐊 with the a_i as rows   (n, r)
+P       pivots: samples that span all features      (r,)
 x       direction, one item                         (1, r)
 ======  ==========================================  ======
 """
@@ -29,7 +29,7 @@ from sklearn.utils import check_array
 from sipower.kernels import Array
 from sipower.problems.base import DirectionProblem, Point, register
 
-MIN_TRACE = 1e-280  # below this, products of entries underflow
+MIN_TRACE = 1e-280  # with a smaller trace of 𝐊, products of entries underflow
 MAX_ASYMMETRY = 1e-8  # allowed asymmetry from rounding, as a share of the largest entry
 
 
@@ -42,7 +42,7 @@ class LpKernelPCA(DirectionProblem):
     X
         Samples as rows, (n, d), or their kernel matrix (n, n) with ``kernel="precomputed"``.
     p
-        Norm, at least 1; 2 is kernel PCA without centring.
+        Exponent of the norm, at least 1; 2 is kernel PCA without centring.
     kernel, **parameters
         A kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear", "rbf", "poly", ...).
     orthogonal_to
@@ -67,7 +67,7 @@ class LpKernelPCA(DirectionProblem):
 
     @classmethod
     def from_features(cls, A: Array, p: float = 1.0, *, orthogonal_to: Any = None) -> Self:
-        """Return the problem for given features a_i, the rows of A (n, r), without a kernel."""
+        """Return the problem for given features, the rows a_i of A (n, r), without a kernel."""
         problem = cls.__new__(cls)
         problem._set(check_array(A, dtype=np.float64), p, orthogonal_to)
         return problem
@@ -120,13 +120,13 @@ class Cholesky(NamedTuple):
     pivots: Array
 
     def features(self, k: Array) -> Array:
-        """Return the features a(z) as rows, from the kernels k(z, P) of new points z."""
+        """Return the features a(z) as rows, given the kernel values k(z, P) of new points z."""
         block = self.A[self.pivots]
         return np.asarray(solve_triangular(block, k.T, lower=True, check_finite=False).T)
 
 
 def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
-    """Return A (n, r) with 𝐊 ≈ A Aᵀ up to a remainder of trace at most tol · tr(𝐊)."""
+    """Return A (n, r) with 𝐊 ≈ A Aᵀ; the trace of the remainder is at most tol · tr(𝐊)."""
     check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
     trace = float(rest.sum())
@@ -137,7 +137,7 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
         )
     if trace < MIN_TRACE:
         raise ValueError(
-            f"The kernel matrix `K` has the trace {trace}, too small: rescale the data."
+            f"The trace {trace} of the kernel matrix `K` is too small: rescale the data."
         )
     rows = np.empty_like(K, dtype=np.float64)  # Aᵀ, row by row
     pivots: list[int] = []
@@ -153,7 +153,7 @@ def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
         rest = np.maximum(rest - row**2, 0)
         rest[pivots] = 0
     A = np.ascontiguousarray(rows[: len(pivots)].T)
-    # |𝐊 − AAᵀ|_ij ≤ √(rest_i rest_j) where 𝐊 is positive semi-definite.
+    # If 𝐊 is positive semi-definite, |𝐊 − AAᵀ|_ij ≤ √(rest_i rest_j).
     if np.abs(K - A @ A.T).max() > max(np.sqrt(tol), MAX_ASYMMETRY) * trace:
         raise ValueError(
             "The kernel matrix `K` must be positive semi-definite: choose another kernel."
@@ -168,9 +168,9 @@ def check_kernel_matrix(K: Array) -> None:
     if not np.isfinite(K).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(K))[0])
         raise ValueError(f"Entry ({row}, {column}) of the kernel matrix `K` must be finite.")
-    off = np.abs(K - K.T)
-    if off.max() > MAX_ASYMMETRY * np.abs(K).max():
-        row, column = (int(i) for i in np.unravel_index(np.argmax(off), off.shape))
+    asymmetry = np.abs(K - K.T)
+    if asymmetry.max() > MAX_ASYMMETRY * np.abs(K).max():
+        row, column = (int(i) for i in np.unravel_index(np.argmax(asymmetry), K.shape))
         raise ValueError(
             f"The kernel matrix `K` must be symmetric, but entries ({row}, {column}) and "
             f"({column}, {row}) differ."

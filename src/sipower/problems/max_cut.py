@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`max_cut`: a heavy cut of a graph and an upper bound on all cuts, by SCI-PI on the SDP."""
+"""`max_cut`: a heavy cut of a graph and an upper bound on all cuts, from the SDP relaxation."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sipower.solvers import SciPi
 
 
 def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0) -> Cut:
-    """Split the vertices of a graph into two sets so that the edges between them are heavy.
+    """Split the vertices of a graph into two sets so that much edge weight lies between them.
 
     Parameters
     ----------
     graph
         Symmetric weights (n, n), dense or sparse, non-negative.
     tol, rounds
-        Residual and maximum number of sweeps of the Burer-Monteiro problem.
+        Residual at which to stop, and maximum number of sweeps, for the Burer-Monteiro problem.
     seed
         Seed of the start and of the random hyperplanes.
 

@@ -2,13 +2,13 @@
 """Mixture proportions: max (1/Σv) Σ_i v_i log(L_i·x) over the simplex; degree p = 0 in y = √x.
 
 f(y) = (1/2Σv) Σ_i v_i log(L_i·y²), ∇f(y) = y∘G, G = Lᵀ(v ⊘ Lx)/Σv, and y·∇f(y) = 1 for all y. This
-is one item of a `KLBlock` whose column sums d are taken as 1: the same kernels and certificate,
-F* − F(x) ≤ Σv (max_k G_k − 1).
+is a `KLBlock` with one item whose column sums d are set to 1, so the same kernels and the same
+certificate apply: the objective is within max_k G_k − 1 of its maximum.
 
 ======  =============================================  ======
 symbol  meaning                                        shape
 ======  =============================================  ======
-L       L_ik: likelihood of observation i under k      (n, K)
+L       likelihood L_ik of observation i, component k  (n, K)
 v       weights of the observations                    (n,)
 x, y    proportions, point of the sphere               (1, K)
 ======  =============================================  ======
@@ -28,13 +28,13 @@ from sipower.problems.kl import KLBlock
 
 @register("mixture")
 class MixtureProportions(KLBlock):
-    """The proportions of given components, from the likelihoods of observations.
+    """The maximum-likelihood problem of the proportions of components with known likelihoods.
 
     Parameters
     ----------
     L
-        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. Scaling a row
-        only shifts the log-likelihood.
+        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. A factor on a row
+        only adds a constant to the log-likelihood.
     weights
         Weights of the observations, (n,); None: all 1.
     log
@@ -66,7 +66,7 @@ class MixtureProportions(KLBlock):
 
     @property
     def item_weights(self) -> Array:
-        """The weight of the one item: 1, as the value is f itself."""
+        """The weight of the only item: 1, because the value is f itself."""
         return np.ones(1)
 
     def proportions(self, y: Point) -> Array:
@@ -74,12 +74,12 @@ class MixtureProportions(KLBlock):
         return np.asarray(y[0] ** 2 / (y[0] ** 2).sum())
 
     def log_likelihood(self, x: Array) -> float:
-        """Return Σ v log(L·x) for proportions x (K,), in the scale of the given L."""
+        """Return Σ_i v_i log(L_i·x) for proportions x (K,), with L as the caller gave it."""
         v, z = self.weights, self.B @ x
         return float(np.where(v > 0, v * (np.log(np.where(v > 0, z, 1)) + self.shift), 0).sum())
 
     def value(self, y: Point) -> float:
-        """Return (1/2Σv) Σ v log(L·y²)."""
+        """Return f(y) = (1/2Σv) Σ_i v_i log(L_i·y²)."""
         return self.log_likelihood(self.proportions(y)) / (2 * self.V.total)
 
 
@@ -96,9 +96,9 @@ def mixture_proportions(
 ) -> Mixture:
     """Return the maximum-likelihood proportions with a certified gap.
 
-    With at least 40 K² observations, epochs of S-SCI-PI come first, otherwise steps of SCI-PI;
-    coordinate descent and Newton steps follow. The mean log-likelihood is within ``gap`` of its
-    maximum.
+    If there are at least 40 K² observations, the method begins with epochs of S-SCI-PI, otherwise
+    with steps of SCI-PI; coordinate descent and Newton steps follow. The weighted mean of the
+    log-likelihood is within ``gap`` of its maximum.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PCA: max ½ xᵀCx over ‖x‖ = 1, C = AᵀA/n; degree p = 2.
 
-f_i(x) = ½(a_i·x)², ∇f_i(x) = (a_i·x) a_i. SCI-PI is the power iteration, with local factor
-(λ₂/λ₁)²; S-SCI-PI is VR Power (C. Kim, D. Klabjan 2020). The data are not centred.
+f_i(x) = ½(a_i·x)², ∇f_i(x) = (a_i·x) a_i. SCI-PI is the power iteration: near a solution a round
+multiplies the squared error by (λ₂/λ₁)², where λ₁ and λ₂ are the two largest eigenvalues of C.
+S-SCI-PI is VR Power (C. Kim, D. Klabjan 2020). The data are not centred.
 
 ======  ===================  ======
 symbol  meaning              shape
@@ -25,7 +26,7 @@ from sipower.problems.base import DirectionProblem, Point, register
 
 @register("pca")
 class PCA(DirectionProblem):
-    """The first principal direction of the rows of A, or the first one orthogonal to given ones.
+    """The first principal direction of the rows of A, or the first orthogonal to given directions.
 
     Parameters
     ----------
@@ -47,13 +48,13 @@ class PCA(DirectionProblem):
 
     degree = 2.0
     quadratic = True
-    batch_passes = 1.0  # C_S(x − αx₀) is one product
+    batch_passes = 1.0  # an inner step needs one product, C_S(x − αx₀)
 
     def __init__(self, A: Any, *, orthogonal_to: Any = None) -> None:
         A = check_array(A, accept_sparse="csr", dtype=[np.float64, np.float32])
         largest, limit = float(abs(A).max()), float(np.finfo(A.dtype).max) ** 0.25
         if not largest > 0:
-            raise ValueError("`A` must have a nonzero entry; without one there is no direction.")
+            raise ValueError("`A` must have a nonzero entry: zero data have no direction.")
         if not 1 / limit < largest < limit:
             raise ValueError(
                 f"`A` must have its largest entry between {1 / limit:.0e} and {limit:.0e} in "
@@ -88,5 +89,5 @@ class PCA(DirectionProblem):
         return self.project_hessian(dense)
 
     def rounding(self, value: float) -> float:
-        """Return 8 eps |f|, eps of the type of A."""
+        """Return the rounding error allowed for in f: 8 eps |f|, with eps of the dtype of A."""
         return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)

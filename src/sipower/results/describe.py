@@ -54,7 +54,7 @@ class Description:
     profiles
         p(feature | component), (K, features); zero for a component of size 0.
     overall
-        p(feature), (features,): the profiles averaged by size.
+        p(feature), (features,): the average of the profiles, weighted by size.
     memberships
         Share of a sample's counts that a component explains, (samples, K); zero for a zero row.
     """
@@ -103,8 +103,8 @@ def describe(W: Array, H: Array) -> Description:
             row, column = wrong[0]
             value = factor[row, column]
             raise ValueError(
-                f"{name} has {value} in row {row}, column {column} (from 0): "
-                "expected finite values of at least 0."
+                f"{name} has {value} in row {row}, column {column} (counted from 0): "
+                "expected finite, non-negative values."
             )
     mass = H.sum(axis=1, dtype=np.float64)
     counts = W.sum(axis=0, dtype=np.float64) * mass
@@ -125,7 +125,7 @@ def _divide(above: Array, below: Array) -> Numbers:
 
 
 def convergence(run: Run) -> dict[str, Numbers]:
-    """Return the trace: "seconds", "passes", "excess" and "gap", NaN where nothing was evaluated.
+    """Return "seconds", "passes", "excess" and "gap" of the trace, with NaN if not evaluated.
 
     The excess is the objective minus its lowest value. Gap and excess are relative to the sum of
     the counts. At the lowest value the excess is NaN instead of 0, which has no logarithm.

@@ -31,7 +31,7 @@ def export(run: Run, folder: Path, ending: str) -> list[Path]:
         _write_anndata(run, files[0])
     else:
         write_rows(files[0], run.W, run.samples)
-        write_rows(files[1], run.H.T, run.features)  # one line per feature, few columns
+        write_rows(files[1], run.H.T, run.features)  # transposed: one line per feature
     return files
 
 
@@ -87,9 +87,11 @@ def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
     """Return names as NumPy arrays of fixed-width strings."""
     if names is None:
         return {}
-    changed = next((name for name in names if name.endswith("\0")), None)
-    if changed is not None:
-        raise ValueError(f"{file} cannot hold the name {changed!r}, which ends in NUL: use .csv.")
+    unstorable = next((name for name in names if name.endswith("\0")), None)
+    if unstorable is not None:
+        raise ValueError(
+            f"{file} cannot hold the name {unstorable!r}, which ends in NUL: use .csv."
+        )
     return {"samples": np.array(names, np.str_)}
 
 

@@ -39,7 +39,7 @@ MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
-_MAX_INTEGER = 2**1000  # larger ones cannot become floats
+_MAX_INTEGER = 2**1000  # larger integers cannot be converted to floats
 
 
 def save_run(run: Run, folder: str | PathLike[str]) -> Path:
@@ -75,7 +75,7 @@ def _as_python(value: Any) -> Any:
     """Convert NumPy numbers and arrays to Python numbers and lists."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"run.json cannot hold {value!r}: give numbers, texts, lists and dicts.")
+    raise TypeError(f"run.json cannot hold {value!r}: use numbers, strings, lists and dicts only.")
 
 
 def _trace_table(trace: Sequence[Record]) -> str:
@@ -103,7 +103,8 @@ def load_run(folder: str | PathLike[str]) -> Run:
         raise ValueError(f"{place} is damaged: {reason}; run the fit again.") from None
     if run is None:
         raise ValueError(
-            f"{place} is of format {shorten(repr(version))}, this version reads {FORMAT}."
+            f"{place} is of format {shorten(repr(version))}, but this version of sipower reads "
+            f"format {FORMAT}."
         )
     return run
 

@@ -20,7 +20,8 @@ from sipower.results.run import Run
 def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
     """Return the weights W of new samples for the components of a run, and remarks.
 
-    The weights are as exact as those of the run: a sample of its fit gets the same weights.
+    They are computed with the tolerance of the run, so a sample that was part of the fit gets the
+    same weights again. The remarks are sentences for the user.
     """
     counts, remarks = _align_features(table, run)
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
@@ -40,10 +41,10 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     """
     run_features, features = run.features, table.features
     if run_features == features:
-        return _counts_of_same_size(table, run), []
+        return _counts_by_position(table, run), []
     if run_features is None or features is None:
-        remark = "The features have no names on one side: they are taken in the order they stand."
-        return _counts_of_same_size(table, run), [remark]
+        remark = "The run or the file has no feature names: features are matched by their order."
+        return _counts_by_position(table, run), [remark]
     if len(set(run_features)) < len(run_features) or len(set(features)) < len(features):
         raise ValueError(
             "Features cannot be matched by name, because some names occur twice: make them unique."
@@ -57,8 +58,8 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
         )
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
-            "The data on disk have the features in another order than the run: read the file "
-            "without --memory-limit, or convert one in the order of the run."
+            "The data on disk do not have the features of the run in the same order: read the file "
+            "without --memory-limit, or convert a file that has them in this order."
         )
     missing = len(run_features) - len(features)
     remark = f"{missing:,} features of the run are not in the file: their counts are taken as 0."
@@ -69,11 +70,11 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     return aligned, [remark] if missing else []
 
 
-def _counts_of_same_size(table: Table, run: Run) -> Any:
+def _counts_by_position(table: Table, run: Run) -> Any:
     n_data, n_run = table.counts.shape[1], run.H.shape[1]
     if n_data != n_run:
         raise ValueError(
-            f"The data have {n_data:,} features, the run {n_run:,}: they must be the same, in the "
-            "same order (--transpose exchanges samples and features)."
+            f"The data have {n_data:,} features, but the run has {n_run:,}: both must have the "
+            "same features in the same order (--transpose exchanges samples and features)."
         )
     return table.counts

@@ -83,7 +83,7 @@ def structure(
     run
         A run, or a fitted model.
     ax
-        Axes to draw on; None makes a new figure.
+        Axes to draw on; None creates a new figure.
     groups
         A label for each sample. The bars of a group are adjacent, and groups are in order of first
         occurrence. Within each group, or overall if None, similar samples are adjacent.

@@ -23,7 +23,7 @@ from sipower.results.run import recorded_parameters
 
 PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
             "h5py", "anndata", "dask")  # fmt: skip
-_DECISIVE, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")
+_COMPARED, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")
 
 
 @cache
@@ -47,11 +47,11 @@ def optional_packages() -> dict[str, str | None]:
 
 
 def first_difference(facts: dict[str, Any], new: dict[str, Any]) -> str | None:
-    """Return what differs first between the data and parameters of two fits, or None.
+    """Return "data" or the name of the first parameter in which two fits differ, or None.
 
-    Limits are not compared, because they only decide when a fit ends.
+    Limits such as `max_iter` are not compared, because they only decide when a fit ends.
     """
-    data, parameters = ([fact.get(key) or {} for fact in (facts, new)] for key in _DECISIVE)
+    data, parameters = ([fact.get(key) or {} for fact in (facts, new)] for key in _COMPARED)
     if data[0].get("sha256") != data[1].get("sha256"):
         return "data"
     names = (name for name in parameters[1] if name not in _LIMITS)

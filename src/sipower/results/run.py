@@ -60,7 +60,7 @@ class Run:
             names = getattr(self, side)
             if names is not None:
                 if len(names) != size:
-                    raise ValueError(f"`{side}` must be {size} names, got {len(names)}.")
+                    raise ValueError(f"`{side}` must have {size} names, got {len(names)}.")
                 object.__setattr__(self, side, tuple(map(str, names)))
 
     @classmethod

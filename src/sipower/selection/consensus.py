@@ -38,12 +38,12 @@ def consensus(
     replicates
         Number of fits.
     folder
-        Folder in which finished fits are saved. After an interruption, the
-        same call continues from there, to the same bits.
+        Folder in which finished fits are saved. After an interruption, the same call continues
+        from there and gives the same bits.
     on_fit
         Called with the number of finished fits and the total number of fits.
     client
-        A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
+        A client of Dask's `distributed`: the fits then run on its workers and give the same bits.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
 
 def _medoid(fits: list[dict[str, Any]]) -> Consensus:
     count, rank = len(fits), len(fits[0]["H"])
-    partners = np.ones((count, count, rank))  # cosine of component k of a with its partner in b
+    partners = np.ones((count, count, rank))  # [a, b, k]: component k of a and its partner in b
     for a in range(count):
         for b in range(a + 1, count):
             other, cosine = match(fits[a]["H"], fits[b]["H"])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Held-out counts, and how well a fit predicts them.
 
-Thinning: of every count V_ij ~ Poisson(Λ_ij) each unit is held out with probability ε. The two
-parts are independent, Poisson((1 − ε) Λ) and Poisson(ε Λ), so that W H fitted to the first predicts
-the second by ε/(1 − ε) W H.
+Thinning: each unit of every count V_ij ~ Poisson(Λ_ij) is held out with probability ε. The counts
+that are left and those held out are independent, Poisson((1 − ε) Λ) and Poisson(ε Λ). If W H is
+fitted to the former, ε/(1 − ε) W H predicts the latter.
 
 Bi-cross-validation, for data that are not counts: rows and columns are halved at random,
 
@@ -31,7 +31,7 @@ from sipower.kernels import Array
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # share of the counts that is held out
 GROUPS = 20  # groups of rows, for the standard error over rows
-TERMS_AT_A_TIME = 100_000
+ENTRIES_AT_A_TIME = 100_000
 ROW_TOL = 1e-6
 
 
@@ -45,14 +45,14 @@ def are_counts(V: RowBlocks) -> bool:
 
 @dataclass(frozen=True)
 class Thinned:
-    """A split of counts, unit by unit."""
+    """A split of counts into training and test counts by thinning."""
 
     train: Any
     test: Any
     features: NDArray[np.int64]  # the columns of V that the fit sees
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """Return the errors of `prediction_errors` for train ≈ W H."""
+        """Return the errors of W H, fitted to `train`, on `test`; see `prediction_errors`."""
         rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
         odds = SHARE / (1 - SHARE)
         background = odds * rows[:, None], columns[None, :] / rows.sum()
@@ -60,7 +60,7 @@ class Thinned:
 
 
 def thin(V: RowBlocks, seed: int) -> Thinned:
-    """Hold out a share of the units of all counts."""
+    """Hold out each unit of every count with probability `SHARE`."""
     whole = V.sparse().array
     train = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
     parts = []
@@ -83,7 +83,7 @@ class Halved:
     features: NDArray[np.int64]
 
     def errors(self, W: Array, H: Array) -> Numbers:
-        """Return the errors of `prediction_errors` for train ≈ W H."""
+        """Return the errors of W H, fitted to `train`, on `test`; see `prediction_errors`."""
         dtype = W.dtype
         rows, columns = (
             exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)
@@ -115,10 +115,10 @@ def prediction_errors(
 ) -> Numbers:
     """Return min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test by row groups.
 
-    The parts of the groups, (`GROUPS`,), add up to the whole. Prediction and background are
-    products (n, ·)(·, m); the background has one component. It keeps the error finite for features
-    that a component did not contain in training. Rows or columns without training counts, where
-    even the background is zero, are left out.
+    The result has one term per group of rows, (`GROUPS`,); their sum is the error. Prediction and
+    background are products (n, ·)(·, m); the background has one component. It keeps the error
+    finite where the prediction is zero. Rows or columns without training counts, where even the
+    background is zero, are left out.
     """
     terms = test.tocoo()
     z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
@@ -150,8 +150,8 @@ def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers
     """Return the entries (rows, columns) of left @ right."""
     across = np.ascontiguousarray(right.T)
     out = np.empty(len(rows))
-    for at in range(0, len(rows), TERMS_AT_A_TIME):
-        block = slice(at, at + TERMS_AT_A_TIME)
+    for at in range(0, len(rows), ENTRIES_AT_A_TIME):
+        block = slice(at, at + ENTRIES_AT_A_TIME)
         out[block] = np.einsum(
             "ij,ij->i", left[rows[block]], across[columns[block]], dtype=np.float64
         )

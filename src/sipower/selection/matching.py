@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matching the components of two factorisations one to one, and merging those of one."""
+"""Matching of the components of two factorisations, and merging of components."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def cosines(A: Array, B: Array) -> NDArray[np.float64]:
 
 
 def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return each row's partner in B and their cosine, in the assignment with the largest sum.
+    """Match the rows of A and B one to one, so that the sum of their cosines is largest.
 
-    Where A has more rows than B, some have no partner: −1, with a cosine of 0.
+    Return the partner in B of each row of A, and the cosine of the two. A row without a partner,
+    if A has more rows than B, gets −1 and the cosine 0.
     """
     table = cosines(A, B)
     rows, columns = linear_sum_assignment(table, maximize=True)

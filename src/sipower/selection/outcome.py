@@ -49,9 +49,9 @@ class RankSelection:
         """Return whether all fields have valid types and consistent shapes."""
         count = len(self.ranks)
         return (
-            _whole(self.best, *self.ranks)
+            _are_integers(self.best, *self.ranks)
             and self.best in self.ranks
-            and _texts(self.reason, self.method)
+            and _are_strings(self.reason, self.method)
             and self.deviance.ndim == 2
             and len(self.deviance) == count
             and self.stability.shape == (count,)
@@ -60,7 +60,7 @@ class RankSelection:
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """Replicates of one fit from different starts, and the one nearest to all others.
+    """The replicates of a fit from different starts, and the medoid, the most central of them.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ class Consensus:
         """Return whether all fields have valid types and consistent shapes."""
         count = len(self.statuses)
         return (
-            _whole(self.medoid)
+            _are_integers(self.medoid)
             and 0 <= self.medoid < count
-            and _texts(*self.statuses)
+            and _are_strings(*self.statuses)
             and self.stability.shape == (len(self.H),)
             and self.similarity.shape == (count, count)
             and self.divergences.shape == self.gaps.shape == (count,)
@@ -120,7 +120,7 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
         lists = {k: tuple(v) for k, v in content.items() if isinstance(v, list)}
         outcome = kind(**content | lists | factors)
         if not outcome.is_sound():
-            raise ValueError("its parts do not belong together")
+            raise ValueError("its fields do not fit together")
     except Exception as problem:  # a damaged file can raise any error
         raise ValueError(
             f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."
@@ -128,11 +128,11 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     return outcome
 
 
-def _whole(*values: Any) -> bool:
+def _are_integers(*values: Any) -> bool:
     return all(isinstance(value, int) for value in values)
 
 
-def _texts(*values: Any) -> bool:
+def _are_strings(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 

@@ -3,7 +3,7 @@
 
 Each replicate holds out counts, fits the largest rank from a random start and reaches the smaller
 ranks one after another by merging components and fitting again. So every rank gets a good local
-minimum; from random starts, a larger rank would often have a smaller error by luck alone.
+minimum; if each rank had its own random start, differences would often be due to luck.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sipower.selection.saved_fits import SavedFits
 
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
-UNSTABLE = 0.8
+UNSTABLE = 0.8  # the reason warns of components with a lower stability
 NEGLIGIBLE = 1e-4  # nats per count
 
 
@@ -47,7 +47,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     on_fit: Callable[[int, int], object] | None = None,
     client: Any = None,
 ) -> RankSelection:
-    """Find the smallest number of components that predicts unseen counts as well as any.
+    """Find the smallest number of components that predicts unseen counts as well as any other.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicates
         Number of independent splits of the data; stability needs two of them.
     folder
-        Folder in which finished fits are saved. After an interruption, the
-        same call continues from there.
+        Folder in which finished fits are saved. After an interruption, the same call continues
+        from there.
     on_fit
         Called with the number of finished fits and the total number of fits.
     client
-        A client of Dask's `distributed`: the fits then run on its workers, to the same bits.
+        A client of Dask's `distributed`: the fits then run on its workers and give the same bits.
 
     Returns
     -------
@@ -123,10 +123,10 @@ def estimated_seconds(
     with _ignore_fit_warnings():
         trial.fit(data)
     seconds, in_rounds = time.perf_counter() - started, trial.trace_[-1].seconds
-    a_round, the_rest = in_rounds / max(trial.n_iter_, 1), seconds - in_rounds
+    per_round, overhead = in_rounds / max(trial.n_iter_, 1), seconds - in_rounds
     rounds = [NEXT_ROUNDS] * (len(sorted_ranks) - 1) + [FIRST_ROUNDS]
     fits = zip(sorted_ranks, rounds, strict=True)
-    work = sum(k / sorted_ranks[-1] * (the_rest + n * a_round) for k, n in fits)
+    work = sum(k / sorted_ranks[-1] * (overhead + n * per_round) for k, n in fits)
     jobs = min(count_threads(model.n_jobs), replicates)
     return float(work * -(-replicates // jobs))
 
@@ -157,9 +157,9 @@ def _fit_path(
     split: Any,
     name: str,
 ) -> dict[str, Any]:
-    """Return errors and components of all ranks on one split of the data, which may be remote.
+    """Fit all ranks to one split of the data, and return their errors and components.
 
-    The fits go from the largest rank down.
+    The fits go from the largest rank down. With a client, `split` is a future.
     """
     shape = len(ranks), GROUPS
     piece = saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
@@ -188,7 +188,10 @@ def _fit_and_score(model: KLNMF, split: Thinned | Halved, start: dict[str, Any])
 
 
 def _stability(profiles: list[Any], features: list[Any]) -> float:
-    """Return the mean cosine of matched components over pairs, on the features of both."""
+    """Return the mean cosine of matched components over pairs of replicates.
+
+    The cosines are computed from the features that both replicates have.
+    """
     cosines = []
     for a, b in combinations(range(len(profiles)), 2):
         both = np.intersect1d(features[a], features[b], assume_unique=True)
@@ -201,16 +204,18 @@ def _stability(profiles: list[Any], features: list[Any]) -> float:
 def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> tuple[int, str]:
     """Return the smallest rank within one standard error of the lowest mean error, and the reason.
 
-    The standard error is the larger of two: that over groups of rows, which measures the randomness
-    of the held-out counts, and that over splits, which measures the randomness of the fits.
+    The larger of two standard errors is used. The one over groups of rows measures the randomness
+    of the held-out counts, the one over splits the randomness of the fits.
     Differences below `NEGLIGIBLE` are ignored.
     """
     errors = groups.sum(axis=2)
     lowest = int(np.argmin(errors.mean(axis=1)))
-    more = groups - groups[lowest]  # (ranks, replicates, groups)
-    by_group = more.mean(axis=1).std(axis=1, ddof=1) * np.sqrt(groups.shape[2])
+    excess = groups - groups[lowest]  # (ranks, replicates, groups)
+    by_group = excess.mean(axis=1).std(axis=1, ddof=1) * np.sqrt(groups.shape[2])
     replicates = errors.shape[1]
-    by_split = more.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates) if replicates > 1 else 0.0
+    by_split: Any = 0.0
+    if replicates > 1:
+        by_split = excess.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates)
     margin = np.maximum(np.maximum(by_group, by_split), NEGLIGIBLE)
     at = int(np.argmax(errors.mean(axis=1) - errors[lowest].mean() <= margin))
     return ranks[at], _reason(ranks, errors.mean(axis=1), stability, at)
@@ -228,9 +233,9 @@ def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int
             f"K = {ranks[lowest]})"
         )
     if np.isfinite(stability[at]):
-        text += f"; its components agree between replicates to {stability[at]:.2f}"
+        text += f"; its components have a mean cosine of {stability[at]:.2f} between replicates"
     if stability[at] < UNSTABLE:
-        text += ", so few of them should be named"
+        text += ", so few of them should be interpreted"
     if at == len(ranks) - 1 and len(ranks) > 1:
         text += "; it is the largest K tried: try larger ones"
     return text + "."

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent fits side by side: in threads, or on the workers of a Dask client.
+"""Independent fits in parallel: in threads, or on the workers of a Dask client.
 
-The kernels release the GIL. On a client every fit is one task, and a local thread waits for it.
-Finished fits are counted and saved in this process, so both ways give the same bits and can
-continue from each other's folder.
+The kernels release the GIL, so threads run in parallel. With a client, every fit is one task, and a
+local thread waits for it. Finished fits are counted and saved in this process. Fits in threads and
+on workers give the same bits, and either can continue a folder that the other has begun.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Replicates:
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
         """Return [work(0), work(1), ...], with as many calls at a time as there are threads.
 
-        An interruption ends the fits that are running after their present round; workers of a
-        client finish theirs, but the results are dropped.
+        After an interruption, the running fits stop at the end of their current round. Workers of
+        a client finish their fits, but the results are dropped.
         """
         threads = count_threads(self.model.n_jobs)
         if self.client is not None:
@@ -92,17 +92,17 @@ class Replicates:
 
     def scatter(self, data: Any) -> Any:
         """Return data that many fits share; each worker receives them at most once."""
-        # With a key made from the content, equal data of another task could release these.
+        # Data with a key made from the content could be released by another task with equal data.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return function(*arguments) for many fits; on a client it stays where it is computed."""
+        """Return function(*arguments) or, with a client, a future of it, which many fits share."""
         if self.client is None:
             return function(*arguments)
         return self.client.submit(function, *arguments, pure=False)
 
     def compute(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return function(*arguments), unless the task has ended meanwhile."""
+        """Return function(*arguments); raise `CancelledError` if the task has ended meanwhile."""
         if self.client is None:
             result = function(*arguments)
         else:

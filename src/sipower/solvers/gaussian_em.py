@@ -3,9 +3,9 @@
 
     π ← normalised(π∘((1 − η) + η G)²),  G_k = (1/n) Σ_i N_ik / Σ_l π_l N_il
 
-With η = 2/3, the choice of the authors of SCI-PI, that is π∘(½ + G)². The responsibilities of the
-new weights then give means and covariances by the ordinary EM update. A round costs one pass: the
-densities and the sums.
+The default η = 2/3 is the choice of the authors of SCI-PI and gives π ← normalised(π∘(½ + G)²). The
+ordinary EM update then computes means and covariances from the responsibilities of the new weights.
+A round evaluates the densities and their sums once, which counts as one pass.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GaussianEM:
     Parameters
     ----------
     step
-        Step size η of the weights. `Guarded` makes the run monotone.
+        Step size η of the weights. Wrap the solver in `Guarded` to make a run monotone.
     """
 
     step: float = 2 / 3
@@ -76,15 +76,15 @@ class GaussianEM:
     def new_weights(self, L: Array, weights: Array, step: float) -> Array:
         """Return the weights after one damped power step on the sphere, y = √π."""
         proportions = MixtureProportions(L, log=True)
-        at = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
-        return proportions.proportions(SciPi().advance(proportions, at).x)
+        state = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
+        return proportions.proportions(SciPi().advance(proportions, state).x)
 
     def largest_step(self, problem: GaussianMixture) -> float:
-        """Return the step size up to which a guard lets the step grow."""
+        """Return the largest step size that a guard may use."""
         return self.step
 
     def safe(self) -> GaussianEM:
-        """Return the fallback of a guard: plain EM, which is monotone."""
+        """Return the solver that a guard falls back to: ordinary EM, which is monotone."""
         return PlainEM()
 
 

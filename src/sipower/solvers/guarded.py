@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Guarded`: undo a round that made the objective worse, and take a shorter, safe step instead.
 
-Worse means worse by more than the rounding error, 8 eps (ΣV + D) for KL. A deterioration within
-rounding is accepted but shortens the step to no less than ½, where SCI-PI cannot cycle: otherwise a
-cycle of tiny rises and falls would look like progress. After a gain the step grows again, up to the
-`largest_step` of the solver. The objective is evaluated after every round; its passes count.
+Worse means worse by more than the rounding error, which is 8 eps (ΣV + D) for KL. A smaller
+deterioration is accepted, but the step size shrinks, to no less than ½. At ½, SCI-PI cannot cycle;
+otherwise a cycle of tiny rises and falls could look like progress. After a gain the step size grows
+again, up to the `largest_step` of the solver. The objective is evaluated after every round, and the
+cost of this is included in the passes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from sipower.loop.protocols import Comparable
 
-MIN_DAMPED_STEP = 0.5  # a deterioration within rounding shortens the step to no less than this
+MIN_DAMPED_STEP = 0.5  # a deterioration within rounding reduces the step to no less than this
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Guarded:
     solver
         Solver to guard; its ``safe()`` returns the solver that takes the step after a failed round.
     shrink, grow
-        Factors that the step is multiplied by after a failed and after a successful round.
+        Factors by which the step size is multiplied after a failed and after a successful round.
     """
 
     solver: Any
@@ -36,17 +37,17 @@ class Guarded:
 
     @property
     def needs(self) -> tuple[type, ...]:
-        """The protocols that the guard and its solver need of a problem."""
+        """The protocols that a problem must implement for the guard and its solver."""
         return Comparable, *getattr(self.solver, "needs", ())
 
     def init(self, problem: Any, x0: Any, seed: int) -> Any:
-        """Return the state before the first round, with its objective."""
+        """Return the state before the first round, including the objective."""
         state = self.solver.init(problem, x0, seed)
         return replace(state, value=problem.quick_value(state.x))
 
     def advance(self, problem: Any, state: Any) -> Any:
         """Run one round that never makes the objective worse."""
-        if math.isnan(state.value):  # the state of a run without a guard
+        if math.isnan(state.value):  # the state comes from a run without a guard
             state = replace(state, value=problem.quick_value(state.x))
         noise = problem.rounding(state.value)
         trial = self._try_round(problem, self.solver, state)

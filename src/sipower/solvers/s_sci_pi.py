@@ -12,13 +12,13 @@ g_t     α_t g̃ + ∇f_S(x_t) − α_t ∇f_S(x₀), unbiased for ∇f(x_t)  (i
 ======  =====================================================  ==========
 
 Normalising x_t does not change its direction, makes α_t = (x_t·x₀)^(p−1) and removes the division
-by ‖x_t‖^(p−2). f is divided by λ = x₀·g̃ at the anchor, so that η does not depend on the scale of f.
-An epoch costs 1 + 2 m s/n passes; for KL 1 + 1.5 m s/n, for PCA 1 + m s/n.
+by ‖x_t‖^(p−2). Gradients are divided by λ = x₀·g̃, so that η does not depend on the scale of f.
+An epoch costs 1 + 2 m s/n passes in general, 1 + 1.5 m s/n for KL and 1 + m s/n for PCA.
 
 If no step is given, η comes from the paper's condition η√(Km) ≤ 1: K, the variance of the Hessian
 of a batch along the first step, is estimated from a few batches at every anchor, and η = κ/√(Km).
-The noise then adds about κ² of the squared error of the anchor, whatever the data. If that is more
-than m steps gain, the next anchor is worse, and κ shrinks.
+The noise of the batches then adds about κ² times the squared error of the anchor, whatever the
+data. If this exceeds what m steps gain, the next anchor is worse than the last one, and κ shrinks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive, initial_state
 
-MIN_COSINE = 1e-12  # smallest |x·x₀| in the anchor factor, for p < 1
-PROBE_BATCHES = 8  # batches that estimate K
+MIN_COSINE = 1e-12  # lower bound of |x·x₀| in the anchor factor, for p < 1
+PROBE_BATCHES = 8  # number of batches from which K is estimated
 MAX_KAPPA = 0.8  # initial and largest κ
-SHRINK, GROW = 0.7, 1.1  # factors of κ after the residual rose and after it fell
+SHRINK, GROW = 0.7, 1.1  # factors of κ after an anchor that is worse, or not worse, than the last
 TINY = 1e-300
 
 
@@ -51,7 +51,7 @@ class SSciPi:
     Parameters
     ----------
     step
-        Fixed step size η; None: chosen from the estimated variance, as the module describes.
+        Fixed step size η; None: chosen at every anchor from the estimated variance of the batches.
     batch
         Share s/n of the terms in a batch.
     epoch
@@ -59,7 +59,8 @@ class SSciPi:
     scheme, replace
         How batches are drawn, and whether with replacement.
     threshold
-        θ: for problems with a sign constraint, a step keeps at least θ times each coordinate.
+        Threshold θ: for problems with a sign constraint, an inner step leaves each coordinate at
+        least θ times its value.
     """
 
     needs: ClassVar = (ScaleInvariant,)
@@ -93,7 +94,7 @@ class SSciPi:
         eta: float | NDArray[np.float64] = state.step
         if self.step is None:
             state, eta = self._adapt_step(problem, state, g, lam)
-        # At t = 0 the batch cancels (x_t = x₀): the step is the full one.
+        # At t = 0 the batch gradients cancel because x_t = x₀: the step uses the full gradient.
         x = problem.retract((1 - eta) * x0 + eta * g / lam, x0, self.threshold)
         for t in range(1, self.epoch):
             alpha = anchor_factor(problem.inner(x, x0), p)[:, None]
@@ -106,7 +107,7 @@ class SSciPi:
             batches += PROBE_BATCHES
             value_passes = 0.0 if p else problem.value_passes
         n = problem.terms
-        share = self.batch if n is None else batch_size(self.batch, n) / n  # s is a whole number
+        share = self.batch if n is None else batch_size(self.batch, n) / n  # s/n with integer s
         passes = state.passes + 1 + value_passes + problem.batch_passes * batches * share
         return replace(state, x=x, round=state.round + 1, passes=passes)
 
@@ -119,42 +120,44 @@ class SSciPi:
     ) -> tuple[PointState, NDArray[np.float64]]:
         """Return the state with the new κ, and η = κ/√(Km) of every item, at most 1.
 
-        Far from a solution the residual may rise together with f, so κ shrinks only if f fell.
+        Far from a solution the residual may rise while f still increases, so κ shrinks only if the
+        residual has risen and f has not.
         """
         x0 = state.x
         multiplier = problem.inner(x0, g)
-        off = g - multiplier[:, None] * x0
-        residual = float(np.linalg.norm(off / lam))
+        tangential = g - multiplier[:, None] * x0
+        residual = float(np.linalg.norm(tangential / lam))
         value = float(multiplier.sum()) if problem.degree else problem.value(x0)  # λ = p f
         worse = residual > state.residual and value <= state.anchor_value
         kappa = min(MAX_KAPPA, state.step * (SHRINK if worse else GROW))
-        x = problem.retract(x0 + off / lam, x0, self.threshold)
+        x = problem.retract(x0 + tangential / lam, x0, self.threshold)
         cosine = problem.inner(x, x0)
         alpha = anchor_factor(cosine, problem.degree)[:, None]
         place = state.seed, Stream.PROBE, state.round, state.side
         batches = (problem.batch(self._sampling, Draw(*place, t)) for t in range(PROBE_BATCHES))
         differences = [problem.anchored_difference(x, x0, alpha, S) for S in batches]
         noise = np.sqrt(np.var(differences, axis=0, ddof=1).sum(axis=1)) / lam[:, 0]
-        away = np.linalg.norm(x - cosine[:, None] * x0, axis=1)
-        eta = kappa * away / np.maximum(np.sqrt(self.epoch) * noise, MAX_KAPPA * away + TINY)
+        distance = np.linalg.norm(x - cosine[:, None] * x0, axis=1)
+        noise *= np.sqrt(self.epoch)
+        eta = kappa * distance / np.maximum(noise, MAX_KAPPA * distance + TINY)
         state = replace(state, step=kappa, residual=residual, anchor_value=value)
         return state, eta[:, None]
 
     def largest_step(self, problem: Problem) -> float:
-        """Return the step size up to which a guard lets the step grow."""
+        """Return the largest step size that a guard may use: of η, or of κ if no step is given."""
         return MAX_KAPPA if self.step is None else max(self.step, 1.0)
 
     def safe(self) -> SciPi:
-        """Return the fallback of a guard: a full step."""
+        """Return the solver that a guard falls back to: SCI-PI, which uses full gradients."""
         return SciPi()
 
 
 def anchor_factor(cosine: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """Return α with ∇f((x·x₀)x₀) = α ∇f(x₀) for ‖x₀‖ = 1: sign(x·x₀)|x·x₀|^(p−1).
 
-    The paper excludes x·x₀ ≤ 0. With the sign the formula holds for negative products too. For
-    p < 1 the factor grows without bound as x·x₀ falls to 0, which pulls x towards ∇f(x₀); products
-    below 1e-12 are replaced by 1e-12, so that the step is finite.
+    The paper excludes x·x₀ ≤ 0; with the sign, the formula also holds for negative products. For
+    p < 1 the factor grows without bound as x·x₀ approaches 0, which pulls x towards ∇f(x₀);
+    |x·x₀| is raised to at least 1e-12, so that the step is finite.
     """
     size = np.maximum(np.abs(cosine), MIN_COSINE if p < 1 else 0.0)
     return np.asarray(np.where(cosine < 0, -1.0, 1.0) * size ** (p - 1))
@@ -167,10 +170,10 @@ def check_threshold(threshold: float) -> None:
 
 
 def check_epoch(batch: float, epoch: int, scheme: Scheme) -> None:
-    """Check the batch, the length and the scheme of an epoch."""
+    """Check the batch size, the number of inner steps and the sampling scheme of an epoch."""
     if not (isinstance(batch, Real) and 0 < batch <= 1):
-        raise ValueError(f"`batch` must be a share of the terms in (0, 1], got {batch}.")
+        raise ValueError(f"`batch` must be a number in (0, 1], got {batch}.")
     if not isinstance(epoch, Integral) or epoch < 1:
-        raise ValueError(f"`epoch` must be a positive integer of inner steps, got {epoch}.")
+        raise ValueError(f"`epoch` must be a positive integer, got {epoch}.")
     if scheme not in SCHEMES:
         raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {scheme!r}.")

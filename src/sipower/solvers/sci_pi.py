@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`SciPi`: scale invariant power iteration x ← ∇f(x)/‖∇f(x)‖ (Kim, Kim, Klabjan 2019), or damped.
+"""`SciPi`: scale invariant power iteration x ← ∇f(x)/‖∇f(x)‖ (Kim, Kim, Klabjan 2019).
 
-With step η the round is x ← normalised((1 − η)x + η ∇f(x)/λ), λ = x·∇f(x); η = 1 is SCI-PI itself.
-A round costs one pass.
+With step size η a round is x ← normalised((1 − η)x + η ∇f(x)/λ), where λ = x·∇f(x); η = 1 is SCI-PI
+itself and η < 1 is damped. A round costs one pass.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SciPi:
         return replace(state, x=x_new, round=state.round + 1, passes=state.passes + 1)
 
     def _sweep(self, problem: Problem, x: Point, eta: float) -> Point:
-        """Take the same step item by item, each with the new values of the items before it."""
+        """Take the step for one item after another, using the new values of the earlier items."""
         x = x.copy()
         for i in range(len(x)):
             g = problem.item_gradient(x, i)
@@ -61,5 +61,5 @@ class SciPi:
         return self.step
 
     def safe(self) -> SciPi:
-        """Return the solver that a guard falls back to: itself, since shorter steps suffice."""
+        """Return the solver that a guard falls back to: this one, as a smaller step suffices."""
         return self

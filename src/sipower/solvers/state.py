@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`PointState`: the state of SCI-PI and S-SCI-PI, and how a run begins."""
+"""`PointState`: the state of SCI-PI and S-SCI-PI, and its value at the start of a run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from sipower.problems.base import Point, Problem
 
 @dataclass(frozen=True)
 class PointState(Progress):
-    """The state of a run on a problem on the sphere."""
+    """The state of a solver for a problem on the unit sphere.
+
+    `SSciPi` adapts its step with the residual and the objective at the last anchor.
+    """
 
     x: Point
-    side: int = 0  # key of the random numbers that separates runs with the same seed
-    residual: float = math.inf  # at the last anchor; with the next field it adapts the step
+    side: int = 0  # part of the key of the random numbers: separates runs with the same seed
+    residual: float = math.inf  # residual at the last anchor
     anchor_value: float = -math.inf  # objective at the last anchor
 
 

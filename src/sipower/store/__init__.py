@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The on-disk format: CSR arrays of both orientations, for data that memory cannot hold."""
+"""The on-disk format: CSR arrays of data larger than memory and of their transpose."""
 
 from sipower.store.layout import Layout, is_store, read_layout
 from sipower.store.workspace import byte_size

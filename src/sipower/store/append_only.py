@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = ["AppendOnlyArray", "append_numbers", "read_numbers"]
 
-_HEADER_BYTES = 128  # as NumPy pads the header of a one-dimensional array of any length
+_HEADER_BYTES = 128  # NumPy pads the header of every one-dimensional array to this size
 _COPY_LENGTH = 1 << 16  # numbers copied at a time when an array is widened
 
 
@@ -46,7 +46,7 @@ class AppendOnlyArray:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the numbers so far."""
+        """The dtype of the numbers appended so far."""
         return self.dtypes[0]
 
     def append(self, numbers: NDArray[Any]) -> None:
@@ -67,7 +67,7 @@ class AppendOnlyArray:
         with self.path.open("r+b") as file:
             npy.write_array_header_1_0(file, header)
             if file.tell() != _HEADER_BYTES:
-                raise AssertionError("NumPy writes headers of another size.")
+                raise AssertionError("NumPy wrote a header of an unexpected size.")
 
     def _widen(self) -> None:
         """Copy all numbers to a file of the next dtype."""
@@ -79,7 +79,7 @@ class AppendOnlyArray:
 
 
 def _is_exact(numbers: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype holds non-negative numbers exactly."""
+    """Return whether a dtype can hold all of these non-negative numbers exactly."""
     if numbers.dtype == dtype or numbers.size == 0:
         return True
     if dtype.kind == "u" and numbers.max() > np.iinfo(dtype).max:

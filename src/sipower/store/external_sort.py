@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """External sort: sorts entries by row through temporary files.
 
-Entries are spilled to disk and the entries of every row counted. The rows are cut into ranges that
-fit into memory, a second pass writes every entry to the file of its range (unless the entries came
-in the order of rows), and a third reads range after range, sorts it and returns it as CSR.
+Entries are first written to disk, and the entries of every row are counted. The rows are then cut
+into ranges that fit into memory, and every entry is moved to the file of its range, unless the
+entries came in the order of rows. Finally each range is read, sorted and returned as CSR.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import sparse
 from sipower.store.append_only import append_numbers, read_numbers
 from sipower.store.workspace import Workspace
 
-# Quoted: an older SciPy cannot index its arrays' types.
+# Quoted, because the array types of older SciPy versions cannot be subscripted.
 Csr: TypeAlias = "sparse.csr_array[Any, tuple[int, int]]"
 RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64)])
 
@@ -44,7 +44,10 @@ class Entries(NamedTuple):
 
 
 class DuplicateError(ValueError):
-    """An error for two entries at one row and column, counted from 0; `positions` are theirs."""
+    """An error for two entries with the same row and column, counted from 0.
+
+    `positions` are the indices of both in the arrays of entries.
+    """
 
     def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
         super().__init__(f"There are two entries for row {row}, column {column}: add them up.")
@@ -56,8 +59,8 @@ def sort_by_rows(
 ) -> Generator[Csr, None, None]:
     """Sort entries that come in any order into CSR blocks of rows.
 
-    The values are float32 where all entries are, else float64. Zeros are left out; two entries in
-    the same place raise `DuplicateError`.
+    The values are float32 if those of all entries are, else float64. Zeros are left out. Two
+    entries with the same row and column raise `DuplicateError`.
     """
     with workspace.temporary_folder() as folder:
         file, length, dtypes, in_order, last = folder / "entries", 0, set(), True, 0
@@ -68,14 +71,14 @@ def sort_by_rows(
             dtypes.add(entries.values.dtype)
             length += len(entries.rows)
             workspace.report("entries", length, length)
-        starts = np.zeros(shape[0] + 1, np.int64)  # not before the pieces are checked
+        starts = np.zeros(shape[0] + 1, np.int64)  # `pieces` has now checked the shape
         for records in _read_records(file, length, workspace.cached_entries):
             np.add.at(starts, records["row"] + 1, 1)
         starts = np.cumsum(starts)
         if in_order:
             cuts = ranges(starts, workspace.max_entries)
             blocks: Iterator[Csr] = (
-                _block(file, starts, cut, shape[1], int(starts[cut[0]])) for cut in cuts
+                _read_block(file, starts, cut, shape[1], int(starts[cut[0]])) for cut in cuts
             )
         else:
             pieces_on_disk = _read_records(file, length, workspace.cached_entries, remove=True)
@@ -101,27 +104,27 @@ def sort_records(
             for number, part in zip(present, np.split(records[order], first[1:]), strict=False):
                 append_numbers(folder / str(number), part)
         for number, cut in enumerate(cuts):
-            yield _block(folder / str(number), starts, cut, columns)
+            yield _read_block(folder / str(number), starts, cut, columns)
 
 
 def _read_records(
     file: Path, length: int, step: int, *, remove: bool = False
 ) -> Iterator[NDArray[Any]]:
-    """Read the records of a file in pieces; removing it then frees its space on the disk."""
+    """Read the records of a file in pieces, then delete the file if `remove` is true."""
     for start in range(0, length, step):
         yield read_numbers(file, RECORD, start, min(start + step, length))
     if remove:
         file.unlink()
 
 
-def _block(
+def _read_block(
     file: Path, starts: NDArray[np.int64], rows: tuple[int, int], columns: int, first: int = 0
 ) -> Csr:
-    """Read the entries of a range of rows, which begin at the record `first` of a file."""
+    """Read a range of rows, whose entries begin at the record `first` of a file, as CSR."""
     begin, end = rows
     length = int(starts[end] - starts[begin])
     records = np.empty(0, RECORD)
-    if length:  # else there may be no file
+    if length:  # without entries there may be no file
         records = read_numbers(file, RECORD, first, first + length)
     entries = Entries(*(records[name].copy() for name in RECORD.fields or ()))
     return csr_from_entries(entries, (end - begin, columns), begin)
@@ -147,7 +150,7 @@ def csr_from_entries(entries: Entries, shape: tuple[int, int], first_row: int = 
     if first_row:
         rows = rows - np.int32(first_row)
     rises_in_row = (rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1])
-    if (rises_in_row | (rows[1:] > rows[:-1])).all() and values.all():  # they are in order already
+    if (rises_in_row | (rows[1:] > rows[:-1])).all() and values.all():  # already in order
         starts = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=rows.dtype))
         starts = starts.astype(np.int32 if len(values) < 2**31 else np.int64)
         return sparse.csr_array((values, columns, starts), shape=shape)

@@ -4,11 +4,11 @@
 ==================  ============================================================================
 store.json          shape, nonzeros, total, working type, fingerprint; written last
 names.json          names of the samples and features, where the data have them
-rows/indptr.npy     int64: where each row begins
+rows/indptr.npy     int64: where the entries of each row begin
 rows/indices.npy    int32: columns, strictly increasing in a row
 rows/values.npy     uint8, uint16, float32 or float64: finite and positive
 rows/mass.npy       float64: sums of the rows
-columns/            the same of the transpose, or mass.npy alone
+columns/            the same for the transpose, or only mass.npy
 ==================  ============================================================================
 """
 
@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "mass": (np.dtype("<f8"),),
 }
 Names = tuple[str, ...]
-_CHECKED_AT_ONCE = 1 << 20  # terms: the comparisons take memory too
+_CHECKED_AT_ONCE = 1 << 20  # entries; limits the memory of the comparisons
 
 
 class OpenArray:
@@ -70,7 +70,7 @@ class OpenArray:
             view, at = view[count:], at + count
 
     def _read(self, view: memoryview, at: int) -> int:
-        if hasattr(os, "preadv"):  # leaves the position alone, which forked processes share
+        if hasattr(os, "preadv"):  # does not move the file position, which forked processes share
             return os.preadv(self.file.fileno(), [view], at)
         with self.lock:
             self.file.seek(at)
@@ -90,7 +90,7 @@ class Layout:
     nonzeros, total
         Number of nonzeros, and their sum.
     dtype
-        Working type for these numbers, "float32" or "float64".
+        Working type for the data, "float32" or "float64".
     sha256
         Fingerprint of the data.
     smallest, largest
@@ -120,7 +120,7 @@ class Layout:
 
 
 def is_store(path: str | PathLike[str]) -> bool:
-    """Return whether a folder is a store: store.json is written last, after all other files."""
+    """Return whether a folder is a complete store, which has store.json, the last file written."""
     return (Path(path) / "store.json").is_file()
 
 
@@ -129,14 +129,14 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(
-            f"{folder} is not a store of sipower: it has no store.json; make one with sipower "
-            "convert."
+            f"{folder} is not a store of sipower: it has no store.json; create a store with "
+            "sipower convert."
         )
     facts = _read_json(folder, "store.json")
     if facts.get("format") != FORMAT:
         raise ValueError(
-            f"The store {folder} is of format {shorten(repr(facts.get('format')))}, this version "
-            f"reads {FORMAT}: convert the data again."
+            f"The store {folder} is of format {shorten(repr(facts.get('format')))}, but this "
+            f"version reads format {FORMAT}: convert the data again."
         )
     for key, is_valid in _CHECKS.items():
         if key not in facts or not is_valid(facts[key]):
@@ -178,8 +178,8 @@ def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def check_terms(indptr: Array, indices: Array, values: Array) -> None:
-    """Raise ValueError unless values are positive and finite and columns rise within a row."""
+def check_entries(indptr: Array, indices: Array, values: Array) -> None:
+    """Raise ValueError unless values are positive and finite and columns increase in each row."""
     for first in range(0, len(indices), _CHECKED_AT_ONCE):
         part = values[first : first + _CHECKED_AT_ONCE]
         if not (part.min() > 0 and part.max() < np.inf):
@@ -213,7 +213,7 @@ def _is_shape(x: Any) -> bool:
 
 
 def _is_number(x: Any) -> bool:
-    # A whole number of 400 digits cannot become a float.
+    # An integer of 400 digits cannot be converted to a float.
     return type(x) in (int, float) and 0 <= x <= float_info.max
 
 

@@ -25,10 +25,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
 def byte_size(size: str | int) -> int:
-    """Return the bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB"."""
+    """Return the number of bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB"."""
     parsed = _SIZE.fullmatch(str(size).strip().lower())
     if isinstance(size, bool) or parsed is None or parsed[2] not in _UNITS:
-        raise ValueError(f"`memory_limit` must be bytes or a size such as 512MB, got {size!r}.")
+        raise ValueError(
+            f"`memory_limit` must be a number of bytes or a size such as 512MB, got {size!r}."
+        )
     count = int(float(parsed[1]) * _UNITS[parsed[2]])
     if count < 1:
         raise ValueError(f"`memory_limit` must be at least 1 byte, got {size!r}.")
@@ -40,7 +42,7 @@ class Workspace:
     """The memory limit, the place of temporary files and the progress callback of a conversion.
 
     Temporary folders are created beside `target`, the path of the store. `on_progress` is called
-    with what is counted ("entries", "rows" or "columns"), how many there were and their nonzeros.
+    with "entries", "rows" or "columns", how many of them are done, and how many nonzeros they have.
     """
 
     target: Path
@@ -54,7 +56,7 @@ class Workspace:
 
     @property
     def cached_entries(self) -> int:
-        """The number of entries that is fastest to move at a time."""
+        """The number of entries to sort or move at a time, chosen for speed."""
         return min(self.max_entries, _CACHED_ENTRIES)
 
     @contextmanager

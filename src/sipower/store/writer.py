@@ -29,7 +29,7 @@ __all__ = ["write_store"]
 _MIN_MEMORY = 1_000_000
 
 
-def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
+def write_store(  # noqa: PLR0913 - all options are keyword-only
     blocks: Any,
     path: str | PathLike[str],
     *,
@@ -49,17 +49,19 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
         columns: a list or a generator. Thousands of rows make a good block. A single array or
         sparse matrix is cut into blocks.
     path
-        Folder to create, by convention ending in ``.sipower``. It appears once it is complete.
+        Folder to create, by convention ending in ``.sipower``. It appears only when complete.
     rows_only
-        Leave out the transpose: half the disk space, for rules that need only sums.
+        Leave out the transpose. This halves the disk space, but works only with the update rules
+        that need nothing but sums over the rows.
     memory_limit
-        Memory to use in addition to the blocks given and a few numbers per row and column.
+        Memory to use in addition to `blocks` and a few numbers per row and column.
     samples, features
         Names of the rows and columns. Those of a DataFrame are not used automatically.
     force
         Replace an existing store.
     on_block
-        Called with "rows" or "columns", and how many of them and of their nonzeros are written.
+        Called with "rows" or "columns", how many of them are written, and how many nonzeros
+        they have.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
         names = {"samples": samples, "features": features}
         for size, (side, texts) in zip(layout.shape, names.items(), strict=True):
             if texts is not None and len(texts) != size:
-                raise ValueError(f"`{side}` must be {size} names, got {len(texts)}.")
+                raise ValueError(f"`{side}` must have {size} names, got {len(texts)}.")
         rows.write_columns(workspace)
         rows.finish()
         write_layout(layout, names)
@@ -93,7 +95,7 @@ def write_store(  # noqa: PLR0913 - a public door, whose options are all by name
 
 
 def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
-    """Validate the blocks one after another, cut into parts of at most `max_entries`."""
+    """Validate the blocks one after another, in parts of at most `max_entries` entries."""
     row, first = 0, None
     for number, block in enumerate([blocks] if hasattr(blocks, "shape") else blocks, 1):
         for part in _cut_by_rows(block, max_entries):
@@ -108,8 +110,8 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             first = first or kind
             if kind != first:
                 raise ValueError(
-                    f"Block {number} has {kind[0]} columns for {kind[1]}, the first {first[0]} "
-                    f"for {first[1]}: all blocks must have the same."
+                    f"Block {number} has {kind[0]} columns of {kind[1]}, but the first block has "
+                    f"{first[0]} of {first[1]}: all blocks must have the same."
                 )
             row += matrix.shape[0]
             yield matrix
@@ -118,14 +120,14 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
 
 
 def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
-    """Cut a block by rows, if possible, into parts of at most `max_entries`."""
+    """Cut a block by rows, if possible, into parts of at most `max_entries` entries."""
     if getattr(block, "ndim", 0) == 2 and sparse.issparse(block):
         block = by_rows(block)
     if hasattr(block, "indptr"):
         starts = block.indptr
     elif isinstance(block, np.ndarray | RowBlocks) and len(block.shape) == 2:
         starts = np.arange(block.shape[0] + 1) * block.shape[1]
-    else:  # `as_matrix` checks it
+    else:  # `as_matrix` converts or rejects it
         yield block
         return
     for begin, end in ranges(starts, max_entries):
@@ -136,7 +138,7 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
 
 
 class _SideWriter:
-    """The arrays of one orientation and the types that each may have."""
+    """A writer of the arrays of one orientation; `parts` has the types that each may have."""
 
     def __init__(self, folder: Path, parts: Mapping[str, Sequence[np.dtype[Any]]]) -> None:
         folder.mkdir()
@@ -146,16 +148,16 @@ class _SideWriter:
 
     @property
     def items(self) -> int:
-        """The number of rows so far."""
+        """The number of rows written so far."""
         return self.arrays["mass"].length
 
     @property
     def nonzeros(self) -> int:
-        """The number of entries so far."""
+        """The number of entries written so far."""
         return self.arrays["indices"].length
 
     def append_rows(self, block: Any, mass: NDArray[np.float64]) -> None:
-        """Write rows after the last one."""
+        """Append rows, whose sums are `mass`."""
         self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
         self.arrays["indices"].append(block.indices)
         self.arrays["values"].append(block.data)
@@ -181,7 +183,7 @@ class _RowWriter(_SideWriter):
         block, width = matrix.array, matrix.shape[1]
         if self.items == 0:
             self.dtype = matrix.dtype
-            # The sums of the columns if only rows are written, else their numbers of entries.
+            # Per column: the sum if only rows are written, else the number of entries.
             self.columns = np.zeros(width)
         self.append_rows(block, matrix.mass)
         weights = block.data if self.rows_only else None
@@ -203,7 +205,7 @@ class _RowWriter(_SideWriter):
         return Layout(self.folder, shape, size, total, kind, sha256, smallest, self.largest, sides)
 
     def write_columns(self, workspace: Workspace) -> None:
-        """Write the transpose: the entries of the rows, sorted by column; or the sums alone."""
+        """Write the transpose, or only the sums of the columns if `rows_only` is true."""
         if self.rows_only:
             side = _SideWriter(self.folder / "columns", {"mass": PARTS["mass"]})
             side.arrays["mass"].append(self.columns)
@@ -243,7 +245,7 @@ def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
         new, old = folder / "new", folder / "old"
         new.mkdir()
         yield new
-        for file in new.rglob("*.*"):  # all files are on the disk before they take their place
+        for file in new.rglob("*.*"):  # flush all files to disk before they replace the target
             with file.open("r+b") as stream:
                 os.fsync(stream.fileno())
         try:
@@ -257,7 +259,7 @@ def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
 
 
 def _check_replaceable(target: Path, force: bool) -> None:
-    """Raise ValueError unless the target is a store, with nothing else, that may be replaced."""
+    """Raise ValueError unless `force` is true and the target is a store without other files."""
     if not is_store(target):
         raise ValueError(f"{target} exists and is not a store: choose another name.")
     if not force:
@@ -265,5 +267,6 @@ def _check_replaceable(target: Path, force: bool) -> None:
     foreign = [file.name for file in target.iterdir() if file.name not in CONTENT]
     if foreign:
         raise ValueError(
-            f"{target} holds {foreign[0]} beside the store: move it, or choose another name."
+            f"{target} also holds {foreign[0]}, which is not part of the store: move it, or choose "
+            "another name."
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The constants of the convergence theorem at a point near an optimum: λ*, λ̄, σ, K, L, M.
 
-All but λ* are computed for f/λ*, because S-SCI-PI divides f by λ. The conditions of the theorem are
-therefore used with λ* = 1.
+All constants but λ* are computed for f/λ*, because S-SCI-PI divides the gradient by λ. The
+conditions of the theorem are therefore used with λ* = 1.
 
 ======  =========================================================================================
 symbol  meaning
@@ -10,12 +10,13 @@ symbol  meaning
 p       degree of f
 λ*      multiplier, ∇f(x*) = λ* x*
 λ̄, σ    largest |eigenvalue| of ∇²f(x*) on the tangent space; norm of ∇²f(x*)
-K, L    mean and largest ‖G_S‖² over the batches, G_S = ∇²f_S − ∇²f;  L₀ is L for one term
+K, L    mean and largest ‖G_S‖² over batches S with G_S = ∇²f_S − ∇²f; L₀: L for batches of 1 term
 M       bound on the third derivatives: how fast the Hessian changes near x*
 ======  =========================================================================================
 
-The paper takes K, L, M over the whole unit ball. They are infinite there unless f is quadratic or
-p ≥ 3, as the ball contains 0; here they belong to the neighbourhood that the iterates stay in.
+The paper defines K, L and M over the whole unit ball. Because the ball contains 0, they are
+infinite unless f is quadratic or p ≥ 3. Here they are computed over the neighbourhood of x* in
+which the iterates stay.
 `method` describes how a constant was computed, and whether it is exact.
 """
 
@@ -32,9 +33,9 @@ from numpy.typing import NDArray
 from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
-MAX_ENUMERATED = 3000  # largest number of batches that are all evaluated
-DRAWS = 100  # number of batches drawn if there are more
-POINTS = 5  # points of a neighbourhood, including x*
+MAX_ENUMERATED = 3000  # up to this number of possible batches, all of them are evaluated
+DRAWS = 100  # number of batches that are drawn if there are more
+POINTS = 5  # number of points in a neighbourhood of x*, including x*
 
 Array = NDArray[np.float64]
 
@@ -68,14 +69,15 @@ class LocalSpectrum:
 
     @property
     def rate(self) -> float:
-        """The factor (λ̄/λ*)² by which 1 − (x·x*)² shrinks in a round of SCI-PI."""
+        """The factor (λ̄/λ*)² by which a round of SCI-PI multiplies 1 − (x·x*)² near x*."""
         return self.bar**2
 
 
 def local_spectrum(problem: Problem, x: Point, item: int = 0) -> LocalSpectrum:
-    """Return λ* and the spectrum of ∇²f at x (items, d) of one item.
+    """Return λ* and the eigenvalues of the Hessian of one item at x (items, d).
 
-    x* is an eigenvector of ∇²f(x*) with eigenvalue (p − 1)λ*; λ̄ belongs to the rest.
+    x* is an eigenvector of ∇²f(x*) with eigenvalue (p − 1)λ*; λ̄ is the largest absolute value of
+    the other eigenvalues.
     """
     one, x = _single_item(problem, x, item)
     g = one.gradient(x)
@@ -86,7 +88,7 @@ def local_spectrum(problem: Problem, x: Point, item: int = 0) -> LocalSpectrum:
             "or maximise −f."
         )
     H = one.hessian(x)[0] / multiplier
-    basis = np.linalg.svd(x)[2][1:]  # orthonormal, of the tangent space
+    basis = np.linalg.svd(x)[2][1:]  # orthonormal basis of the tangent space
     radial = float(x[0] @ H @ x[0])
     tangent = np.linalg.eigvalsh(basis @ H @ basis.T)
     return LocalSpectrum(
@@ -119,8 +121,8 @@ def variance(
 ) -> Variance:
     """Return K = E‖G_S‖² and L = max‖G_S‖² over batches without replacement, near x.
 
-    They are exact for quadratic problems with at most 3,000 batches. Otherwise batches or points
-    are drawn, and L and L₀ are the largest values seen, which are lower bounds.
+    The constants are exact for quadratic problems with at most 3,000 possible batches. Otherwise
+    batches or points are drawn, and L and L₀ are the largest values found, which are lower bounds.
 
     Parameters
     ----------
@@ -140,14 +142,14 @@ def variance(
     single, all_terms = _squares(one, points, 1e-12)
     what = "all" if all_batches and all_terms else f"{DRAWS} drawn"
     where = "the Hessian is constant" if one.quadratic else f"{len(points)} points near x*"
-    exact = "exact: " if what == "all" and one.quadratic else "seen: "
+    exact = "exact: " if what == "all" and one.quadratic else "estimated: "
     K, L = float(squares.mean(axis=1).max()), float(squares.max())
     method = f"{exact}{what} batches, {where}"
     return Variance(K / scale**2, L / scale**2, max(float(single.max()), L) / scale**2, method)
 
 
 def _squares(one: Problem, points: list[Point], share: float) -> tuple[NDArray[Any], bool]:
-    """Return ‖G_S‖² of every point and batch, and whether these are all batches."""
+    """Return ‖G_S‖² of every point and batch, and whether all possible batches are included."""
     n, sampling = one.terms, Sampling(share)
     s = 0 if n is None else batch_size(share, n)
     enumerated = n is not None and math.comb(n, s) <= MAX_ENUMERATED
@@ -174,12 +176,12 @@ class Curvature:
 
 
 def curvature(problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0) -> Curvature:
-    """Return a bound M on the third derivatives near x, with the parameters of `variance`.
+    """Return a bound M on the third derivatives near x. The parameters are those of `variance`.
 
     M is the maximum over points y near x of ‖T(y)‖₂ + |λ* − λ₁|, divided by λ*. T(y) holds the
     third derivatives as a (d, d²) matrix, and ‖T[u, u]‖ ≤ ‖T‖₂ for unit u. λ₁ = (p − 1)λ* is the
-    eigenvalue of ∇²f(x*) along x*, so |λ* − λ₁|/λ* = |2 − p|. This part is added because of F₁, the
-    matrix of the direction x* in the paper's definition of M, which contains (λ* − λ₁)I.
+    eigenvalue of ∇²f(x*) along x*, so |λ* − λ₁|/λ* = |2 − p|. This term is needed because in the
+    paper's definition of M the matrix F₁, which belongs to the direction x*, contains (λ* − λ₁)I.
     """
     one, x = _single_item(problem, x, item)
     scale = float(one.inner(x, one.gradient(x))[0])
@@ -197,7 +199,7 @@ def curvature(problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0)
 
 
 def _single_item(problem: Problem, x: Point, item: int) -> tuple[Problem, Point]:
-    """Return one item as a problem, with its point in float64 and of unit norm."""
+    """Return the problem of one item, and its point in float64 with unit norm."""
     if not 0 <= item < problem.shape[0]:
         raise ValueError(f"`item` must be an integer from 0 to {problem.shape[0] - 1}, got {item}.")
     one = problem.single_item(item)

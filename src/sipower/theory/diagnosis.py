@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`diagnose`: what the convergence theorem says about a problem near its optimum, as a table."""
+"""`diagnose`: a table of what the convergence theorem predicts for a problem near its optimum."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sipower.theory.constants import (
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
-START_SHARE = 0.25  # default Δ₀ as a share of the largest, at which no eigengap may remain
+START_SHARE = 0.25  # default Δ₀ as a share of the largest Δ₀, at which the eigengap may vanish
 MAX_RESIDUAL = 1e-4  # largest residual of a point that counts as a solution
-MIN_RATE = 1e-4  # a smaller rate has no practical meaning: 10,000 epochs for a factor e
+MIN_RATE = 1e-4  # a smaller rate is of no practical use: more than 10,000 epochs for a factor e
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class Diagnosis:
         at, noise, th = self.at, self.noise, self.theorem
         free = ("ν₁", "ν₂", "ν₃") if th.small_batches.holds else ()
         rows = [
-            ("λ*", at.multiplier, f"x·∇f(x); all below in units of it; residual {at.residual:.1e}"),
-            ("λ̄", at.bar, "largest |eigenvalue| of the Hessian off x*"),
+            ("λ*", at.multiplier, f"x·∇f(x), the unit of all below; residual {at.residual:.1e}"),
+            ("λ̄", at.bar, "largest |eigenvalue| of the Hessian on the tangent space"),
             ("σ", at.sigma, "norm of the Hessian"),
-            ("rate of SCI-PI", at.rate, "(λ̄/λ*)², of 1 − (x·x*)² in a round"),
+            ("rate of SCI-PI", at.rate, "(λ̄/λ*)², factor of 1 − (x·x*)² per round"),
             ("K", noise.K, noise.method),
             ("L", noise.L, "largest ‖G_S‖²"),
             ("L₀", noise.L0, "the same for batches of one term"),
             ("M", self.third.M, self.third.method),
             *((name, value, "") for name, value in th.theta.items()),
             *(
-                (name, value, "not needed: L is small" if name in free else "η ≤ 1 / it")
+                (name, value, "not needed: L is small" if name in free else f"η ≤ 1/{name}")
                 for name, value in th.nu.items()
             ),
         ]
@@ -63,14 +63,14 @@ class Diagnosis:
             rows.append((condition.name, condition.value, f"≤ {condition.limit:.3g}: {verdict}"))
         rows += [
             ("largest η", th.step, f"admissible for s/n = {self.batch:g}, m = {self.epoch}"),
-            ("ρ", th.rho, "the error falls by 1 − ρ an epoch; never above 1/4"),
-            ("epochs", th.epochs(1e-10), "predicted for ten digits"),
+            ("ρ", th.rho, "an epoch multiplies the error by 1 − ρ; ρ is at most 1/4"),
+            ("epochs", th.epochs(1e-10), "predicted until 1e-10 of the error is left"),
         ]
         if self.spectrum is not None:
             rows += [
                 ("b_min, median", float(np.median(self.spectrum.smallest)), "slowest mode of MU"),
                 ("b₂, largest", float(self.spectrum.largest.max()), "SCI-PI's factor is 1 − 2b"),
-                ("stable η", float(self.spectrum.stable_step.min()), "every item converges under"),
+                ("stable η", float(self.spectrum.stable_step.min()), "smaller η converge locally"),
                 ("best exponent", float(np.median(self.spectrum.best_exponent)), "median"),
             ]
         lines = [f"{name:16} {value:12.6g}   {words}".rstrip() for name, value, words in rows]
@@ -97,9 +97,9 @@ def diagnose(
     batch, epoch
         Share s/n of the terms in a batch and number m of inner steps of S-SCI-PI.
     item
-        Number of the item; None: the one on which SCI-PI converges most slowly.
+        Number of the item; None: the item on which SCI-PI converges most slowly.
     delta
-        Δ₀ = 1 − x₀·x* of the start; None: a quarter of the largest that the theorem allows.
+        Δ₀ = 1 − x₀·x* of the start x₀; None: a quarter of the largest Δ₀ that the theorem allows.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def diagnose(
     if problem.sequential:
         raise ValueError(
             f"`diagnose` does not support {type(problem).__name__}, whose items interact: the "
-            "theorem is about a single item."
+            "theorem holds for a single item only."
         )
     if x.shape != problem.shape or not problem.is_finite(x):
         raise ValueError(f"`x` must be finite and of shape {problem.shape}, got {x.shape}.")
@@ -129,7 +129,7 @@ def diagnose(
     noise = variance(problem, x, batch, item=j)
     third = curvature(problem, x, item=j)
     start = START_SHARE * largest_delta(at, noise, third.M) if delta is None else delta
-    if not problem.quadratic:  # constants of the neighbourhood, not of x* alone
+    if not problem.quadratic:  # the constants are needed in a neighbourhood, not only at x*
         radius = math.sqrt(2 * start)
         noise = variance(problem, x, batch, item=j, radius=radius)
         third = curvature(problem, x, item=j, radius=radius)
@@ -150,13 +150,13 @@ def _slowest_item(problem: Problem, x: Point) -> int:
 
 
 def _verdict(problem: Problem, at: LocalSpectrum, theorem: Conditions) -> str:
-    """Return in words whether the theorem applies, and if not, why."""
+    """Return a sentence that says whether the theorem applies and, if not, why not."""
     if not problem.smooth:
         return "The theorem does not apply: f has no Hessian everywhere (p < 2)."
     if at.residual > MAX_RESIDUAL:
         return f"The theorem does not apply: x has the residual {at.residual:.1e}; solve first."
     if at.bar >= 1:
-        return "The theorem does not apply: λ̄ ≥ λ*, but it needs λ̄ < λ*."
+        return "The theorem does not apply: it requires λ̄ < λ*, but λ̄ ≥ λ*."
     if not theorem.near.holds:
         return "The theorem does not apply: Δ₀ is too large; start nearer to x*."
     branch = "L-branch" if theorem.small_batches.holds else "η-branch"
@@ -166,5 +166,5 @@ def _verdict(problem: Problem, at: LocalSpectrum, theorem: Conditions) -> str:
             f"Vacuous ({branch}): the promised rate is ρ = {theorem.rho:.1e}, because {why}. "
             "In practice far larger steps converge."
         )
-    ball = "" if problem.quadratic else " Constants are of the neighbourhood, not of the ball."
+    ball = "" if problem.quadratic else " The constants are those near x*, not of the whole ball."
     return f"The theorem holds ({branch}) with ρ = {theorem.rho:.3g}.{ball}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The convergence theorem: its conditions, the largest step that it admits, and its rate ρ.
+"""The convergence theorem: its conditions, the largest step size it admits, and its rate ρ.
 
-It is stated for λ* = 1, with Δ₀ = 1 − x₀·x* at the start of an epoch and the other symbols of
-`theory.constants`.
+The theorem is stated for λ* = 1. Δ₀ = 1 − x₀·x* is the distance at the start of an epoch; the other
+symbols are those of `theory.constants`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The theorem for one (m, s) and Δ₀: its conditions, its largest η, its rate."""
+    """The conditions, the largest η and the rate of the theorem for given m, s and Δ₀."""
 
     near: Condition
     small_batches: Condition
@@ -41,17 +41,18 @@ class Conditions:
     rho: float
 
     def epochs(self, accuracy: float) -> float:
-        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that reduce the error δ by `accuracy`."""
+        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that reduce the error by this factor."""
         return math.ceil(math.log(1 / accuracy) / self.rho) if self.rho > 0 else math.inf
 
 
 def conditions(
     at: LocalSpectrum, noise: Variance, M: float, delta: float, epoch: int
 ) -> Conditions:
-    """Return all conditions of the theorem, the largest admissible η, and ρ for it.
+    """Return all conditions of the theorem, the largest admissible η, and its rate ρ.
 
-    Δ₀ must be small. Then either L is small (the L-branch), or η ≤ 1/max(ν₁, ν₂, ν₃); in both cases
-    η ≤ 1/max(1, ν₄, ν₅). ν₅ alone keeps ρ ≤ ¼, for every m.
+    The theorem requires that Δ₀ is small, that either L is small (the L-branch) or
+    η ≤ 1/max(ν₁, ν₂, ν₃) (the η-branch), and that η ≤ 1/max(1, ν₄, ν₅). The condition with ν₅ alone
+    implies ρ ≤ ¼, for every m.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def conditions(
 
 
 def largest_delta(at: LocalSpectrum, noise: Variance, M: float) -> float:
-    """Return the largest Δ₀ that the theorem allows; 0 without an eigengap."""
+    """Return the largest Δ₀ that the theorem allows, which is 0 if there is no eigengap."""
     allowed = _ratio(max(1 - at.bar, 0.0) ** 2, 4 * (M + 2 * math.sqrt(noise.L0)) ** 2)
     return min(MAX_DELTA, allowed)
 

@@ -24,12 +24,12 @@ SHARES = 10_000  # shares of a sample are stored as integers in units of 1 / SHA
 
 STATUS = {
     "converged": "The tolerance was reached.",
-    "max_rounds": "The limit of rounds came before the tolerance.",
-    "max_passes": "The limit of passes came before the tolerance.",
-    "max_seconds": "The time limit came before the tolerance.",
-    "stopped": "It was stopped as asked.",
-    "interrupted": "It was interrupted; these are the factors of the last finished round.",
-    "not_finite": "It met values that are not finite; these are the last factors that were.",
+    "max_rounds": "The limit on rounds was reached before the tolerance.",
+    "max_passes": "The limit on passes was reached before the tolerance.",
+    "max_seconds": "The time limit was reached before the tolerance.",
+    "stopped": "A callback stopped the fit.",
+    "interrupted": "The fit was interrupted; these are the factors of the last finished round.",
+    "not_finite": "The fit met values that are not finite; these are the last finite factors.",
 }
 HELD_OUT = {
     "thinning": "Each count is held out with a fixed probability (Poisson thinning).",
@@ -102,7 +102,7 @@ def images(about: Description, shape: tuple[int, int]) -> Iterator[dict[str, Any
 
 
 def number(value: float) -> str:
-    """Format a number: an integer with separators, four digits, or scientific notation."""
+    """Format a number with thousands separators, four digits or in scientific notation."""
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     if abs(value) >= 1000:
@@ -188,8 +188,8 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
         }
 
     return [
-        {"probable": feature_list(k, profile), "distinctive": feature_list(k, telling)}
-        for k, (profile, telling) in enumerate(
+        {"probable": feature_list(k, profile), "distinctive": feature_list(k, bits)}
+        for k, (profile, bits) in enumerate(
             zip(about.profiles, about.distinctiveness(), strict=True)
         )
     ]

@@ -27,7 +27,7 @@ def write_report(
     consensus: Consensus | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Path:
-    """Write the report of a run as one HTML file that opens offline and loads nothing.
+    """Write the report of a run as one HTML file that opens offline and loads no other file.
 
     Components are numbered by size: 1 is the largest. If there are more than 2,000 samples, 2,000
     evenly spaced ones are drawn.

@@ -6,18 +6,18 @@
   const numbers = data.sizes.map((_, k) => k + 1);
   const narrow = () => window.innerWidth < 600;
 
-  // Plotly reads some markup in labels; names are to be shown as they are.
+  // Plotly interprets markup in labels: escape it, so that names are shown unchanged.
   const plain = (name) => name.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const cut = (name, most) => (name.length > most ? name.slice(0, most - 1) + "…" : name);
+  const cut = (name, length) => (name.length > length ? name.slice(0, length - 1) + "…" : name);
   const percent = (share) => Number((100 * share).toPrecision(3)) + "%";
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
-  // Ticks at whole numbers, a handful of them.
-  function whole(most) {
-    const step = [1, 2, 5, 10, 20, 50].find((s) => most / s <= (narrow() ? 8 : 16)) || 100;
+  // Place at most 16 ticks, all at whole numbers up to `largest`.
+  function whole(largest) {
+    const step = [1, 2, 5, 10, 20, 50].find((s) => largest / s <= (narrow() ? 8 : 16)) || 100;
     return { tick0: step, dtick: step };
   }
 
@@ -46,29 +46,29 @@
     }, { displayModeBar: false });
   }
 
-  // Whole powers of ten, a handful of them; all digits where there are few powers.
+  // Place about six ticks at powers of ten; for up to two powers Plotly chooses the ticks.
   function powers(values) {
-    const known = values.filter((value) => value > 0).map(Math.log10);
-    const span = Math.max(...known) - Math.min(...known);
+    const exponents = values.filter((value) => value > 0).map(Math.log10);
+    const span = Math.max(...exponents) - Math.min(...exponents);
     return span > 2 ? { dtick: Math.ceil(span / 6) } : {};
   }
 
   function drawConvergence() {
     const against = at("convergence-against").value;
-    const found = data.convergence;
+    const curves = data.convergence;
     const curve = (y, name, tint, symbol, dash) => ({
-      x: found[against], y, name, mode: "lines+markers", connectgaps: true,
+      x: curves[against], y, name, mode: "lines+markers", connectgaps: true,
       line: { color: tint, dash }, marker: { symbol, size: 7 },
       hovertemplate: `%{y:.3g} at %{x:.4g} ${against}<extra>${name}</extra>`,
     });
     return draw("convergence-plot", [
-      curve(found.excess, "KL divergence above its lowest value", colour("--accent"), "circle", "solid"),
-      curve(found.gap, "certified gap", colour("--warm"), "square", "dash"),
+      curve(curves.excess, "KL divergence above its lowest value", colour("--accent"), "circle", "solid"),
+      curve(curves.gap, "certified gap", colour("--warm"), "square", "dash"),
     ], {
       xaxis: { title: { text: against }, rangemode: "tozero" },
       yaxis: {
         title: { text: "share of the sum of the counts" }, type: "log", exponentformat: "power",
-        ...powers([...found.excess, ...found.gap]),
+        ...powers([...curves.excess, ...curves.gap]),
       },
     });
   }
@@ -120,8 +120,8 @@
     return order.sort((i, j) => share[j] - share[i] || i - j);
   }
 
-  // The three largest shares of a sample, in words.
-  function tell(i) {
+  // Return the name of a sample and its three largest shares as text.
+  function sampleLabel(i) {
     const parts = data.samples.shares.map((share, k) => [share[i] / data.samples.whole, k + 1]);
     const largest = parts.filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 3);
     const lines = largest.map(([share, k]) => `component ${k}: ${percent(share)}`);
@@ -132,7 +132,7 @@
     const { names, shares, whole: unit } = data.samples;
     const order = sampleOrder(at("sample-order").value);
     const last = order.length - 1;
-    // Steps between the samples' places are bars; both ends are drawn out by half a bar.
+    // A step line draws each sample as a bar; two extra points extend both ends by half a bar.
     const x = [-0.5, ...order.keys(), last + 0.5];
     const padded = [order[0], ...order, order[last]];
     const bars = shares.map((share, k) => ({
@@ -140,9 +140,9 @@
       mode: "lines", line: { shape: "hvh", width: 0, color: data.colours[k] },
       fillcolor: data.colours[k], hoverinfo: "skip",
     }));
-    // One label a sample, wherever the pointer is above it.
+    // An invisible line shows one label per sample, whatever the height of the pointer.
     const label = {
-      x: [...order.keys()], y: order.map(() => 0.5), text: order.map(tell), mode: "lines",
+      x: [...order.keys()], y: order.map(() => 0.5), text: order.map(sampleLabel), mode: "lines",
       line: { width: 0 }, hovertemplate: "%{text}<extra></extra>",
     };
     const few = order.length <= 30;
