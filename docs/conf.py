@@ -32,6 +32,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the contents of a page list fit(), not KLNMF.fit()
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings describe the types in words
 autodoc_default_options = {
