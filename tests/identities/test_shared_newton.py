@@ -98,3 +98,14 @@ def test_the_steps_alone_reach_a_certified_point(layout):
     problem = Factorization(as_matrix(LAYOUTS[layout](V)), 4)
     result = solve(problem, Alternating(SharedNewton()), stop=Stop(1e-6, rounds=3000))
     assert result.status is Status.CONVERGED
+
+
+def test_a_wide_range_of_values_does_not_stall_the_steps():
+    """Where the shared model fits an item badly, a power step takes over."""
+    rng = np.random.default_rng(3)
+    time, frequency = np.linspace(0, 1, 120)[:, None], np.arange(150)
+    tones = np.exp(-0.5 * ((frequency - rng.uniform(0, 150, (4, 1))) / 1.5) ** 2)
+    V = 100 * np.exp(-30 * np.abs(time - rng.random(4))) @ tones + 1e-9
+    problem = Factorization(V, 6)
+    result = solve(problem, Alternating(SharedNewton()), stop=Stop(1e-3, rounds=500))
+    assert result.status is Status.CONVERGED
