@@ -101,26 +101,6 @@ public:
         return positive(smallest);
     }
 
-    // second_k = sum_i v_i b_ik^2 / z_i^2, the diagonal of the Hessian
-    void square_sums(double* second) {
-        for (int k = 0; k < B_.k; ++k) second[k] = 0;
-        for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> u[TILE / L];
-            weights(at, n, u);
-            for (int k = 0; k < B_.k; k += L) {
-                const int count = B_.k - k < L ? B_.k - k : L;
-                Vec<T> part[L] = {};
-                for (int l = 0; l < count; ++l)
-                    for (int t = 0; t < n; t += L) {
-                        const Vec<T> b = load(tile + (k + l) * TILE + t);
-                        part[l] += u[t / L] * b * b;
-                    }
-                const Vec<T> totals = sums(part);
-                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(totals[l]);
-            }
-        });
-    }
-
     // Return max_k G_k - 1, computed from the ratio sums; d.h = c must hold.
     double gap() const {
         double largest = 1;

@@ -6,6 +6,7 @@
 #include "item_epoch.hpp"
 #include "newton_step.hpp"
 #include "shared_model.hpp"
+#include "square_sums.hpp"
 #include "update_rules.hpp"
 
 namespace sipower {
@@ -64,7 +65,7 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
         item.enter(V, j);
         scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh_with_sums();
-        item.square_sums(squares.get());
+        square_sums(item, B, squares.get());
         double length = 0, gain = 0;
         const auto try_direction = [&](const Direction& direction) {
             double unused;

@@ -3,6 +3,7 @@
 #pragma once
 #include "gathered_item.hpp"
 #include "quadratic_model.hpp"
+#include "square_sums.hpp"
 
 namespace sipower {
 namespace {
@@ -40,7 +41,7 @@ public:
         }
         form_hessian(item, size, stride);
         if (stride > 1) {
-            item.square_sums(diagonal_.get());
+            square_sums(item, B_, diagonal_.get());
             model_.fit_diagonal(size, diagonal_.get());
         }
         model_.solve(size, accuracy);

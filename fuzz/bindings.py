@@ -45,10 +45,8 @@ class Case:
         self.damages = source.choice([0, 0, 1, 1, 1, 1, 2, 3])
         self.sound = True
         self.objects: list[Any] = [kind.__new__(kind) for kind in CLASSES]
-        self.items, self.columns = (
-            source.choice([0, 1, 3, 6, 17]),
-            source.choice([0, 1, 5, 40, 200]),
-        )
+        self.items = source.choice([0, 1, 3, 6, 17])
+        self.columns = source.choice([0, 1, 5, 40, 200])
         self.rank, self.dtype = source.choice(RANKS), source.choice([np.float32, np.float64])
         self.begin, self.end = self.random_range(0, self.items)
 
@@ -129,8 +127,7 @@ class Case:
     def correlations(self) -> Array:
         """Return a positive semidefinite matrix (rank, rank) with a unit diagonal."""
         factor = self.rng.normal(size=(self.rank, self.rank + 1))
-        factor /= np.linalg.norm(factor, axis=1, keepdims=True)
-        return self.arrays.put(factor @ factor.T)
+        return self.arrays.put(np.atleast_2d(np.corrcoef(factor)))
 
     def key(self) -> tuple[int, int]:
         """Return a key for the random numbers of a kernel."""
