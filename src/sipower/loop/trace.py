@@ -23,7 +23,8 @@ class Record:
     round, passes, seconds
         Rounds, passes over the data and seconds of the solver so far.
     objective, gap
-        Objective and residual; NaN in a round that was not evaluated.
+        Objective and residual. In a round that was not evaluated, `gap` is NaN, and `objective` is
+        NaN unless the solver has computed it.
     step
         Step size in use.
     """
@@ -40,7 +41,7 @@ NO_WORK = Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def add_counts(before: Record, record: Record) -> Record:
-    """Return a record with the rounds, passes and seconds of an earlier run added."""
+    """Return `record` with the rounds, passes and seconds of `before`, an earlier run, added."""
     return replace(
         record,
         round=before.round + record.round,
