@@ -94,7 +94,7 @@ class Comparable(Solvable, Protocol):
         """Return the objective at x, as fast as possible, with an error of at most `rounding`."""
 
     def rounding(self, value: float) -> float:
-        """Return the largest difference of two objectives that rounding alone can explain."""
+        """Return the rounding error that a difference of two objectives near `value` may have."""
 
 
 class ScaleInvariant(Solvable, Protocol):
@@ -157,7 +157,7 @@ class Profilable(Solvable, Protocol):
         """Return the exact W for H, with the sums over its rows that a step of H needs."""
 
     def rounding(self, value: float) -> float:
-        """Return the largest difference of two objectives that rounding alone can explain."""
+        """Return the rounding error that a difference of two objectives near `value` may have."""
 
 
 # ---- solvers ---------------------------------------------------------------------------------

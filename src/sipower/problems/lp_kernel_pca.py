@@ -44,7 +44,8 @@ class LpKernelPCA(DirectionProblem):
     p
         Exponent of the norm, at least 1; 2 is kernel PCA without centring.
     kernel, **parameters
-        A kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear", "rbf", "poly", ...).
+        Name and parameters of a kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear",
+        "rbf", "poly", ...).
     orthogonal_to
         Directions (k, r) that the solution must be orthogonal to (deflation); None: none.
     """
