@@ -11,7 +11,7 @@ from typing import Any
 from sipower.loop.protocols import Solvable, State
 
 EVALUATION_SHARE = 0.1  # share of the passes that evaluations for the trace may take
-GROWTH = 1.15  # factor between the passes of successive records
+GROWTH = 1.15  # the next record is due when the passes have grown by this factor
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ NO_WORK = Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def add_counts(before: Record, record: Record) -> Record:
-    """Return `record` with the rounds, passes and seconds of `before`, an earlier run, added."""
+    """Return `record` with the rounds, passes and seconds of an earlier record `before` added."""
     return replace(
         record,
         round=before.round + record.round,

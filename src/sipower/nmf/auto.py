@@ -44,7 +44,7 @@ from sipower.problems.kl import KLBlock
 __all__ = ["Auto", "AutoState"]
 
 ROW_TOL = 1e-2  # certified gap to which rows of W are solved after a pass over batches
-MAX_SHARED_RANK = 128  # largest K for which the (K, K) models of dense items are worth their cost
+MAX_SHARED_RANK = 128  # largest K for which `SharedNewton`, with its (K, K) matrix, is used
 STEPS_PER_ROUND = 2  # power steps per round
 RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their D is compared
 
@@ -53,8 +53,8 @@ RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    If the first round makes a start, `phase` is "sample", "online" or "race" before that round. It
-    is "power" while power steps are taken, and "second order" after them.
+    `phase` determines the next round: "sample", "online" or "race" for a first round that makes a
+    start, "power" for power steps, "second order" for extrapolated steps.
     """
 
     phase: str = "power"
@@ -150,7 +150,7 @@ class Auto:
         gain = (last - value) / (passes - state.passes)
         average = (state.power_value - value) / (passes - state.power_passes)
         state = replace(state, round=state.round + 1, passes=passes)
-        if not value <= last + problem.rounding(last):  # the gain is below the rounding error
+        if not value <= last + problem.rounding(last):  # D has risen or is NaN: undo
             return replace(state, phase="second order")
         state = _move(state, x, min(value, last))
         return replace(state, phase="power" if gain > average else "second order")

@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     gaps
         Certified gaps max_k G_k − 1, (items,).
     passes
-        Number of passes over its own nonzeros that each item needed, (items,).
+        Number of passes that each item needed over its own nonzeros, (items,).
     """
 
     h: Array
@@ -132,7 +132,7 @@ class KLBlock(Problem):
         return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
 
     def gaps(self, h: Array) -> Float:
-        """Return the certified gap of every item, an upper bound on the decrease of D, (items,).
+        """Return the certified gap of every item: how much D can fall at most, (items,).
 
         Scaling the item to its mass lowers D by exactly kl_div(c, d·h). By convexity, D can then
         fall by at most c (max_k G_k − 1).

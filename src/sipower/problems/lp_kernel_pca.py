@@ -127,7 +127,7 @@ class Cholesky(NamedTuple):
 
 
 def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
-    """Return A (n, r) with 𝐊 ≈ A Aᵀ; the trace of the remainder is at most tol · tr(𝐊)."""
+    """Return A (n, r) with 𝐊 ≈ A Aᵀ, and its pivots; tr(𝐊 − A Aᵀ) is at most tol · tr(𝐊)."""
     check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
     trace = float(rest.sum())

@@ -34,7 +34,7 @@ from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
 MAX_ENUMERATED = 3000  # up to this number of possible batches, all of them are evaluated
-DRAWS = 100  # number of batches that are drawn if there are more
+DRAWS = 100  # number of batches that are drawn if more batches are possible
 POINTS = 5  # number of points in a neighbourhood of x*, including x*
 
 Array = NDArray[np.float64]

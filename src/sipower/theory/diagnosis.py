@@ -29,7 +29,7 @@ MIN_RATE = 1e-4  # with a smaller ρ, reducing the error by a factor e takes ove
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The constants, conditions and rates of the theorem at a solution, printed as a table."""
+    """The constants, conditions and rates of the theorem at a solution; `print` shows a table."""
 
     at: LocalSpectrum
     noise: Variance

@@ -41,7 +41,7 @@ class Conditions:
     rho: float
 
     def epochs(self, accuracy: float) -> float:
-        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that multiply the error by `accuracy`."""
+        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that shrink the error by this factor."""
         return math.ceil(math.log(1 / accuracy) / self.rho) if self.rho > 0 else math.inf
 
 
