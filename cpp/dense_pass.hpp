@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes over dense data. Items are multiplied by the basis four items and one tile at a time, so that Z = H B^T is
-// never stored for the whole matrix.
+// Passes over dense data. Four items at a time are multiplied by one tile of the basis, so that z is never stored for
+// the whole matrix.
 #pragma once
 #include <cstring>
 

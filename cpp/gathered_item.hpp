@@ -132,7 +132,7 @@ public:
     }
 
     // If rounding has made some z vanish, raise every component with d > 0 to at least FLOOR of the mass, as after
-    // a power step, because the divergence could become infinite.
+    // a power step, because the divergence could otherwise become infinite.
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {

@@ -49,7 +49,7 @@ template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, d
 //     phi(t) = sum_i v_i log(1 + t e_i) - t d.p,   e_i = (b_i.p)/z_i,
 // which is concave. The search ends when phi'(t) is a small share of `slope`, which is phi'(0). Only lengths with
 // phi' >= 0 are returned, so the objective never rises. v and e have n entries, with v = 0 beyond the last nonzero;
-// n must be a multiple of the lanes. h + t p must be positive for t up to `limit`.
+// n must be a multiple of the number of lanes. h + t p must be positive for t up to `limit`.
 template <class T> double search_length(const T* v, const T* e, int64_t n, double slope, double d_p, double limit) {
     constexpr int max_trials = 8;
     constexpr double flat = 0.1, aim = 0.03;  // phi'(t) / slope: largest accepted value, and target

@@ -4,7 +4,7 @@
 Far from a solution, power steps with a line search for every item (`power_search`) lower D quickly
 on most data, never raise it and need no step size. They continue while D falls faster per counted
 pass than it has on average since the first power step. If the data are dense and have many rows or
-many columns, a sample of those is fitted first instead (`sampled_items`).
+many columns, a sample of these rows or columns is fitted first instead (`sampled_items`).
 
 With `surplus=True`, a random start is compared with a start that had surplus components, which
 were merged (`surplus`): both starts are fitted for a fixed number of counted passes, and the one
@@ -18,8 +18,7 @@ threads.
 
 If the data are tall and no start is given, the first H comes from a sample and from one pass over
 batches of rows (`online`), which lowers D more than power steps do in the same time. Second-order
-steps follow.
-If the data are available by row only, `Profiled` does the whole fit.
+steps follow. If the data are available by row only, `Profiled` does the whole fit.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ divergence by no more than
 
     min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
 
-because the increase is the mutual information of sample and feature within the pair. It is at most
-the mutual information of sample and component, and at most that of feature and component.
+because the increase is at most the mutual information of sample and feature within the pair. This
+is at most the mutual information of sample and component, and at most that of feature and
+component.
 """
 
 from __future__ import annotations

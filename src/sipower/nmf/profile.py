@@ -13,7 +13,7 @@ step of H is a SCI-PI step,
 
 extrapolated as in `Extrapolated`. If F has risen, the round is undone and the multiplicative step
 h ∘ G follows, which cannot raise F. For tall data without a given start the first H comes from
-batches of rows (see `online`): a fitted sample, an averaged pass, then anchored epochs.
+batches of rows (see `online`): a fitted sample, a pass of online EM, then anchored epochs.
 
 ======  =========================================  ========
 symbol  meaning                                    shape
@@ -55,7 +55,7 @@ class ProfileState(Momentum):
     g: Array
     d: Array
     H_last: Array
-    epochs: int = -1  # anchored epochs after an averaged pass; if negative, neither is run
+    epochs: int = -1  # anchored epochs after a pass of online EM; if negative, neither is run
 
     @property
     def x(self) -> Factors:
@@ -70,7 +70,8 @@ class Profiled:
     Parameters
     ----------
     epochs
-        Number of anchored epochs after the averaged pass, for tall data without a given start.
+        Number of anchored epochs after the pass of online EM (see `online`). Both are run only for
+        tall data without a given start.
     """
 
     needs: ClassVar = (Profilable,)

@@ -13,8 +13,8 @@ Batch size s and epoch length m are chosen from the data unless they are given:
     dense, n entries per item    s = 0.7 K,  m = n/s but at most 100; sampled if m is at least 4
     sparse                       s/n = 1/20, m = 10; only items with at least 50 K nonzeros sampled
 
-The batch size 0.7 K is for entries of equal size. If they differ, the variance of a batch grows by
-the factor `Matrix.unevenness`, and s is multiplied by that factor too.
+The batch size 0.7 K is for entries of equal size. If entries differ in size, the variance of a
+batch grows by the factor `Matrix.unevenness`, and s is multiplied by that factor too.
 An epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches cost at most 1.5 full gradients.
 """
 
