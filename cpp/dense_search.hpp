@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps on dense data whose length every item searches exactly: power steps, and Newton steps with a
+// Steps on dense data with an exact line search for every item: power steps, and Newton steps with a
 // shared Hessian.
 #pragma once
 #include <vector>
@@ -12,7 +12,7 @@
 namespace sipower {
 namespace {
 
-// A few items at a time, so that their buffers stay in cache: their points, ratio sums and line searches.
+// The points, ratio sums and line searches of a few items at a time, so that their buffers stay in cache.
 template <class T> class DenseSearch {
 public:
     // `items` is the largest number of items at a time.
@@ -20,7 +20,7 @@ public:
         : V_(V), B_(B), pass_(V, B), stride_(whole_lanes<T>(V.n_columns)), room_((items + MARGIN) * B.width), v_(items * stride_),
           w_(items * stride_), e_(items * stride_), points_(room_), sums_(room_), squares_(room_) {}
 
-    // The points scaled to their masses, their ratio sums and, if asked for, the diagonals of their Hessians.
+    // Compute the points, scaled to their masses, the ratio sums and, if `with_squares`, the diagonals of the Hessians.
     void enter(const Items<T>& items, bool with_squares) {
         begin_ = items.begin;
         std::memset(sums_.get(), 0, static_cast<size_t>(room_) * sizeof(double));
@@ -49,7 +49,7 @@ public:
             pass_.ratios_along(count, from, groups.u.get() + a * GROUP * B_.width, w_.get() + at, e_.get() + at, stride_);
         });
     }
-    // Return the length of the step of an item along its direction; see `search_length`.
+    // Return the length of the step of item number a along its direction; see `search_length`.
     double length(int64_t a, const Direction& direction) const {
         return search_length(v_.get() + a * stride_, e_.get() + a * stride_, stride_, direction.slope, direction.d_p, direction.limit);
     }
@@ -77,7 +77,7 @@ public:
         search_.enter(items, with_squares);
         for (int64_t a = 0; a < count(); ++a) lengths_[a] = gains_[a] = 0;
     }
-    // Try the directions to x o G^exponent; returns whether some step is short.
+    // Try the directions towards x o G^exponent. Returns whether some step is short.
     bool try_powers(int64_t exponent) {
         DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         std::vector<Direction> directions(static_cast<size_t>(count()));
@@ -87,7 +87,7 @@ public:
         }
         return keep_better(groups, directions);
     }
-    // Try the directions of a quadratic model; returns whether some step is short.
+    // Try the directions of a quadratic model. Returns whether some step is short.
     bool try_model(SharedModel<T>& model) {
         DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         std::vector<Direction> directions(static_cast<size_t>(count()));
@@ -113,7 +113,8 @@ private:
     int64_t count() const { return items_.end - items_.begin; }
     double mass(int64_t a) const { return items_.c[items_.begin + a]; }
 
-    // Search along the directions; an item whose step was not short before is skipped.
+    // Search along the directions and keep the better step of each item; items with a step that is not short are
+    // skipped. Returns whether some step is short.
     bool keep_better(const DenseGroups<T>& groups, const std::vector<Direction>& directions) {
         search_.set_directions(groups);
         bool some_short = false;
@@ -139,7 +140,7 @@ private:
     Buffer<double> lengths_, gains_;
 };
 
-// Call visit(steps) for a few items at a time, so that their buffers stay in cache.
+// Handle a few items at a time, so that their buffers stay in cache: visit(steps) tries directions for them.
 template <class T, class Visit>
 void search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, bool with_squares, Visit visit) {
     constexpr int64_t room = 256 * 1024;  // number of elements that a buffer may hold

@@ -12,7 +12,8 @@
 namespace sipower {
 namespace {
 
-// Visit every item that has mass, gathered and with h scaled to that mass; `visit` must refresh z and w.
+// Call visit(j, item) for every item j that has mass. The item is gathered and its h is scaled to the mass; `visit`
+// must refresh z and w.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
@@ -27,8 +28,8 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
     }
 }
 
-// Coordinate descent: `sweeps` sweeps of Newton steps on one coordinate after another, over those that
-// were active at the start of the item, or over K drawn at random.
+// Coordinate descent on every item: `sweeps` sweeps of Newton steps over all coordinates, over those that are active
+// before the first sweep, or over K coordinates drawn at random.
 template <class T, class Data>
 void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
                 Key key, Place place) {
@@ -89,8 +90,8 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
     }
 }
 
-// Projected gradient with one step for the item: h+ = max(0, h - alpha (d - g)), alpha halved until
-// the decrease is at least a hundredth of what the slope promises (Armijo).
+// Take one projected gradient step on every item, h+ = max(0, h - alpha (d - g)). The step size alpha is halved until
+// the objective falls by at least a hundredth of what the slope predicts (Armijo).
 template <class T, class Data>
 void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items) {
     Buffer<double> old(B.width), slope(B.width);
@@ -120,10 +121,10 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
-// Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros take epochs of S-SCI-PI
-// while each of them at least halves the gap, all others a few SCI-PI steps. Then follow coordinate
-// descent, which finds the zeros, and Newton steps on the rest. From h = 0 an item starts at the uniform
-// point, so that its solution depends only on its own nonzeros and the basis.
+// Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros begin with epochs of S-SCI-PI, as
+// long as each epoch at least halves the gap; the other items begin with a few SCI-PI steps. Coordinate descent, which
+// finds the zeros, and Newton steps on the other coordinates follow. An item with h = 0 starts at the uniform point, so
+// that its solution depends only on its own nonzeros and the basis.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, ItemResults results) {
     constexpr int power_steps = 4, first_newton = 6;
@@ -136,7 +137,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
         const double c = items.c[j];
         double gap, last = 0, passes = 0;  // last: the gap at the anchor of the previous epoch
         bool sampling = item.nonzeros() >= accuracy.min_sampled_nonzeros;
-        int64_t steps = sampling ? first_newton : 0;  // rounds without batches
+        int64_t steps = sampling ? first_newton : 0;  // rounds without batches; after epochs the power steps are skipped
         Random unused({0, 0}, {0, 0, 0, 0});
         descent.visit_all();
         for (int64_t round = 0;; ++round) {

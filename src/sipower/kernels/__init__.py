@@ -62,7 +62,7 @@ __all__ = [
 def instruction_set() -> str:
     """Return the instruction set of the kernels in use, "x86-64-v3" (with AVX2) or "baseline".
 
-    The best one that the processor supports, unless the environment variable SIPOWER_ISA names the
-    other one.
+    It is the best one that the processor supports, unless the environment variable SIPOWER_ISA
+    names the other one.
     """
     return level()

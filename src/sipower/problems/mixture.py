@@ -33,8 +33,8 @@ class MixtureProportions(KLBlock):
     Parameters
     ----------
     L
-        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. A factor on a row
-        only adds a constant to the log-likelihood.
+        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. A constant factor
+        in a row only adds a constant to the log-likelihood.
     weights
         Weights of the observations, (n,); None: all 1.
     log
