@@ -13,7 +13,7 @@ WORKER_TIMEOUT = 60.0  # seconds to wait for a worker
 
 
 def gather_results(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the results of the tasks `futures`; cancel all of them if one fails."""
+    """Return the results of the tasks `futures`; cancel all if one fails or on Ctrl-C."""
     try:
         wait_for(client, futures)
         return list(client.gather(futures))

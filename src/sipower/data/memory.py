@@ -37,7 +37,7 @@ class Matrix(RowBlocks):
     Parameters
     ----------
     data
-        C-contiguous ndarray or canonical CSR array in a type the kernels read.
+        C-contiguous ndarray or canonical CSR array, with a dtype that the kernels read.
     dtype
         Working type of the factors, float32 or float64.
     threads

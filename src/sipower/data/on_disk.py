@@ -61,7 +61,7 @@ class RowSource(Protocol):
 
 
 class StoredMatrix(RowBlocks):
-    """Data on disk, opened by `sipower.io.open_store` and `open_h5ad`.
+    """Data on disk, opened by `sipower.io.open_store` or `sipower.io.open_h5ad`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class StoredMatrix(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> StoredMatrix:
-        """Return the same data for these settings, or self; None keeps a setting."""
+        """Return the same data for the working type `dtype` and `threads` threads."""
         dtype = self.dtype if dtype is None else dtype
         threads = self.threads if threads is None else threads
         if (dtype, threads) == (self.dtype, self.threads):

@@ -34,8 +34,8 @@ from sipower.kernels import Array, Basis, Draw, batch_size
 R = TypeVar("R")
 
 MAX_BLOCKS = 64
-MIN_BLOCK = 32768  # entries; far more work than the cost of starting a block
-MAX_BLOCK = 2**21  # entries; limits how much is read from disk at once
+MIN_BLOCK = 32768  # smallest block, in entries; starting it costs far less than its work
+MAX_BLOCK = 2**21  # about the largest block, in entries; limits what is read at once
 ROWS_HASHED_AT_ONCE = 4096
 ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
@@ -49,7 +49,7 @@ class Window(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A sampled matrix, and the numbers of the basis rows for its columns; None means all."""
+    """A sampled matrix, and the rows of the fixed factor for its columns; None means all."""
 
     matrix: RowBlocks
     basis_rows: NDArray[np.int32] | None = None
@@ -154,7 +154,10 @@ class RowBlocks(ABC):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the data for these settings, or self if nothing changes; None keeps a setting."""
+        """Return the data for the working type `dtype` and `threads` threads.
+
+        None keeps the present setting. If nothing changes, self is returned.
+        """
 
     @abstractmethod
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
@@ -263,7 +266,7 @@ class ColumnSums(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the same columns for these settings; None keeps a setting."""
+        """Return the same columns for the working type `dtype` and `threads` threads."""
         rows = self._rows.with_settings(dtype, threads)
         return self if rows is self._rows else ColumnSums(rows)
 

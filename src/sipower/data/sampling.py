@@ -32,7 +32,7 @@ SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 
 
 def scale_sample(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
-    """Return `part`, the sampled vectors, times `factor` in type `dtype`, as an array or CSR."""
+    """Return `part`, the sampled rows or columns, times `factor`, with the dtype `dtype`."""
     product = part * factor
     return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 

@@ -251,7 +251,7 @@ def _fit_rates(curves: Curves, _: dict[str, Any]) -> list[Finding]:
 def _fit_line_and_power(curves: Curves, row: Row, axis: str) -> tuple[float, float] | None:
     """Return R² of a linear rate and of a power law, both fitted to the errors of a run.
 
-    None is returned if the error decreases by less than three decades.
+    None is returned if the errors below 0.1 span less than three decades or 5 evaluations.
     """
     errors, cost = curves.errors(row), np.array(row[axis])
     late = (errors < 0.1) & (errors > SUBPROBLEM_TOLERANCE) & (cost > 0)

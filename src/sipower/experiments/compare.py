@@ -21,7 +21,7 @@ ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # limits for the ratio of two errors
 class Comparison(NamedTuple):
     """The speeds of method A relative to method B on the seeds that both have."""
 
-    speeds: list[float]  # one per seed; 0 where A diverged, ∞ where B did
+    speeds: list[float]  # one per seed; 0 if only B reached the error, ∞ if only A did
     diverged: int  # number of runs of A that diverged
 
     @property

@@ -39,7 +39,7 @@ from sipower.experiments.table import PlannedRun, Row, row_key
 
 
 class Case(NamedTuple):
-    """A method on a problem, whose parameters are tuned together.
+    """A method on a problem and a data set, for which its parameters are tuned.
 
     `variant` is a key of VARIANTS, or None for the paper's choice. If `pair` is not None, s/n and m
     have these values, and only η is tuned.
