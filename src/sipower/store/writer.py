@@ -112,7 +112,7 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             if kind != first:
                 raise ValueError(
                     f"Block {number} has {kind[0]} columns of {kind[1]}, but the first block has "
-                    f"{first[0]} of {first[1]}: all blocks must have the same columns."
+                    f"{first[0]} of {first[1]}: all blocks must agree in both."
                 )
             row += matrix.shape[0]
             yield matrix
