@@ -199,7 +199,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Remove rows and columns whose sums are below `min_sum`, and repeat this until none is left.
+    """Remove rows and columns until all sums of rows and columns are at least `min_sum`.
 
     Returns
     -------

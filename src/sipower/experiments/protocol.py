@@ -233,7 +233,7 @@ class Protocol:
         if variant == "both sides":
             for long, short, step in product(budgets.LONG_SIDE, budgets.SHORT_SIDE, steps[-2:]):
                 yield (long[0], short[0]), (long[1], short[1]), step
-        elif variant == "vectors":  # sparse data are slow in smaller batches of vectors
+        elif variant == "vectors":  # with sparse data, smaller batches of vectors are slow
             yield from product([b for b in batches if 0.01 <= b < 1], epochs[:2], steps)
         else:
             yield from product(batches, epochs, steps)

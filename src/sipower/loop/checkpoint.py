@@ -135,7 +135,7 @@ class Checkpoint:
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
                 raise self._mismatch_error(
-                    name, f" ({shorten(run.get(name))}, not {shorten(value)})"
+                    name, f" (checkpoint: {shorten(run.get(name))}; this run: {shorten(value)})"
                 )
         return header, arrays
 

@@ -64,7 +64,7 @@ class Factorization:
 
     @property
     def evaluation_passes(self) -> float:
-        """The cost of evaluating D and the gap once, in passes: two gradients and logarithms."""
+        """The passes that one evaluation costs: the gap needs two gradients, D needs logarithms."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:

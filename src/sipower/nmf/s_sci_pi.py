@@ -37,7 +37,7 @@ from sipower.solvers.state import PointState, check_positive
 
 __all__ = ["SSciPiRule"]
 
-MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer than 50 K nonzeros are not sampled
+MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer than 50·K nonzeros are not sampled
 BATCH_PER_COMPONENT = 0.7  # s/K on dense data; tuned on the data set WT
 MIN_EPOCH, MAX_EPOCH = 4, 100  # limits of m on dense data; tuned on WT
 SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data; tuned on KOS and NIPS
@@ -183,7 +183,7 @@ class SSciPiRule(Rule):
         return max(self.step, 1.0)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return the cost in passes: 1 + 1.5 (m − 1) s/n, where only sampled items have batches."""
+        """Return the cost in passes: 1 + 1.5 (m − 1) s/n; s = 0 for items that are not sampled."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
         n = V.shape[1]
         drawn = batch_size(plan.batch, n) / max(n, 1)  # s/n after rounding s to an integer

@@ -66,7 +66,7 @@ class MixtureProportions(KLBlock):
 
     @property
     def item_weights(self) -> Array:
-        """The weight of the only item: 1, because the value is f itself."""
+        """The weight of the only item, which is 1: `value` returns f unweighted."""
         return np.ones(1)
 
     def proportions(self, y: Point) -> Array:

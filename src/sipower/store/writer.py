@@ -241,7 +241,7 @@ class _RowWriter(_SideWriter):
 
 @contextmanager
 def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
-    """Create a temporary folder that replaces the target of `workspace` when the block ends."""
+    """Create a temporary folder that becomes `workspace.target` when the `with` block ends."""
     target = workspace.target
     if target.exists() or target.is_symlink():
         _check_replaceable(target, force)

@@ -121,8 +121,10 @@ def diagnose(
             f"`diagnose` does not support {type(problem).__name__}, whose items interact: the "
             "theorem holds for a single item only."
         )
-    if x.shape != problem.shape or not problem.is_finite(x):
-        raise ValueError(f"`x` must be finite and of shape {problem.shape}, got {x.shape}.")
+    if x.shape != problem.shape:
+        raise ValueError(f"`x` must have shape {problem.shape}, got {x.shape}.")
+    if not problem.is_finite(x):
+        raise ValueError("`x` must be finite, got NaN or infinity.")
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"`delta` must be 1 − x₀·x* of the start, in (0, 1), got {delta}.")
     check_epoch(batch, epoch, "vectors")
