@@ -52,10 +52,11 @@ void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t ste
     });
 }
 
-// A Newton step on every item, with Hessians that share their correlations (K, K); see `SharedModel`.
+// Newton steps with a shared Hessian; where such a step is short, a power step is tried too. See `SharedModel`.
 template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const double* correlations) {
     SharedModel<T> model(B, correlations);
-    Buffer<double> squares(B.width), along(B.width);
+    SearchDirection power(B.width);
+    Buffer<double> squares(B.width), along(B.width), best(B.width);
     Buffer<T> p(B.width);
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
     for (int64_t j = items.begin; j < items.end; ++j) {
@@ -64,13 +65,25 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
         scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh_with_sums();
         item.square_sums(squares.get());
+        double length = 0, gain = 0;
+        const auto try_direction = [&](const Direction& direction) {
+            double unused;
+            for (int k = 0; k < B.k; ++k) along[k] = static_cast<double>(p[k]);
+            item.curvature_along(along.get(), &unused);
+            const double t = item.length_along(direction.slope, direction.d_p, direction.limit);
+            if (!(t > 0 && t * direction.slope >= gain)) return;
+            length = t;
+            gain = t * direction.slope;
+            for (int k = 0; k < B.k; ++k) best[k] = along[k];
+        };
         Direction direction;
         model.solve(1, item.g.get(), squares.get(), item.h.get(), items.c + j, p.get(), &direction);
-        for (int k = 0; k < B.k; ++k) along[k] = static_cast<double>(p[k]);
-        double unused;
-        item.curvature_along(along.get(), &unused);
-        const double t = item.length_along(direction.slope, direction.d_p, 1);
-        for (int k = 0; k < B.k; ++k) item.h[k] = larger(item.h[k] + t * along[k], 0.0);
+        try_direction(direction);
+        if (length < SHORT_STEP) {
+            power(B, items.c[j], item.g.get(), item.h.get(), SHORT_EXPONENT, p.get());
+            try_direction({power.slope, 0, power.limit});
+        }
+        for (int k = 0; k < B.k && length > 0; ++k) item.h[k] = larger(item.h[k] + length * best[k], 0.0);
         write_factor(B, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
     }
 }

@@ -10,9 +10,9 @@
 namespace sipower {
 namespace {
 
-// The direction of a second-order step: its slope -r.p and d.p.
+// What a line search along p needs: the slope (g - d).p at its start, d.p, and the largest length.
 struct Direction {
-    double slope, d_p;
+    double slope, d_p, limit;
 };
 
 // The Hessian of item j is approximated by H_j = D R D: D_kk^2 = sum_i v_i b_ik^2 / z_i^2 is the item's own
@@ -35,7 +35,7 @@ public:
         for (int j = 0; j < L; ++j) enter(j, j < count, g + j * B_.width, squares + j * B_.width, u + j * B_.width, j < count ? c[j] : 0);
         for (int sweep = 0; sweep < SWEEPS; ++sweep) descend();
         for (int j = 0; j < count; ++j) {
-            directions[j] = {0, 0};
+            directions[j] = {0, 0, 1};
             for (int k = 0; k < B_.width; ++k) p[j * B_.width + k] = 0;
             for (int k = 0; k < B_.k; ++k) {
                 const double bound = -u[j * B_.width + k], step = static_cast<double>(y_[k * L + j]) * inverse_[k * L + j];

@@ -7,8 +7,10 @@ z̄ = B Σ_j h_j is what the model expects of the sum of all items, so Bᵀ diag
 information of that sum. Every item has its own diagonal, which costs half a pass; its correlations
 are those of the sum. So no Hessian is formed item by item, which takes K/4 passes in `newton`. The
 quadratic model over h + p ≥ 0 is solved by a few sweeps of coordinate descent and the length of the
-step by an exact line search, so every step descends, however well the model fits. An update counts
-as 2.5 passes: one for the gradient, half a pass each for the diagonal, Bp and the search.
+step by an exact line search, so every step descends, however well the model fits. Where the step is
+short (t < 0.2), the item tries a power step with γ = 2 as well and takes the one with the larger
+expected gain. An update counts as 2.5 passes: one for the gradient, half a pass each for the
+diagonal, Bp and the search.
 
 On dense data the steps lower D about as much as those of `newton` (docs/benchmarks.md). On sparse
 data an item has too few nonzeros to resemble the sum, and `ccd` is faster.
@@ -65,6 +67,6 @@ def correlations(block: KLBlock, h: Array) -> NDArray[np.float64]:
     information = np.einsum("ik,il->kl", rows, rows)  # no BLAS: the same bits for any threads
     scale = np.sqrt(np.diag(information))
     scale = np.divide(1.0, scale, out=np.zeros(rank), where=scale > 0)
-    R = information * scale * scale[:, None]
+    R: NDArray[np.float64] = information * scale * scale[:, None]
     np.fill_diagonal(R, 1.0)
     return R
