@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 import sklearn.decomposition
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import sipower
@@ -50,17 +52,24 @@ class Row:
 
 
 def normalised(counts: Any) -> Any:
-    """Scale genes to unit variance without centring, and drop constant ones, as cNMF does."""
-    dense = counts.toarray().astype(np.float64)
-    scale = dense.std(axis=0, ddof=1)
-    return (dense[:, scale > 0] / scale[scale > 0])[dense[:, scale > 0].sum(axis=1) > 0]
+    """Scale genes to unit variance without centring, as cNMF does, and drop empty genes and cells.
+
+    The result is sparse, as cNMF's is unless it is asked to be dense.
+    """
+    scale = np.sqrt(StandardScaler(with_mean=False).fit(counts.astype(np.float64)).var_)
+    X = sparse.csr_array(counts[:, scale > 0] / scale[scale > 0])
+    return X[X.sum(axis=1) > 0]
 
 
 def kl_divergence(X: Any, W: Any, H: Any) -> float:
-    """Return the generalised KL divergence of X from W H."""
-    Z = np.maximum(W @ H, 1e-300)
-    positive = X > 0
-    return float((X[positive] * np.log(X[positive] / Z[positive])).sum() + Z.sum() - X.sum())
+    """Return the generalised KL divergence of X from W H, with scikit-learn's floor of W H.
+
+    The medians of all clusters can be zero for a gene, where the divergence is infinite.
+    """
+    entries = X.tocoo()
+    Z = np.einsum("ik,ki->i", W[entries.row], H[:, entries.col])
+    logarithms = np.log(entries.data / np.maximum(Z, np.finfo(np.float32).eps))
+    return float((entries.data * logarithms).sum() + W.sum(axis=0) @ H.sum(axis=1) - X.sum())
 
 
 def run_workflow(X: Any, K: int, replicates: int, name: str) -> Row:
@@ -90,6 +99,7 @@ def compare(X: Any, ranks: Iterable[int], replicates: int) -> list[Row]:
     """Run the workflow with both functions for each number of programs."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "No component has feature")
         return [run_workflow(X, K, replicates, name) for K in ranks for name in FUNCTIONS]
 
 
@@ -97,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, default=1000)
     parser.add_argument("--genes", type=int, default=600)
-    parser.add_argument("--replicates", type=int, default=10)
+    parser.add_argument("--replicates", type=int, default=6)
     arguments = parser.parse_args()
     counts = negative_binomial_topics(
         arguments.cells, arguments.genes, 5, dispersion=0.3, alpha=0.2, beta=0.1, length=2000

@@ -17,7 +17,7 @@ from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
-MAX_EXCESS = 0.01  # a replicate whose divergence is further above the lowest is worse
+MAX_EXCESS = 0.02  # a replicate whose divergence is further above the lowest is worse
 MAX_SPREADS = 5.0  # likewise, in units of the lower quartile's distance from the lowest
 NEGLIGIBLE = 1e-4  # nats per count
 NEAREST = 0.3  # share of the other replicates, the most similar ones, that distance is taken to
@@ -57,7 +57,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
         A client of Dask's `distributed`: the fits then run on its workers and give the same bits.
     drop_outliers
         Whether to drop replicates. A replicate is worse if its divergence is above the lowest by
-        more than 1 %, 1e-4 nats per count and 5 times the distance of the lower quartile. It is
+        more than 2 %, 1e-4 nats per count and 5 times the distance of the lower quartile. It is
         far if its mean distance √(2 − 2 cosine) to the nearest 30 % of the others, as in cNMF's
         density filter, is more than 0.3 and more than twice the median.
 
