@@ -33,17 +33,19 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks) -> float:
     The result is 0 if the estimate cannot be told from 0, and if the data are so small that the
     fit explains nearly everything.
     """
-    (n, m), K = V.shape, int(model.n_components)
+    K: Any = model.n_components
+    n, m = V.shape
     rows = min(n, max(MAX_ENTRIES // m, 2 * K))
     freedom = 1 - K * (rows + m - K) / (rows * m)
     if freedom < MIN_FREEDOM:
         return 0.0
-    part: Any = V.take(np.arange(rows) * n // rows)  # type: ignore[attr-defined]
+    part: Any = V.take(np.arange(rows) * n // rows)
     W = model.fit_transform(part)
     excess, scale, variance = 0.0, 0.0, 0.0
     for at in range(0, rows, ROWS_AT_A_TIME):
         block = slice(at, at + ROWS_AT_A_TIME)
-        z = W[block].astype(np.float64) @ model.components_
+        # No BLAS: the same bits for any number of threads.
+        z = np.einsum("ik,kj->ij", W[block], model.components_, dtype=np.float64)
         weight = 1 / np.square(1 + z)
         excess += float((weight * (np.square(_dense(part[block]) - z) / freedom - z)).sum())
         scale += float((weight * z * z).sum())

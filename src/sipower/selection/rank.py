@@ -166,7 +166,10 @@ def estimated_seconds(
     fits = zip(sorted_ranks, rounds, strict=True)
     work = sum(k / sorted_ranks[-1] * (overhead + n * per_round) for k, n in fits)
     jobs = min(count_threads(model.n_jobs), replicates)
-    return float(work * -(-replicates // jobs))
+    first_fit = (
+        overhead + FIRST_ROUNDS * per_round if are_counts(data) else 0.0
+    )  # for the dispersion
+    return float(work * -(-replicates // jobs) + first_fit)
 
 
 @contextmanager
