@@ -6,8 +6,8 @@ or 20 topics, 5 seeds each) and as independent counts, whose rank is 1. Ranks 1 
 tried. Over-dispersed counts are drawn from the same model with a dispersion of 0.3 and 1 (400
 documents of 800 words, a vocabulary of 300, 4, 7 or 10 topics, 5 seeds each); ranks 1 to 16 are
 tried. A line of JSON per data set is appended to results/rank.jsonl; data sets in it are skipped.
-The treatment of dispersion was chosen on seeds 1 to 3 with 4, 5, 6, 8, 9 and 12 topics; the seeds of
-the over-dispersed counts here begin at 100.
+The treatment of dispersion was chosen on seeds 1 to 3 with 3 to 12 topics; the seeds of the
+over-dispersed counts here begin at 100.
 """
 
 from __future__ import annotations
