@@ -11,7 +11,8 @@ from sipower.results import load_run
 
 
 def test_consensus_is_a_run(counts):
-    call("consensus", "counts.csv", "-k", 3, "-o", "run", "--replicates", 3, "--threads", 2)
+    words = ("-o", "run", "--replicates", 3, "--threads", 2)
+    assert "All 3 replicates are kept." in call("consensus", "counts.csv", "-k", 3, *words).stdout
     run = load_run("run")
     assert run.facts["replicates"] == 3
     assert run.facts["status"] == "converged"

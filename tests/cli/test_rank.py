@@ -16,6 +16,8 @@ def test_rank_writes_what_it_found_and_goes_on(counts):
     assert re.search(r"K = \d+ predicts unseen counts", result.stdout)
     table = pd.read_csv("ranks/rank.csv")
     assert table["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert table["recommended"].sum() == 1
+    assert {"standard error", "stability", "replicate 1", "replicate 2"} <= set(table.columns)
     assert (counts / "ranks" / "rank.png").stat().st_size > 10_000
     again = events(
         call("rank", "counts.csv", "-k", "1:5", "-o", "ranks", "--replicates", 2, "--json")

@@ -41,6 +41,50 @@ def test_stability_tells_a_component_that_comes_back_from_one_that_does_not():
     assert ordered[0] < 0.7
 
 
+def test_one_bad_start_of_ten_is_dropped():
+    V = poisson_topics(200, 150, 4, length=200, seed=0)
+    model = KLNMF(4, init="random", solver="ccd", tol=1e-2, random_state=0)
+    result = consensus(V, model, replicates=10)
+    bad = int(np.argmax(result.divergences))
+    assert result.divergences[bad] > 1.1 * np.median(result.divergences)
+    assert [r for r in range(10) if result.outliers[r]] == [bad]
+    assert result.outliers[bad] == "worse"
+    assert result.summary.startswith(f"1 of 10 replicates dropped: replicate {bad + 1} (divergence")
+    assert result.stability.min() > 0.99
+    everything = consensus(V, model, replicates=10, drop_outliers=False)
+    assert everything.kept.all()
+    assert everything.summary == "All 10 replicates are kept."
+    assert everything.stability.min() < 0.95
+
+
+def test_a_replicate_unlike_all_others_is_dropped(tmp_path):
+    V, model = poisson_topics(100, 80, 3, seed=0), KLNMF(3, random_state=0)
+    whole = consensus(V, model, replicates=8, folder=tmp_path)
+    assert set(whole.outliers) == {""}
+    with np.load(tmp_path / "replicate-005.npz") as archive:
+        piece = dict(archive)
+    piece["H"] = piece["H"][:, ::-1]
+    np.savez(tmp_path / "replicate-005.npz", **piece)
+    result = consensus(V, model, replicates=8, folder=tmp_path)
+    assert result.outliers == ("",) * 5 + ("far", "", "")
+    assert "replicate 6 (components unlike those of all others)" in result.summary
+    np.testing.assert_allclose(result.stability, whole.stability, atol=1e-3)
+
+
+def test_replicates_that_all_differ_are_all_kept():
+    """No fit is called far where none is near: the stability says that."""
+    V = np.random.default_rng(0).poisson(2.0, (40, 30))
+    result = consensus(V, KLNMF(8, init="random", random_state=0), replicates=8)
+    assert result.kept.all()
+    assert result.stability.mean() < 0.9
+
+
+def test_nearly_equal_fits_of_an_exact_product_are_all_kept():
+    rng = np.random.default_rng(0)
+    V = rng.random((30, 1)) @ rng.random((1, 20))
+    assert consensus(V, KLNMF(1, random_state=0), replicates=4).kept.all()
+
+
 def test_interrupted_consensus_gives_the_same_bits(tmp_path):
     V, model = poisson_topics(100, 80, 3, seed=0), KLNMF(3, random_state=7, n_jobs=2)
     whole = consensus(V, model, replicates=20)
@@ -121,6 +165,8 @@ def test_outcomes_survive_their_file(tmp_path):
     back = load_outcome(Consensus, tmp_path / "consensus.json", W=two.W, H=two.H)
     np.testing.assert_array_equal(back.similarity, two.similarity)
     assert back.statuses == two.statuses
+    assert back.outliers == two.outliers == ("", "")
+    np.testing.assert_array_equal(loaded.standard_error, one.standard_error)
     with pytest.raises(ValueError, match="is not a Consensus of sipower"):
         load_outcome(Consensus, tmp_path / "rank.json")
 

@@ -9,7 +9,7 @@ from sipower.datasets import poisson, poisson_topics
 from sipower.selection import (
     estimated_seconds,
 )
-from sipower.selection.rank import _recommend
+from sipower.selection.rank import _reason, _recommend, _standard_error
 
 
 @pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
@@ -50,19 +50,49 @@ def test_too_few_counts_are_refused():
         rank_selection(one, [1, 2], replicates=2)
 
 
+def recommend(ranks, errors, stability):
+    """Return the recommended rank and the reason for errors (ranks, replicates) of equal groups."""
+    groups = np.repeat(errors[:, :, None] / 20, 20, axis=2)
+    at = _recommend(errors, _standard_error(groups))
+    return ranks[at], _reason(ranks, errors.mean(axis=1), stability, at)
+
+
 def test_recommendation_is_the_smallest_within_one_standard_error():
     errors = np.array([[2.0, 2.0], [1.02, 0.99], [1.0, 1.0]])  # +0.005 ± 0.015
-    groups = np.repeat(errors[:, :, None] / 20, 20, axis=2)
-    best, reason = _recommend((2, 3, 4), groups, np.array([1.0, 0.5, 1.0]))
+    best, reason = recommend((2, 3, 4), errors, np.array([1.0, 0.5, 1.0]))
     assert best == 3
-    assert "within one standard error of the lowest (1 at K = 4)" in reason
+    assert "within one standard error of the lowest (1 at K = 4, the largest tried)" in reason
     assert "few of them should be interpreted" in reason
+    assert "still falling" not in reason
 
 
-def test_largest_rank_is_called_so():
-    groups = np.array([[2.0, 2.1], [1.0, 1.1]])[:, :, None] * np.full(20, 1 / 20)
-    _, reason = _recommend((2, 3), groups, np.ones(2))
-    assert "largest K tried" in reason
+def test_an_error_that_still_falls_is_called_so():
+    errors = np.array([[2.0, 2.1], [1.5, 1.6], [1.0, 1.1]])
+    best, reason = recommend((2, 3, 4), errors, np.array([0.9, 0.95, 0.7]))
+    assert best == 4
+    assert "still falling at K = 4, the largest K tried: try larger ones" in reason
+    assert "most stable at K = 3 (0.95)" in reason
+
+
+@pytest.mark.parametrize(("top", "expected"), [(4, True), (9, False)])
+def test_selection_says_whether_larger_ranks_may_be_better(top, expected):
+    V = poisson_topics(200, 150, 6, length=300, seed=1)
+    selection = rank_selection(V, range(2, top + 1), replicates=2)
+    assert selection.still_falling == expected
+    assert ("still falling" in selection.reason) == expected
+    assert selection.best == min(top, 6)
+
+
+def test_table_has_a_named_column_for_each_result():
+    selection = rank_selection(poisson_topics(60, 40, 2, seed=0), [1, 2, 3], replicates=2)
+    table = selection.table()
+    assert table["rank"] == [1, 2, 3]
+    assert table["recommended"] == [False, True, False]
+    assert table["standard error"] == selection.standard_error.tolist()
+    np.testing.assert_array_equal(
+        [table["replicate 1"], table["replicate 2"]], selection.deviance.T
+    )
+    np.testing.assert_allclose(table["mean error"], selection.deviance.mean(axis=1))
 
 
 def test_bad_ranks_are_refused():

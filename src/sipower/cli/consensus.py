@@ -52,9 +52,12 @@ def consensus(
         save_outcome(result, folder / "consensus.json")
         low, mean = result.stability.min(), result.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
+        console.say(result.summary)
         console.say(f"replicate {medoid + 1} is the most similar to the others; {stability}")
         console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
-        console.event("done", medoid=medoid, stability=result.stability.tolist())
+        console.event(
+            "done", medoid=medoid, stability=result.stability.tolist(), outliers=result.outliers
+        )
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
 
 

@@ -3,7 +3,7 @@
 
 from sipower.datasets.catalogue import CATALOGUE, Entry, is_present, load, vocabulary, without_rare
 from sipower.datasets.docstrings import Corpus, docstrings
-from sipower.datasets.synthetic import poisson, poisson_topics
+from sipower.datasets.synthetic import negative_binomial_topics, poisson, poisson_topics
 
 __all__ = [
     "CATALOGUE",
@@ -12,6 +12,7 @@ __all__ = [
     "docstrings",
     "is_present",
     "load",
+    "negative_binomial_topics",
     "poisson",
     "poisson_topics",
     "vocabulary",

@@ -78,3 +78,50 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
         for rows in np.array_split(theta, max(1, n // _ROWS_AT_A_TIME))
     ]
     return sparse.csr_array(sparse.vstack(parts))
+
+
+def negative_binomial_topics(  # noqa: PLR0913 - the sizes and the four parameters of the model
+    n: int,
+    m: int,
+    K: int,
+    *,
+    dispersion: float = 0.5,
+    alpha: float = 0.1,
+    beta: float = 0.05,
+    length: float = 400,
+    seed: int = 0,
+) -> sparse.csr_array[np.int32, tuple[int, int]]:
+    """Draw over-dispersed documents from a topic model, with the means of `poisson_topics`.
+
+    V_ij is negative binomial with the mean Λ_ij = length · (ΘΦ)_ij and the variance
+    Λ_ij + dispersion · Λ_ij²: a Poisson count whose mean varies by a Gamma factor of its own.
+
+    Parameters
+    ----------
+    n, m, K
+        Numbers of documents, words and topics.
+    dispersion
+        Squared coefficient of variation of the Gamma factors, positive.
+    alpha, beta, length, seed
+        As in `poisson_topics`.
+
+    Examples
+    --------
+    >>> from sipower.datasets import negative_binomial_topics
+    >>> V = negative_binomial_topics(300, 200, 5, dispersion=0.3)
+    >>> V.shape, bool(abs(V.sum() / 300 - 400) < 20)
+    ((300, 200), True)
+    """
+    if not dispersion > 0:
+        raise ValueError(
+            f"`dispersion` must be a positive number, got {dispersion}: use poisson_topics for 0."
+        )
+    rng = np.random.default_rng(seed)
+    theta, phi = rng.dirichlet(np.full(K, alpha), n), rng.dirichlet(np.full(m, beta), K)
+    parts = []
+    for rows in np.array_split(theta, max(1, n // _ROWS_AT_A_TIME)):
+        factors = rng.gamma(1 / dispersion, dispersion, (len(rows), m))
+        parts.append(
+            sparse.csr_array(rng.poisson(length * (rows @ phi) * factors).astype(np.int32))
+        )
+    return sparse.csr_array(sparse.vstack(parts))

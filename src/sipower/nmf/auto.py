@@ -2,9 +2,9 @@
 """`Auto`: power steps with a line search, then extrapolated second-order steps; D never rises.
 
 Far from a solution, power steps with a line search for every item (`power_search`) lower D quickly
-on most data, never raise it and need no step size. They continue while D falls faster per counted
-pass than it has on average since the first power step. If the data are dense and have many rows or
-many columns, a sample of these rows or columns is fitted first instead (`sampled_items`).
+on most data, never raise it and need no step size. They end when they gain less per counted pass
+than a share of their average gain. If the data are dense and have many rows or many columns, a
+sample of these rows or columns is fitted first instead (`sampled_items`).
 
 With `surplus=True`, a random start is compared with a start that had surplus components, which
 were merged (`surplus`): both starts are fitted for a fixed number of counted passes, and the one

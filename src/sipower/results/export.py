@@ -68,16 +68,14 @@ def export_selection(selection: RankSelection, folder: Path) -> None:
 
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    replicates = range(selection.deviance.shape[1])
-    lines.writerow(["rank", "mean error", "stability", *map(str, replicates)])
-    columns = selection.ranks, selection.deviance, selection.stability
-    for k, errors, stability in zip(*columns, strict=True):
-        lines.writerow([k, np.mean(errors), stability, *errors])
+    table = selection.table()
+    lines.writerow(table)
+    lines.writerows(zip(*table.values(), strict=True))
     figure = Figure(figsize=(7, 4), layout="constrained")
     plot.rank_selection(selection, figure.add_subplot())
-    with atomic_write(folder / "rank.csv") as table, atomic_write(folder / "rank.png") as image:
-        table.write(text.getvalue().encode())
-        table.flush()
+    with atomic_write(folder / "rank.csv") as lines_out, atomic_write(folder / "rank.png") as image:
+        lines_out.write(text.getvalue().encode())
+        lines_out.flush()
         figure.savefig(image, dpi=120)
         image.flush()
         save_outcome(selection, folder / "rank.json")

@@ -212,7 +212,7 @@ def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
         ylim=(0, 1),
         xlabel="component, by size",
         ylabel="mean cosine with its partners",
-        title=f"stability over {len(consensus.similarity)} replicates",
+        title=f"stability over {consensus.kept.sum()} replicates",
     )
     return ax
 

@@ -5,6 +5,12 @@ Thinning: each unit of every count V_ij ~ Poisson(Λ_ij) is held out with probab
 that are left and those held out are independent, Poisson((1 − ε) Λ) and Poisson(ε Λ). If W H is
 fitted to the former, ε/(1 − ε) W H predicts the latter.
 
+Counts with a dispersion φ (variance Λ + φ Λ²) would stay dependent: where a count is large by
+chance, so are both of its parts, and a fit to the one that follows the noise predicts the other.
+Negative binomial counts have independent parts if the share that is left of each count is drawn
+from Beta((1 − ε)/φ, ε/φ) instead of being 1 − ε for all (Neufeld et al., 2023, "Negative binomial
+count splitting for single-cell RNA sequencing data"). Both parts have the same mean as before.
+
 Bi-cross-validation, for data that are not counts: rows and columns are halved at random,
 
     V = [A B; C D],    D ≈ W_D H_D,    B ≈ W_A H_D given H_D,    C ≈ W_D H_A given W_D,
@@ -59,10 +65,17 @@ class Thinned:
         return prediction_errors(self.test, (odds * W, H), background)
 
 
-def thin(V: RowBlocks, seed: int) -> Thinned:
-    """Hold out each unit of every count with probability `SHARE`."""
-    whole = V.sparse().array
-    train = np.random.default_rng(seed).binomial(whole.data.astype(np.int64), 1 - SHARE)
+def thin(V: RowBlocks, seed: int, dispersion: float = 0.0) -> Thinned:
+    """Hold out each unit of every count with probability `SHARE`, or one that varies around it.
+
+    The probability is the same for the units of one count. It varies from count to count if the
+    counts are over-dispersed, so that the two parts are independent.
+    """
+    whole, rng = V.sparse().array, np.random.default_rng(seed)
+    kept: Any = 1 - SHARE
+    if dispersion > 0:
+        kept = rng.beta((1 - SHARE) / dispersion, SHARE / dispersion, len(whole.data))
+    train = rng.binomial(whole.data.astype(np.int64), kept)
     parts = []
     for values in (train, whole.data - train):
         part = sparse.csr_array((values.astype(V.dtype), whole.indices, whole.indptr), V.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from sipower._files import atomic_write, shorten
 from sipower.kernels import Array
 
 Numbers = NDArray[np.float64]
+OUTLIER_REASONS = ("worse", "far")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,14 @@ class RankSelection:
         The recommended rank and why, in a sentence.
     method
         "thinning" (integer counts) or "bi-cross-validation".
+    standard_error
+        Standard error of the difference between the error of each rank and the lowest, (ranks,).
+    dispersion
+        Estimated φ, where counts with the mean Λ have the variance Λ + φ Λ²; 0 for Poisson counts
+        and for data that are no counts.
+    still_falling
+        Whether the largest rank tried is recommended, since every smaller one is worse by more
+        than a standard error: larger ranks may be better.
     """
 
     ranks: tuple[int, ...]
@@ -44,6 +53,9 @@ class RankSelection:
     best: int
     reason: str
     method: str
+    standard_error: Numbers = field(default_factory=lambda: np.empty(0))
+    dispersion: float = 0.0
+    still_falling: bool = False
 
     def is_sound(self) -> bool:
         """Return whether all fields have valid types and consistent shapes."""
@@ -55,7 +67,22 @@ class RankSelection:
             and self.deviance.ndim == 2
             and len(self.deviance) == count
             and self.stability.shape == (count,)
+            and self.standard_error.shape in ((count,), (0,))
+            and isinstance(self.dispersion, int | float)
+            and isinstance(self.still_falling, bool)
         )
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return the results as named columns with one entry for each rank."""
+        count = len(self.ranks)
+        standard_error = self.standard_error if len(self.standard_error) else [math.nan] * count
+        return {
+            "rank": list(self.ranks),
+            "mean error": self.deviance.mean(axis=1).tolist(),
+            "standard error": [float(value) for value in standard_error],
+            "stability": self.stability.tolist(),
+            "recommended": [rank == self.best for rank in self.ranks],
+        } | {f"replicate {r + 1}": errors.tolist() for r, errors in enumerate(self.deviance.T)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +96,15 @@ class Consensus:
     medoid
         Number of the replicate that the factors come from.
     stability
-        For each component of the medoid the mean cosine with its partner in the other replicates,
-        (K,); 1 is best, NaN for a single replicate.
+        For each component of the medoid the mean cosine with its partner in the other replicates
+        that are kept, (K,); 1 is best, NaN for a single replicate.
     similarity
         Mean cosine of matched components of two replicates, (replicates, replicates).
     divergences, gaps, statuses
         KL divergence and certified gap of each replicate, and how it ended.
+    outliers
+        For each replicate "" if it is kept, or why it is dropped: "worse" (a clearly higher
+        divergence) or "far" (unlike all others). Empty if no replicate was examined.
     """
 
     W: Array
@@ -85,6 +115,28 @@ class Consensus:
     divergences: Numbers
     gaps: Numbers
     statuses: tuple[str, ...]
+    outliers: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """A mask of the replicates that are kept, (replicates,)."""
+        return np.array([not reason for reason in self.outliers or [""] * len(self.statuses)])
+
+    @property
+    def summary(self) -> str:
+        """A sentence about the replicates that are dropped."""
+        count, dropped = len(self.kept), np.flatnonzero(~self.kept)
+        if not len(dropped):
+            return f"All {count} replicates are kept."
+        excess = self.divergences / max(self.divergences.min(), np.finfo(float).tiny) - 1
+        why = {
+            r: f"divergence {100 * excess[r]:.1f} % above the lowest"
+            if self.outliers[r] == "worse"
+            else "components unlike those of all others"
+            for r in dropped
+        }
+        parts = "; ".join(f"replicate {r + 1} ({reason})" for r, reason in why.items())
+        return f"{len(dropped)} of {count} replicates dropped: {parts}."
 
     def is_sound(self) -> bool:
         """Return whether all fields have valid types and consistent shapes."""
@@ -92,7 +144,9 @@ class Consensus:
         return (
             _are_integers(self.medoid)
             and 0 <= self.medoid < count
-            and _are_strings(*self.statuses)
+            and _are_strings(*self.statuses, *self.outliers)
+            and len(self.outliers) in (0, count)
+            and set(self.outliers) <= {"", *OUTLIER_REASONS}
             and self.stability.shape == (len(self.H),)
             and self.similarity.shape == (count, count)
             and self.divergences.shape == self.gaps.shape == (count,)

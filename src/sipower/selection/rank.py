@@ -4,6 +4,10 @@
 Each replicate holds out counts, fits the largest rank from a random start and reaches the smaller
 ranks one after another by merging components and fitting again. So every rank gets a good local
 minimum; if each rank had its own random start, differences would often be due to luck.
+
+Over-dispersed counts are split so that the held-out part is independent of the rest, with the
+dispersion of a fit with the largest rank (see `dispersion` and `holdout`). Otherwise the held-out
+error would fall with every component that follows the noise.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.kernels import count_threads
+from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
 from sipower.selection.matching import match, merge
 from sipower.selection.outcome import RankSelection
@@ -48,6 +53,9 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     client: Any = None,
 ) -> RankSelection:
     """Find the smallest number of components that predicts unseen counts as well as any other.
+
+    "As well" means within one standard error. Counts that vary more than Poisson counts are split
+    with their estimated dispersion, so that noise cannot be predicted.
 
     Parameters
     ----------
@@ -94,20 +102,50 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
     saved = SavedFits(folder, task | {"model": settings})
     shared = replicas.scatter(data)
-
-    def replicate(r: int) -> dict[str, Any]:
-        split = replicas.submit(thin if counts else halve, shared, seed + r)
-        return _fit_path(sorted_ranks, seed + r, saved, replicas, split, f"replicate-{r:03d}")
-
     with _ignore_fit_warnings():
+        dispersion = _dispersion(sorted_ranks[-1], seed, saved, replicas, shared) if counts else 0.0
+
+        def replicate(r: int) -> dict[str, Any]:
+            if counts:
+                split = replicas.submit(thin, shared, seed + r, dispersion)
+            else:
+                split = replicas.submit(halve, shared, seed + r)
+            return _fit_path(sorted_ranks, seed + r, saved, replicas, split, f"replicate-{r:03d}")
+
         paths = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
     features = [piece["features"] for piece in paths]
     profiles = ([piece[f"H{k}"] for piece in paths] for k in sorted_ranks)
     stability = np.array([_stability(H, features) for H in profiles])
-    best, reason = _recommend(sorted_ranks, groups, stability)
-    method = "thinning" if counts else "bi-cross-validation"
-    return RankSelection(sorted_ranks, groups.sum(axis=2), stability, best, reason, method)
+    errors, standard_error = groups.sum(axis=2), _standard_error(groups)
+    at = _recommend(errors, standard_error)
+    reason = _reason(sorted_ranks, errors.mean(axis=1), stability, at)
+    if dispersion > 0:
+        reason += (
+            f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
+            "allow for that."
+        )
+    return RankSelection(
+        ranks=sorted_ranks,
+        deviance=errors,
+        stability=stability,
+        best=sorted_ranks[at],
+        reason=reason,
+        method="thinning" if counts else "bi-cross-validation",
+        standard_error=standard_error,
+        dispersion=dispersion,
+        still_falling=0 < at == len(sorted_ranks) - 1,
+    )
+
+
+def _dispersion(rank: int, seed: int, saved: SavedFits, replicas: Replicates, V: Any) -> float:
+    """Return the dispersion of the counts, from the folder of saved fits if it is there."""
+    piece = saved.load("dispersion", dispersion=())
+    if piece is None:
+        model = replicas.model_for_one_thread(n_components=rank, random_state=seed)
+        piece = {"dispersion": np.array(replicas.compute(estimate_dispersion, model, V))}
+        saved.save("dispersion", piece)
+    return float(piece["dispersion"])
 
 
 def estimated_seconds(
@@ -128,7 +166,10 @@ def estimated_seconds(
     fits = zip(sorted_ranks, rounds, strict=True)
     work = sum(k / sorted_ranks[-1] * (overhead + n * per_round) for k, n in fits)
     jobs = min(count_threads(model.n_jobs), replicates)
-    return float(work * -(-replicates // jobs))
+    first_fit = (
+        overhead + FIRST_ROUNDS * per_round if are_counts(data) else 0.0
+    )  # for the dispersion
+    return float(work * -(-replicates // jobs) + first_fit)
 
 
 @contextmanager
@@ -201,24 +242,30 @@ def _stability(profiles: list[Any], features: list[Any]) -> float:
     return float(np.mean(cosines)) if cosines else float("nan")
 
 
-def _recommend(ranks: tuple[int, ...], groups: Numbers, stability: Numbers) -> tuple[int, str]:
-    """Return the smallest rank within one standard error of the lowest mean error, and the reason.
+def _standard_error(groups: Numbers) -> Numbers:
+    """Return the standard error of the differences from the lowest mean error, (ranks,).
 
-    The larger of two standard errors is used. The one over groups of rows measures the randomness
-    of the held-out counts, the one over splits the randomness of the fits.
-    Differences below `NEGLIGIBLE` are ignored.
+    `groups` are the errors by rank, replicate and group of rows. The larger of two standard errors
+    is used. The one over groups of rows measures the randomness of the held-out counts, the one
+    over splits the randomness of the fits.
     """
     errors = groups.sum(axis=2)
-    lowest = int(np.argmin(errors.mean(axis=1)))
-    excess = groups - groups[lowest]  # (ranks, replicates, groups)
+    excess = groups - groups[int(np.argmin(errors.mean(axis=1)))]
     by_group = excess.mean(axis=1).std(axis=1, ddof=1) * np.sqrt(groups.shape[2])
     replicates = errors.shape[1]
-    by_split: Any = 0.0
-    if replicates > 1:
-        by_split = excess.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates)
-    margin = np.maximum(np.maximum(by_group, by_split), NEGLIGIBLE)
-    at = int(np.argmax(errors.mean(axis=1) - errors[lowest].mean() <= margin))
-    return ranks[at], _reason(ranks, errors.mean(axis=1), stability, at)
+    if replicates == 1:
+        return np.asarray(by_group)
+    by_split = excess.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates)
+    return np.asarray(np.maximum(by_group, by_split))
+
+
+def _recommend(errors: Numbers, standard_error: Numbers) -> int:
+    """Return the position of the smallest rank within one standard error of the lowest mean error.
+
+    Differences below `NEGLIGIBLE` are ignored.
+    """
+    means = errors.mean(axis=1)
+    return int(np.argmax(means - means.min() <= np.maximum(standard_error, NEGLIGIBLE)))
 
 
 def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int) -> str:
@@ -230,12 +277,18 @@ def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int
     else:
         text += (
             f", within one standard error of the lowest ({errors[lowest]:.4g} at "
-            f"K = {ranks[lowest]})"
+            f"K = {ranks[lowest]}{', the largest tried' if lowest == len(ranks) - 1 else ''})"
         )
     if np.isfinite(stability[at]):
         text += f"; its components have a mean cosine of {stability[at]:.2f} between replicates"
     if stability[at] < UNSTABLE:
         text += ", so few of them should be interpreted"
-    if at == len(ranks) - 1 and len(ranks) > 1:
-        text += "; it is the largest K tried: try larger ones"
-    return text + "."
+    text += "."
+    if 0 < at == len(ranks) - 1:
+        text += (
+            f" The error is still falling at K = {ranks[-1]}, the largest K tried: try larger ones."
+        )
+        if np.isfinite(stability).all():
+            top = int(np.argmax(stability))
+            text += f" Components are most stable at K = {ranks[top]} ({stability[top]:.2f})."
+    return text

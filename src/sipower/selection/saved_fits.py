@@ -68,8 +68,9 @@ class SavedFits:
 def remove_saved_fits(folder: Path) -> None:
     """Remove the saved fits of a task from its folder, and nothing else."""
     if (folder / "task.json").exists():
-        for file in (*folder.glob("replicate-*.npz"), folder / "task.json"):
-            file.unlink()
+        for pattern in ("replicate-*.npz", "dispersion.npz", "task.json"):
+            for file in folder.glob(pattern):
+                file.unlink()
 
 
 def _has_shape(array: Any, shape: tuple[int, ...]) -> bool:
