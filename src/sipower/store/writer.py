@@ -37,6 +37,7 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
     memory_limit: str | int = "512MB",
     samples: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
+    feature_ids: Sequence[str] | None = None,
     force: bool = False,
     on_block: Progress | None = None,
 ) -> None:
@@ -55,8 +56,9 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
         that need nothing but sums over the rows.
     memory_limit
         Memory to use in addition to `blocks` and a few numbers per row and column.
-    samples, features
-        Names of the rows and columns. Those of a DataFrame are not used automatically.
+    samples, features, feature_ids
+        Names of the rows and columns, and ids of the columns. Those of a DataFrame are not used
+        automatically.
     force
         Replace an existing store.
     on_block
@@ -82,8 +84,9 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
             rows.append(matrix)
             workspace.report("rows", rows.items, rows.nonzeros)
         layout = rows.layout()
-        names = {"samples": samples, "features": features}
-        for size, (side, texts) in zip(layout.shape, names.items(), strict=True):
+        names = {"samples": samples, "features": features, "feature_ids": feature_ids}
+        sizes = *layout.shape, layout.shape[1]
+        for size, (side, texts) in zip(sizes, names.items(), strict=True):
             if texts is not None and len(texts) != size:
                 raise ValueError(f"`{side}` must have {size} names, got {len(texts)}.")
         rows.write_columns(workspace)
