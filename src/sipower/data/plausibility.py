@@ -220,7 +220,7 @@ def warn_about_values(X: Any, V: RowBlocks) -> tuple[str, ...]:
     """
     if isinstance(X, RowBlocks):
         return ()
-    remarks = data_remarks(V, None, "their transpose")
+    remarks = data_remarks(V, None, "`X.T`")
     for remark in remarks:
         warnings.warn(remark, UserWarning, stacklevel=4)
     return remarks
@@ -239,7 +239,7 @@ def anndata_matrix(adata: Any, layer: str | None, counts: Any, model: Any) -> Ro
             raise
         raise ValueError(f"{problem} {origin.advice()}") from None
     named = V.with_names(np.asarray(adata.obs_names), np.asarray(adata.var_names))
-    for remark in data_remarks(named, origin, "adata.T"):
+    for remark in data_remarks(named, origin, "`adata.T`"):
         warnings.warn(remark, UserWarning, stacklevel=3)
     return V
 
