@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from sipower import KLNMF, as_matrix
+from sipower import KLNMF, as_matrix, consensus, rank_selection
 from sipower.data.plausibility import (
     ValueOrigin,
     anndata_origin,
@@ -101,6 +101,15 @@ def test_the_estimator_warns_once_about_tf_idf_and_its_run_says_so():
 def test_the_estimator_is_silent_about_counts_dense_data_and_row_blocks(data):
     model = silent(KLNMF(2, random_state=0, tol=1e-1), data)
     assert "remarks" not in Run.from_model(model, np.ones((30, 2))).facts
+
+
+def test_selection_warns_once_whatever_the_number_of_fits():
+    model = KLNMF(2, random_state=0, tol=1e-1, init="random")
+    for select in (lambda: rank_selection(TF_IDF, [1, 2], model, replicates=2),
+                   lambda: consensus(TF_IDF, model, replicates=3)):  # fmt: skip
+        with pytest.warns(UserWarning, match="KL-NMF models counts") as caught:
+            select()
+        assert len(caught) == 1
 
 
 def test_names_tell_swapped_samples_and_features():

@@ -47,8 +47,8 @@ def consensus(
             "divergence": result.divergences[medoid], "replicates": replicates,
         }  # fmt: skip
         run_folder.add_facts_of_table(facts, table)
-        names = table.samples, table.features, table.feature_ids
-        run = Run(result.W, result.H, (), facts, *names)
+        names = table.samples, table.features
+        run = Run(result.W, result.H, (), facts, *names, feature_ids=table.feature_ids)
         save_run(run, folder)
         run_folder.write_derived_files(run, folder, console, formats, {"consensus": result})
         save_outcome(result, folder / "consensus.json")

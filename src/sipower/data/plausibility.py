@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sipower._files import shorten
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix
 from sipower.kernels import Array
@@ -170,10 +171,12 @@ def anndata_origin(
     """
     names = sorted(layers, key=lambda name: name != "counts")
     found = next((n for n in names if measure_values(layers[n]).look_like_counts), None)
-    counts = None if found is None else (f"a layer {found!r}", f"layer={found!r}")
+    short = None if found is None else repr(shorten(found))
+    counts = None if short is None else (f"a layer {short}", f"layer={short}")
     if found == "raw":
         counts = "counts in .raw", "layer='raw'" if holder == "file" else "use_raw=True"
-    return ValueOrigin("X" if layer is None else f"The layer {layer!r}", holder, counts, is_log)
+    name = {None: "X", "raw": ".raw"}.get(layer) or f"The layer {shorten(layer)!r}"
+    return ValueOrigin(name, holder, counts, is_log)
 
 
 # ---- names ---------------------------------------------------------------------------------------

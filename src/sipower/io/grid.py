@@ -72,7 +72,7 @@ class Grid:
         is_known = bool(self.headings) and at < len(self.columns)
         if not is_known or not is_text(self.columns[at]):
             return ""
-        name = self.headings[at]
+        name = shorten(self.headings[at])
         return f"; drop the column or, if it holds texts, count their words by text_column={name!r}"
 
     def check_counts(self, counts: NDArray[Any], first: int) -> None:

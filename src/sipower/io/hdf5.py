@@ -75,14 +75,16 @@ def _read_ids(path: Path, var: Any, count: int) -> tuple[str, ...] | None:
 
 def _origin(path: Path, file: Any, layer: str | None) -> ValueOrigin:
     """Return what the file says about its values, and where it has counts."""
-    others = {name: f"layers/{name}" for name in file.get("layers", ()) if name != layer}
+    groups = {name: file.get(name) for name in ("layers", "uns")}
+    layers, uns = ([*group] if hasattr(group, "keys") else [] for group in groups.values())
+    others = {name: f"layers/{name}" for name in layers if name != layer}
     if layer != "raw" and "raw/X" in file:
         others.setdefault("raw", "raw/X")
     values = {}
     for name, place in others.items():
         with suppress(Exception):  # damage there concerns nobody who does not read it
             values[name] = _first_values(path, file[place])
-    is_log = layer is None and "uns" in file and "log1p" in file["uns"]
+    is_log = layer is None and "log1p" in uns
     return anndata_origin("file", layer, values, is_log=is_log)
 
 

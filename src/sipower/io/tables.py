@@ -44,7 +44,8 @@ def _open_wide(grid: Grid) -> OpenCounts:
     if len(columns) == has_names:
         advice = ""
         if headings and headings[0]:
-            advice = f": if they are texts, count their words by text_column={headings[0]!r}"
+            name = shorten(headings[0])
+            advice = f": if they are texts, count their words by text_column={name!r}"
         raise ReadError(f"{grid.path} has names of samples and no counts{advice}.")
     counts = np.column_stack([cell_numbers(column) for column in columns[has_names:]])
     grid.check_counts(counts, int(has_names))
@@ -60,7 +61,7 @@ def _open_wide(grid: Grid) -> OpenCounts:
     if samples and headings and headings[0] and _are_sentences(samples):
         remark = (
             f"The first column of {grid.path.name} was read as names of samples: if it holds "
-            f"texts, count their words by text_column={headings[0]!r}."
+            f"texts, count their words by text_column={shorten(headings[0])!r}."
         )
         remarks = (*remarks, remark)
     features = tuple(headings[has_names:]) if headings else None

@@ -114,7 +114,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     _check_types(facts.get("input") or {}, _TYPES_OF_INPUT)
     names = json.loads((place / "names.json").read_text(encoding="utf-8"))
     samples, features = (_checked_names(names[side]) for side in ("samples", "features"))
-    feature_ids = _checked_names(names.get("feature_ids"))  # older runs have none
+    ids = _checked_names(names.get("feature_ids"))  # older runs have none
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
@@ -124,7 +124,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        return Run(W, H, trace, facts, samples, features, feature_ids)
+        return Run(W, H, trace, facts, samples, features, feature_ids=ids)
     except ValueError:
         raise ValueError("W, H and the names differ in size") from None
 
