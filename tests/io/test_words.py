@@ -106,6 +106,8 @@ def test_refusals_of_texts_name_what_to_do(folder, tmp_path):
     with pytest.raises(ReadError, match=r"`text_options` must be among lowercase.*got 'analyzer'"):
         read_texts(TEXTS, analyzer="char")
     refused(folder, "no words can be counted: .*min_df", text_options={"min_df": 9})
+    refused(folder, "no words can be counted", text_options={"token_pattern": "(("})
+    refused(folder, "no words can be counted", text_options={"ngram_range": 3})
     refused(folder, "is not a table: do not give a text_column", text_column="text")
     (folder / "b.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ReadError, match=r"b\.txt is not UTF-8 text"):

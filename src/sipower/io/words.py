@@ -7,6 +7,7 @@ the words of new texts can be counted in the same way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -165,15 +166,15 @@ def open_texts(
             f"`text_options` must be among {', '.join(DEFAULTS)}, got {shorten(unknown)!r}."
         )
     settings = DEFAULTS | settings
-    settings["ngram_range"] = tuple(settings["ngram_range"])
-    words = _Words({name: settings[name] for name in SPLITTING})
-    selecting = {name: settings[name] for name in SELECTING}
     try:
+        settings["ngram_range"] = tuple(settings["ngram_range"])
+        words = _Words({name: settings[name] for name in SPLITTING})
+        selecting = {name: settings[name] for name in SELECTING}
         vectorizer = CountVectorizer(analyzer=words, vocabulary=vocabulary, **selecting)
         counts = vectorizer.fit_transform(texts)
     except ReadError:
         raise
-    except ValueError as problem:
+    except (ValueError, TypeError, re.error) as problem:
         raise ReadError(f"{place}: no words can be counted: {shorten(problem)}.") from None
     features = tuple(map(str, vectorizer.get_feature_names_out()))
     counts.sort_indices()
