@@ -44,6 +44,7 @@ def test_values_are_measured_at_their_nonzeros():
         == f"whole numbers, largest {V.max():.4g}"
     )
     assert measure_values(np.zeros((2, 2))).look_like_counts
+    assert not measure_values(np.array([["a", "b"]])).look_like_counts
 
 
 def test_the_remark_names_the_counts_of_the_origin():

@@ -114,6 +114,8 @@ def measure_values(data: Any) -> Values:
             largest = float(getattr(getattr(data, "source", None), "largest", 0.0))
             data = data.rows(0, _rows_to_read(data))
     values: Array = data if isinstance(data, np.ndarray) else data.data
+    if values.dtype.kind not in "biuf":  # a layer may hold anything
+        return Values(0.0, np.nan)
     if largest is None:
         largest = float(values.max(initial=0))
     if values.dtype.kind in "biu":
