@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sipower.data.validate import as_matrix
+from sipower.data.plausibility import anndata_matrix
 from sipower.estimators import KLNMF
 
 __all__ = ["nmf"]
@@ -72,7 +72,7 @@ def nmf(
     counts = _in_memory(adata.X if layer is None else adata.layers[layer])
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
     model.set_output(transform="default")
-    W = model.fit_transform(as_matrix(counts, dtype=model.dtype, n_jobs=model.n_jobs))
+    W = model.fit_transform(anndata_matrix(adata, layer, counts, model))
     adata.obsm[f"X_{key_added}"] = W
     adata.varm[key_added] = np.ascontiguousarray(model.components_.T)
     adata.uns[key_added] = {

@@ -32,12 +32,12 @@ def test_transform_finds_features_by_name(counts):
     empty = [name for name in frame if not frame[name].any()] or ["word0"]
     frame.drop(columns=empty[0]).to_csv("fewer.csv")
     assert (
-        "1 features of the run are not in the file"
+        "1 of 40 features of the run are not in the file"
         in call("transform", "run", "fewer.csv", "-o", "fewer.npz").stdout
     )
-    frame.rename(columns={"word3": "new"}).to_csv("other.csv")
+    frame.rename(columns="other {}".format).to_csv("other.csv")
     result = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
-    assert "The run lacks 1 feature(s) of the data, such as 'new'" in result.stderr
+    assert "such as 'other word0' in the data and 'word0' in the run" in result.stderr
     np.save("narrow.npy", np.ones((3, 5)))
     result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
     assert "The data have 5 features, but the run has 40" in result.stderr

@@ -128,3 +128,42 @@ def test_any_seed_can_be_written(tmp_path):
     cells = adata()
     tl.nmf(cells, 2, random_state=np.random.RandomState(0))
     cells.write_h5ad(tmp_path / "done.h5ad")
+
+
+def test_logarithms_are_warned_of_with_the_layer_of_counts():
+    cells = adata()
+    cells.X = cells.X.log1p()
+    with pytest.warns(
+        UserWarning, match="X holds no whole numbers.*object has a layer 'counts'"
+    ) as w:
+        tl.nmf(cells, 2, tol=0.1)
+    assert len(w) == 1
+    assert str(w[0].message).endswith("use layer='counts'.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        tl.nmf(cells, 2, tol=0.1, layer="counts")
+
+
+def test_counts_in_raw_are_named_dense_and_backed_too(tmp_path):
+    cells = adata()
+    cells.raw = cells.copy()
+    del cells.layers["counts"]
+    cells.X = cells.X.log1p().toarray()
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    for data in (cells, ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")):
+        with pytest.warns(UserWarning, match=r"has counts in \.raw: use use_raw=True"):
+            tl.nmf(data, 2, tol=0.1)
+
+
+def test_negative_values_name_the_layer_of_counts():
+    cells = adata()
+    cells.X = cells.X.toarray() - 1
+    with pytest.raises(ValueError, match=r"Negative values in data.*use layer='counts'"):
+        tl.nmf(cells, 2)
+
+
+def test_swapped_cells_and_genes_are_warned_of():
+    cells = adata()
+    cells.obs_names = [f"ENSG{i:011}" for i in range(80)]
+    with pytest.warns(UserWarning, match=r"samples look like genes.*use `adata\.T`"):
+        tl.nmf(cells, 2, tol=0.1)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`as_matrix`: every input a user may have becomes the same matrix, or one sentence."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Matrix, as_matrix
-from sipower.io import open_store
+from sipower.io import Table, open_store
 from sipower.store import write_store
 
 V = oracles.counts(9, 7, density=0.3)
@@ -150,8 +152,17 @@ BAD = {
         r"Negative values in data: entry \(4, 3\)",
     ),
     "complex": (V + 0j, "Complex data not supported"),
-    "objects": (V.astype(object), "must be numbers, got dtype object"),
-    "strings": (V.astype(str), "must be numbers"),
+    "dates": (V.astype("datetime64[D]"), r"must be numbers, got dtype datetime64"),
+    "strings": (V.astype(str), r"must be numbers, got texts such as .* V\.astype\(float\)"),
+    "texts": (["a text", "another"], r"texts such as 'a text'.*read_texts.*CountVectorizer"),
+    "texts as objects": (np.array([["a"], ["b"]], object), r"texts such as 'a'.*read_texts"),
+    "a path": ("counts.h5ad", r"a path or a text, 'counts\.h5ad'.*read\('counts\.h5ad'\)"),
+    "a Path": (Path("counts.csv"), r"read_texts"),
+    "a table": (Table(V), r"are a Table of sipower\.io: pass its \.counts"),
+    "a text column": (
+        pd.DataFrame({"title": ["x", "y"], "n": [1, 2]}),
+        r"a column 'title' of text.*drop\(columns='title'\).*set_index\('title'\).*read_texts",
+    ),
     "no rows": (np.zeros((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\)"),
     "no columns": (sp.csr_array((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\)"),
     "one dimension": (np.ones(3), "1 dimension"),
@@ -167,6 +178,10 @@ def test_collections_of_other_libraries_are_told_what_to_do(module, advice):
     data = type("Collection", (), {"__module__": module, "obs": None})()
     with pytest.raises(TypeError, match=advice):
         as_matrix(data)
+
+
+def test_numbers_as_python_objects_are_converted():
+    np.testing.assert_array_equal(as_matrix(V.astype(object)).array, V)
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -49,7 +49,7 @@ def test_bags_of_words_are_read_as_uci_offers_them(
         (["1 2 2", "3 1 7"], "declares 4 counts and has 2"),
         (["1 2 2", "3 1 7", "3 2 1", "3 5 5"], "outside 3 x 4"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 -5"], "negative"),
-        (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "not a bag of words"),
+        (["1 2 2", "3 1 seven", "3 2 1", "3 3 5"], "not a UCI bag of words"),
         (["1 2", "3 1", "3 2", "3 3"], "2 numbers in a line"),
         (["1 2 2", "3 1 7", "3 2 1", "3 3 4294967301"], "above 2"),
     ],

@@ -29,7 +29,7 @@ def test_bags_of_words_are_read(tmp_path, name) -> None:
         (
             "2 1 7",
             "2 1 seven",
-            r"line 5: 'seven' is not a finite number; this is not a bag of words",
+            r"line 5: 'seven' is not a finite number; this is not a UCI bag of words",
         ),
         ("2 1 7", "2 5 7", r"line 5: the column 5 is outside 3 x 4"),
         ("2 1 7", "1 2 7", r"line 5, has the same row and column as line 4"),

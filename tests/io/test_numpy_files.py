@@ -116,10 +116,19 @@ def test_other_arrays_beside_a_sparse_matrix_are_not_read(tmp_path) -> None:
     assert read(tmp_path / "v.npz").counts.sum() == 6
 
 
+def test_the_only_array_of_an_archive_is_read(tmp_path) -> None:
+    np.savez_compressed(tmp_path / "v.npz", V=np.arange(6).reshape(2, 3))
+    assert read(tmp_path / "v.npz").counts.tolist() == [[0, 1, 2], [3, 4, 5]]
+    np.savez(tmp_path / "flat.npz", np.arange(6))
+    refused(tmp_path / "flat.npz", "has 1 dimensions, expected rows and columns")
+    np.savez(tmp_path / "objects.npz", np.array([["a", {}]], object))
+    refused(tmp_path / "objects.npz", "holds Python objects, expected numbers")
+
+
 def test_other_archives(tmp_path) -> None:
     file = tmp_path / "v.npz"
-    np.savez(file, V=np.ones((2, 2)))
-    refused(file, "holds the arrays V, expected a sparse matrix")
+    np.savez(file, V=np.ones((2, 2)), names=np.arange(2))
+    refused(file, r"holds the arrays V, names, expected .*: save the counts alone, with numpy.save")
     file.write_bytes(b"PK no archive")
     refused(file, "is damaged or not an .npz file")
 

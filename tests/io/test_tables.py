@@ -34,7 +34,7 @@ def test_names_stay_as_they_are_written(tmp_path) -> None:
     file = tmp_path / "v.csv"
     file.write_text(',a,a,"b,c"\n007,1,2,3\n1e3,4,5,6\n')
     table = read(file)
-    assert (table.samples, table.features) == (("007", "1e3"), ("a", "a", "b,c"))
+    assert (table.samples, table.features) == (("007", "1e3"), ("a", "a (2)", "b,c"))
     assert held(table).tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
@@ -112,7 +112,7 @@ def test_wide_parquet(tmp_path, kind) -> None:
     assert read(tmp_path / "bare.parquet").samples is None
 
 
-def test_names_that_repeat_are_kept_where_there_are_no_ids(tmp_path) -> None:
+def test_features_that_repeat_are_numbered_where_there_are_no_ids(tmp_path) -> None:
     (tmp_path / "v.csv").write_text("cell,a,a\nx,1,2\nx,3,4\n")
     table = read(tmp_path / "v.csv", layout="wide")
-    assert (table.samples, table.features) == (("x", "x"), ("a", "a"))
+    assert (table.samples, table.features) == (("x", "x"), ("a", "a (2)"))

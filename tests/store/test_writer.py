@@ -230,7 +230,7 @@ def test_what_is_no_store_is_never_replaced(tmp_path) -> None:
         ([np.eye(2), np.eye(3)], {}, "Block 2 has 3 columns of float64, .* 2 of float64"),
         ([np.eye(2), np.eye(2, dtype="f4")], {}, "Block 2 has 2 columns of float32, .* has 2 of"),
         ([np.ones(3)], {}, "Block 1, rows from 0 on: The data must be 2-dimensional, got 1"),
-        ([[["a"]]], {}, "Block 1, rows from 0 on: The data must be numbers, got dtype"),
+        ([[["a"]]], {}, "Block 1, rows from 0 on: The data must be numbers, got texts"),
         (np.full((2, 2), np.float32(3e38)), {}, "The sum of the data is too large for float32"),
         (np.eye(2), {"samples": ["a"]}, "`samples` must have 2 names, got 1"),
         (np.eye(2), {"features": "abc"}, "`features` must have 2 names, got 3"),

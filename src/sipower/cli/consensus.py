@@ -46,7 +46,9 @@ def consensus(
             "status": result.statuses[medoid], "certified_gap": result.gaps[medoid],
             "divergence": result.divergences[medoid], "replicates": replicates,
         }  # fmt: skip
-        run = Run(result.W, result.H, (), facts, table.samples, table.features)
+        run_folder.add_facts_of_table(facts, table)
+        names = table.samples, table.features
+        run = Run(result.W, result.H, (), facts, *names, feature_ids=table.feature_ids)
         save_run(run, folder)
         run_folder.write_derived_files(run, folder, console, formats, {"consensus": result})
         save_outcome(result, folder / "consensus.json")

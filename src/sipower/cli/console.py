@@ -3,6 +3,8 @@
 
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +16,10 @@ from rich.table import Table
 from sipower.selection.outcome import nan_as_none
 
 terminal = Terminal()
+# Arguments of `sipower.io.read` in messages that the command prints as options.
+_ARGUMENT = re.compile(
+    r"\b(?P<name>layer|layout|text_column|transpose)=(?P<value>True|'[^']*'|\"[^\"]*\")"
+)
 _failures: list[OSError] = []  # errors that prevented output
 
 
@@ -63,6 +69,16 @@ def check_output() -> None:
 def print_error(text: str) -> None:
     """Print a line to standard error."""
     typer.echo(printable(text), err=True)
+
+
+def name_options(text: str) -> str:
+    """Return a message of the library with arguments written as options: --layer counts."""
+    return _ARGUMENT.sub(_as_option, text)
+
+
+def _as_option(match: re.Match[str]) -> str:
+    option = f"--{match['name'].replace('_', '-')}"
+    return option if match["value"] == "True" else f"{option} {shlex.quote(match['value'][1:-1])}"
 
 
 def printable(text: str) -> str:

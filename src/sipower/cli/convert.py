@@ -2,7 +2,6 @@
 """`sipower convert`: convert a file of any size to a store that can be fitted from disk."""
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from sipower import io
 from sipower.cli import options
 from sipower.cli.application import command
-from sipower.cli.console import Console, printable
+from sipower.cli.console import Console, name_options, printable
 from sipower.cli.progress import ProgressBar
 from sipower.store import read_layout
 
@@ -30,8 +29,8 @@ def convert(
 ) -> None:
     """Write a file of counts as a store on disk, which may be larger than memory."""
     console, started = Console(as_json), time.monotonic()
-    settings: dict[str, Any] = asdict(data) | {"rows_only": rows_only, "force": force}
-    source = settings.pop("source")
+    settings: dict[str, Any] = data.settings() | {"rows_only": rows_only, "force": force}
+    source = data.source
     with ProgressBar(console, f"reading {printable(str(source))}", interval=5.0) as bar:
 
         def on_block(kind: str, items: int, nonzeros: int) -> None:
@@ -40,6 +39,7 @@ def convert(
             bar.show(f"{items:,} {kind}{more}")
 
         remarks = io.convert(source, out, memory_limit=memory_limit, on_block=on_block, **settings)
+    remarks = tuple(map(name_options, remarks))
     for remark in remarks:
         console.say(remark)
     store, seconds = read_layout(out), time.monotonic() - started

@@ -47,5 +47,5 @@ def report_errors(saved: str) -> Iterator[None]:
             text = "there is not enough memory"
         if is_fault:
             text = f"{type(error).__name__}: {text} (run sipower --debug to see where)"
-        console.print_error(f"sipower: {text}")
+        console.print_error(f"sipower: {console.name_options(text)}")
         raise typer.Exit(FAULT if is_fault else BAD_INPUT) from None

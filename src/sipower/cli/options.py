@@ -24,7 +24,11 @@ _limit = partial(typer.Option, rich_help_panel="Solver and limits")
 _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
 _RULE, _START = _limit(help="Update rule."), _limit(help="Kind of start.")
-_INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a 10x folder."
+_INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, a 10x folder, or a folder of texts."
+_LAYER = "Layer of an .h5ad file instead of X; raw is .raw."
+_TEXT_COLUMN = "Column of a table that holds texts, whose words are counted."
+_STOP_WORDS = "Leave out frequent English words of texts."
+_MIN_DF = "Leave out words that occur in fewer texts than this."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
 _MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for it, such as 512MB."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
@@ -54,7 +58,19 @@ class InputOptions:
     source: Annotated[Path, typer.Argument(help=_INPUT)]
     transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
     layout: Annotated[TableLayout | None, _read(help="Layout of a table; else guessed.")] = None
-    layer: Annotated[str | None, _read(help="Layer of an .h5ad file instead of X.")] = None
+    layer: Annotated[str | None, _read(help=_LAYER)] = None
+    text_column: Annotated[str | None, _read(help=_TEXT_COLUMN)] = None
+    stop_words: Annotated[Literal["english"] | None, _read(help=_STOP_WORDS)] = None
+    min_df: Annotated[int | None, _read(help=_MIN_DF, min=1)] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options of `sipower.io.read`."""
+        given = {"stop_words": self.stop_words, "min_df": self.min_df}
+        texts = {name: value for name, value in given.items() if value is not None}
+        return {
+            "transpose": self.transpose, "layout": self.layout, "layer": self.layer,
+            "text_column": self.text_column, "text_options": texts or None,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

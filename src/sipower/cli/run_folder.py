@@ -12,11 +12,12 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower._files import file_lock
-from sipower.cli.console import Console
+from sipower.cli.console import Console, name_options
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
 from sipower.cli.options import InputOptions
 from sipower.cli.progress import FitProgress
 from sipower.data.on_disk import DEFAULT_LIMIT
+from sipower.data.plausibility import count_remark
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -54,13 +55,19 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
         yield
 
 
-def load(data: InputOptions, console: Console, memory_limit: str | None = None) -> Table:
-    """Read a file, or open a store on disk, and print a summary of the data."""
+def load(
+    data: InputOptions, console: Console, memory_limit: str | None = None, **texts: Any
+) -> Table:
+    """Read a file, or open a store on disk, and print a summary of the data.
+
+    `texts` replaces `text_column` and `text_options` of `sipower.io.read`.
+    """
     source = data.source
     if is_store(source) or memory_limit is not None:
         table = _open_on_disk(data, memory_limit or DEFAULT_LIMIT)
     else:
-        table = read(source, transpose=data.transpose, layout=data.layout, layer=data.layer)
+        table = read(source, **data.settings() | texts)
+    table = replace(table, remarks=tuple(map(name_options, table.remarks)))
     rows, columns = table.counts.shape
     console.say(f"{source}: {rows:,} samples x {columns:,} features")
     for remark in table.remarks:
@@ -71,9 +78,10 @@ def load(data: InputOptions, console: Console, memory_limit: str | None = None) 
 
 def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
     source = data.source
-    if data.transpose or data.layout is not None:
+    if any(v for name, v in data.settings().items() if name != "layer"):
         raise ValueError(
-            "--transpose and --layout need the data in memory: pass them to sipower convert."
+            "--transpose, --layout and the options of texts need the data in memory: pass them to "
+            "sipower convert."
         )
     if is_store(source):
         if data.layer is not None:
@@ -84,8 +92,13 @@ def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
     else:
         needed = f"convert {source} to a store first, with sipower convert"
         raise ValueError(f"--memory-limit is for stores and .h5ad files: {needed}.")
-    names = (None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names))
-    return Table(V, *names)  # type: ignore[arg-type] # used like an array
+    samples, features = (
+        None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names)
+    )
+    remark = count_remark(V, V.source.origin)
+    remarks = () if remark is None else (remark,)
+    counts: Any = V  # used like an array
+    return Table(counts, samples, features, remarks, V.source.feature_ids)
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
@@ -100,6 +113,7 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
     """Fit a table with a progress display; return the run, up to its last round if interrupted."""
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file), time.monotonic()
+    add_facts_of_table(facts, table)
     with FitProgress(console, model.tol, model.max_time) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
         model.set_params(on_round=progress)
@@ -110,7 +124,15 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
     model.set_params(on_round=None)
     run = Run.from_model(model, W, samples=table.samples, features=table.features)
     facts |= run.facts | {"seconds": round(time.monotonic() - started, 3)}
-    return replace(run, facts=facts)
+    return replace(run, facts=facts, feature_ids=table.feature_ids)
+
+
+def add_facts_of_table(facts: dict[str, Any], table: Table) -> None:
+    """Add the remarks on a table, and the settings that its words were counted with."""
+    if table.remarks:
+        facts["remarks"] = list(table.remarks)
+    if table.text_options is not None:
+        facts["input"]["texts"] = table.text_options
 
 
 def exit_code(run: Run, own_limit: bool) -> int:

@@ -13,14 +13,17 @@ from numpy.typing import DTypeLike
 from sipower import kernels
 from sipower.data.buffers import Buffers
 from sipower.data.on_disk import DEFAULT_LIMIT, SUM_TOL, StoredMatrix
+from sipower.data.plausibility import ValueOrigin
 from sipower.data.validate import name_array, working_type
 from sipower.kernels import Array
 from sipower.store import byte_size
-from sipower.store.layout import SIDES, Layout, read_layout, read_names
+from sipower.store.layout import SIDES, Layout, read_feature_ids, read_layout, read_names
 
 
 class StoreSource:
     """One orientation of a store, its rows or its columns, as a `RowSource`."""
+
+    origin: ValueOrigin | None = None
 
     def __init__(self, layout: Layout, side: str) -> None:
         self.layout, self.side = layout, side
@@ -38,6 +41,7 @@ class StoreSource:
         order = 1 - 2 * SIDES.index(side)  # −1 swaps rows and columns
         self.mass, self.column_mass = [_read_mass(layout, name) for name in SIDES][::order]
         self.row_names, self.column_names = [name_array(n) for n in read_names(layout)][::order]
+        self.feature_ids = read_feature_ids(layout) if side == "rows" else None
 
     @property
     def path(self) -> Path:

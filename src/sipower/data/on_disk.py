@@ -23,6 +23,7 @@ from sipower import kernels
 from sipower.data import sampling
 from sipower.data.buffers import INDEX, Buffers, LoadedWindow
 from sipower.data.memory import Matrix
+from sipower.data.plausibility import ValueOrigin
 from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Window, cut_by_work
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
@@ -44,6 +45,8 @@ class RowSource(Protocol):
     largest: float
     row_names: Array | None
     column_names: Array | None
+    feature_ids: tuple[str, ...] | None
+    origin: ValueOrigin | None
 
     @property
     def path(self) -> Path:

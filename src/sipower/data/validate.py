@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
+from sipower.data.conversion import frame_names, to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array, count_threads
@@ -73,8 +73,8 @@ def as_matrix(
         if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
-    row_names, column_names = _frame_names(V)
-    array = _to_array(V)
+    row_names, column_names = frame_names(V)
+    array = to_array(V)
     _check_kind(array)
     working = working_type(array.dtype, dtype)
     data = _as_dense(array, working) if isinstance(array, np.ndarray) else _as_csr(array, working)
@@ -119,47 +119,6 @@ def _check_narrower_type(V: RowBlocks, working: np.dtype[Any]) -> None:
     else:
         _check_entries(V.array.data, lambda flat: _position(V.array, flat), working)
     check_total(V.total, working)
-
-
-def _frame_names(V: Any) -> tuple[Array | None, Array | None]:
-    """Return the row and column names of a DataFrame; polars has no row names."""
-    if not hasattr(V, "columns"):
-        return None, None
-    index = getattr(V, "index", None)
-    return None if index is None else np.asarray(index), np.asarray(V.columns)
-
-
-def _to_array(V: Any) -> Any:
-    module = type(V).__module__.partition(".")[0]
-    if module == "dask":
-        raise TypeError(
-            "The data are a Dask collection: use sipower.dask.KLNMF, or load them into memory with "
-            "V.compute()."
-        )
-    if module == "anndata" and hasattr(V, "obs"):  # arrays of anndata have no obs
-        raise TypeError(
-            "The data are an AnnData object: use sipower.tl.nmf, or pass its .X or a layer."
-        )
-    if isinstance(V, np.ma.MaskedArray):
-        raise TypeError("The data are a masked array: fill the masked entries first (V.filled(0)).")
-    if hasattr(V, "columns") and hasattr(V, "sparse") and _all_sparse(V):
-        V = V.sparse.to_coo()
-    if sp.issparse(V):
-        return V
-    try:
-        array = np.asarray(V)
-    except ValueError as error:
-        raise ValueError("The data must be 2-dimensional: their rows differ in length.") from error
-    if hasattr(V, "columns") and array.dtype == np.dtype(object):  # columns of several types
-        with contextlib.suppress(TypeError, ValueError):
-            return array.astype(np.float64)
-    return array
-
-
-def _all_sparse(frame: Any) -> bool:
-    """Return whether all columns are sparse with fill value 0, as `sparse.to_coo` needs."""
-    kinds = list(frame.dtypes)
-    return bool(kinds) and all(getattr(kind, "fill_value", None) == 0 for kind in kinds)
 
 
 def _check_kind(array: Any) -> None:

@@ -19,6 +19,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.attributes import (
@@ -291,9 +292,9 @@ class KLNMF(
     # ---- arguments ---------------------------------------------------------------------------
 
     def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
-        if getattr(X, "dtype", None) == np.dtype(object):  # numbers as Python objects
-            X = np.asarray(X).astype(np.float64)
         dtype = self.dtype if reset else self.components_.dtype
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
         validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._remarks = warn_about_values(X, matrix)
         return matrix

@@ -6,6 +6,7 @@ from sipower.io.backed import open_h5ad
 from sipower.io.base import ReadError, Table
 from sipower.io.convert import convert
 from sipower.io.dispatch import FORMATS, read
+from sipower.io.words import read_texts
 from sipower.store import write_store
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "open_h5ad",
     "open_store",
     "read",
+    "read_texts",
     "write_store",
 ]

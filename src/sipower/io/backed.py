@@ -41,7 +41,8 @@ class BackedSource:
                 f"{path} does not hold its counts row by row (CSR): convert it to a store with "
                 "sipower convert."
             )
-        self.counts = stream.source
+        self.counts, self._stream = stream.source, stream
+        self.origin, self.feature_ids = stream.origin, stream.feature_ids
         self.indptr: NDArray[np.int64] = self.counts.indptr.astype(np.int64)
         dtype = self.counts.data.dtype
         self.value_type = dtype if dtype in UNCONVERTED_TYPES else np.dtype(np.float64)
@@ -77,7 +78,8 @@ class BackedSource:
             try:
                 checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
             except EntryError as problem:
-                raise entry_error(self.path, problem, begin) from None
+                error = entry_error(self.path, problem, begin)
+                raise self._stream.add_advice(error) from None
             self.mass[begin:end] = checked.mass
             self.column_mass += np.bincount(part.indices, part.data, minlength=columns)
             if part.nnz:

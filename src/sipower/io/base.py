@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,12 +20,6 @@ from sipower._files import DamagedError, is_plausible_size, shorten
 # Quoted, because the array types of older SciPy versions cannot be subscripted.
 Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
 Names = tuple[str, ...]
-_BARCODE = re.compile(r"[ACGT]{8,}(-\d+)?")
-_FEATURES = {
-    "genes": re.compile(r"ENS[A-Z]*[GT]\d{6,}(\.\d+)?"),
-    "kinds of mutation": re.compile(r"[ACGT]\[[CT]>[ACGT]\][ACGT]"),
-}
-_MAX_NAMES_CHECKED = 200
 
 
 class ReadError(ValueError):
@@ -43,15 +36,57 @@ class Table:
         Finite and non-negative, in the dtype of the file: an array, or a CSR array with sorted
         indices, no zeros and no duplicates.
     samples, features
-        Names of the rows and of the columns, where the file has them; they may repeat.
+        Names of the rows and of the columns, where the file has them. Those of the samples may
+        repeat; those of the features are made unique (`unique_names`).
     remarks
         Sentences for the user about assumptions that were made and content that looks unusual.
+    feature_ids
+        Ids of the features, such as ENSG00000284770, where the file has them beside their names.
+    text_options
+        The settings that words were counted with, if the file holds texts; see `read_texts`.
     """
 
     counts: Counts
     samples: Names | None = None
     features: Names | None = None
     remarks: tuple[str, ...] = ()
+    feature_ids: Names | None = None
+    text_options: dict[str, Any] | None = None
+
+
+def unique_names(names: Sequence[str], ids: Sequence[str] | None = None) -> Names:
+    """Return names of which none repeats; names that do not repeat stay as they are.
+
+    A name that repeats gets its id, as in "TBCE (ENSG00000284770)". Without ids, or where these
+    repeat too, the second feature of a name is "TBCE (2)", the third "TBCE (3)".
+
+    Examples
+    --------
+    >>> from sipower.io.base import unique_names
+    >>> unique_names(["TBCE", "ACTB", "TBCE"], ["ENSG01", "ENSG02", "ENSG03"])
+    ('TBCE (ENSG01)', 'ACTB', 'TBCE (ENSG03)')
+    >>> unique_names(["TBCE", "ACTB", "TBCE"])
+    ('TBCE', 'ACTB', 'TBCE (2)')
+    """
+    uses = Counter(names)
+    if len(uses) == len(names):
+        return tuple(names)
+    keys = [""] * len(names) if ids is None else ids
+    longer = [
+        f"{name} ({key})" if uses[name] > 1 and key not in ("", name) else name
+        for name, key in zip(names, keys, strict=True)
+    ]
+    taken, seen, unique = set(longer), set[str](), []
+    numbers: Counter[str] = Counter()
+    for name in longer:
+        new = name
+        while new in seen:
+            numbers[name] += 1
+            numbered = f"{name} ({numbers[name] + 1})"
+            new = numbered if numbered not in taken else new
+        seen.add(new)
+        unique.append(new)
+    return tuple(unique)
 
 
 def import_library(name: str, path: Path) -> Any:
@@ -88,18 +123,3 @@ def check_size(place: Path | str, declared: int, stored: int) -> None:
         raise ReadError(
             f"{place} declares {declared} bytes and stores {stored}: it is damaged, write it again."
         )
-
-
-def orientation_remark(samples: Names | None, features: Names | None) -> tuple[str, ...]:
-    """Return a remark if features are named like cells, or samples like features."""
-    looks = [("features", "barcodes of cells")] if _mostly(_BARCODE, features) else []
-    looks += [("samples", kind) for kind, p in _FEATURES.items() if _mostly(p, samples)]
-    return tuple(
-        f"The {side} look like {kind}: if samples and features are swapped, set transpose."
-        for side, kind in looks[:1]
-    )
-
-
-def _mostly(pattern: re.Pattern[str], names: Names | None) -> bool:
-    first = list(islice(names or (), _MAX_NAMES_CHECKED))
-    return sum(bool(pattern.fullmatch(name)) for name in first) > len(first) / 2

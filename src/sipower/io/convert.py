@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
+from sipower.data.plausibility import orientation_remark
 from sipower.data.validate import EntryError
-from sipower.io.base import orientation_remark
+from sipower.io.base import Counts
 from sipower.io.dispatch import open_counts
-from sipower.io.sources import entry_error
+from sipower.io.sources import Blocks, OpenCounts, entry_error
+from sipower.io.words import TextSettings
 from sipower.store import byte_size, write_store
 from sipower.store.workspace import Progress, Workspace
 
@@ -24,6 +28,8 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
     transpose: bool = False,
     layout: str | None = None,
     layer: str | None = None,
+    text_column: str | None = None,
+    text_options: Mapping[str, Any] | None = None,
     rows_only: bool = False,
     memory_limit: str | int = "512MB",
     force: bool = False,
@@ -36,7 +42,7 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
 
     Parameters
     ----------
-    source, transpose, layout, layer
+    source, transpose, layout, layer, text_column, text_options
         As in `read`.
     target, rows_only, memory_limit, force
         As in `sipower.store.write_store`; the limit does not include names.
@@ -67,20 +73,33 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
     11.0
     """
     workspace = Workspace(Path(target), byte_size(memory_limit), on_block)
-    with open_counts(Path(source), layout, layer) as counts:
+    texts = TextSettings(text_column, text_options)
+    with open_counts(Path(source), layout, layer, texts) as counts:
         stream = counts.transpose() if transpose else counts
+        remarks: list[str] = []
         with closing(stream.blocks(workspace)) as blocks:
             try:
                 write_store(
-                    blocks,
+                    _inspect_first(blocks, stream, remarks),
                     target,
                     rows_only=rows_only,
                     memory_limit=memory_limit,
                     samples=stream.samples,
                     features=stream.features,
+                    feature_ids=stream.feature_ids,
                     force=force,
                     on_block=on_block,
                 )
             except EntryError as problem:
-                raise entry_error(Path(source), problem) from None
-        return stream.remarks() + orientation_remark(stream.samples, stream.features)
+                raise stream.add_advice(entry_error(Path(source), problem)) from None
+        if not transpose:
+            remarks += orientation_remark(stream.samples, stream.features)
+        return (*stream.remarks(), *remarks)
+
+
+def _inspect_first(blocks: Blocks, stream: OpenCounts, remarks: list[str]) -> Iterator[Counts]:
+    """Yield the blocks, and add a remark if the values of the first do not look like counts."""
+    for number, block in enumerate(blocks):
+        if number == 0:
+            remarks += stream.value_remark(block)
+        yield block

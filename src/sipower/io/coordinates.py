@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sipower._files import shorten
 from sipower.io.base import Counts, ReadError
 from sipower.io.sources import Blocks, check_shape
-from sipower.io.text import Lines, count_problem
+from sipower.io.text import NEGATIVE, Lines, count_problem
 from sipower.store.external_sort import DuplicateError, Entries, csr_from_entries, sort_by_rows
 from sipower.store.workspace import Workspace
 
@@ -141,10 +141,10 @@ class Coordinates:
         for number, line in enumerate(block, first):
             problem = self._line_problem(line.decode("latin-1").split())
             if problem:
-                raise ReadError(
-                    f"{self.path}, line {number}: {problem}; this is not a {self.kind}, or it is "
-                    "damaged."
-                )
+                is_valid = problem.endswith(NEGATIVE)  # for the format, but not for a fit
+                reason = f"this is not a {self.kind}, or it is damaged"
+                reason = "KL-NMF needs non-negative data" if is_valid else reason
+                raise ReadError(f"{self.path}, line {number}: {problem}; {reason}.")
         last = first + len(block) - 1
         raise ReadError(f"{self.path}, lines {first} to {last}, hold a number that is too large.")
 

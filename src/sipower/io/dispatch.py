@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from sipower.io.base import ReadError, Table, orientation_remark
+from sipower.data.plausibility import orientation_remark
+from sipower.io.base import ReadError, Table
 from sipower.io.docword import is_docword, open_docword
+from sipower.io.grid import parse_csv, parse_parquet
 from sipower.io.hdf5 import open_hdf5
 from sipower.io.numpy_files import open_npy, open_npz
 from sipower.io.sources import OpenCounts
-from sipower.io.tables import open_csv, open_parquet
-from sipower.io.tenx import open_folder, open_matrix_market
+from sipower.io.tables import open_table
+from sipower.io.tenx import is_tenx, open_folder, open_matrix_market
+from sipower.io.words import TextSettings, open_column, open_text_folder
 from sipower.store import is_store
 
 __all__ = ["FORMATS", "open_counts", "read"]
@@ -26,7 +30,7 @@ FORMATS: dict[str, str] = {
     ".mtx.gz": "the same, compressed",
     ".h5": "10x Genomics, features x barcodes",
     ".h5ad": "AnnData, obs x var",
-    ".npz": "a SciPy sparse matrix",
+    ".npz": "a SciPy sparse matrix, or a single NumPy array",
     ".npy": "a NumPy array",
     ".csv": _TABLE,
     ".csv.gz": "the same, compressed",
@@ -45,14 +49,17 @@ def read(
     transpose: bool = False,
     layout: str | None = None,
     layer: str | None = None,
+    text_column: str | None = None,
+    text_options: Mapping[str, Any] | None = None,
 ) -> Table:
-    r"""Read counts of samples by features from a file or a 10x Genomics folder.
+    r"""Read counts of samples by features from a file, a 10x Genomics folder or raw texts.
 
     Parameters
     ----------
     path
         A file in one of the `FORMATS`, or a folder with ``matrix.mtx``, ``barcodes.tsv`` and
-        ``features.tsv`` or ``genes.tsv``, each plain or ending in ``.gz``.
+        ``features.tsv`` or ``genes.tsv``, each plain or ending in ``.gz``, or a folder of texts
+        that end in ``.txt``, one for each sample.
     transpose
         Exchange samples and features. Without it each format follows its own convention: samples
         are the obs of AnnData, the barcodes of 10x, the documents of a bag of words and the rows
@@ -62,7 +69,11 @@ def read(
         its name if it has no heading or is not numeric. ``"long"``: each line holds a sample, a
         feature and a count. None: long if there are three columns and the first two are text.
     layer
-        Layer of an AnnData file to read in place of X.
+        Layer of an AnnData file to read in place of X; "raw" is .raw.
+    text_column
+        Column of a table that holds texts, one for each sample. Their words are counted.
+    text_options
+        Options of `read_texts` for a folder of texts or a column of them.
 
     Returns
     -------
@@ -85,14 +96,19 @@ def read(
     (('Monday', 'Tuesday'), ('apples', 'pears'), [[3, 0], [1, 4]])
     """
     file = Path(path)
-    with open_counts(file, layout, layer) as stream, _report_system_errors(file):
-        table = (stream.transpose() if transpose else stream).read(file)
+    texts = TextSettings(text_column, text_options)
+    with open_counts(file, layout, layer, texts) as stream, _report_system_errors(file):
+        if transpose:  # which a user who has chosen it needs no advice about
+            return stream.transpose().read(file)
+        table = stream.read(file)
         remark = orientation_remark(table.samples, table.features)
         return replace(table, remarks=table.remarks + remark)
 
 
 @contextmanager
-def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[OpenCounts]:
+def open_counts(
+    file: Path, layout: str | None, layer: str | None, texts: TextSettings
+) -> Iterator[OpenCounts]:
     """Open counts of samples by features, to be read whole or in blocks."""
     if layout not in (None, "wide", "long"):
         raise ReadError(f"`layout` must be wide or long, got {layout!r}.")
@@ -102,7 +118,7 @@ def open_counts(file: Path, layout: str | None, layer: str | None) -> Iterator[O
         raise ReadError(f"{file} is empty.")
     with ExitStack() as stack:
         with _report_system_errors(file):
-            stream = stack.enter_context(_open_stream(file, layout, layer))
+            stream = stack.enter_context(_open_stream(file, layout, layer, texts))
         rows, columns = stream.shape
         if rows == 0 or columns == 0:
             raise ReadError(f"{file} holds no counts: it has {rows} rows and {columns} columns.")
@@ -121,25 +137,53 @@ def _report_system_errors(file: Path) -> Iterator[None]:
 
 
 def _open_stream(
-    file: Path, layout: str | None, layer: str | None
+    file: Path, layout: str | None, layer: str | None, texts: TextSettings
 ) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
             f"{file} is a store already: fit it directly, or open it with sipower.io.open_store."
         )
-    ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
-    kind = "folder" if file.is_dir() else ending.lower().removesuffix(".gz")
-    if kind != "folder" and ending.lower() not in FORMATS:
-        raise ReadError(
-            f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)} and 10x folders."
-        )
+    kind = _kind(file)
     if layer is not None and kind not in (".h5", ".h5ad"):
         raise ReadError(f"{file} has no layers: only AnnData files have layers.")
     if kind in (".csv", ".tsv", ".parquet") or (kind == ".txt" and not is_docword(file)):
-        open_table = open_parquet if kind == ".parquet" else open_csv
-        return nullcontext(open_table(file, layout))
-    if layout is not None:
-        raise ReadError(f"{file} is not a table: do not give a layout.")
+        return nullcontext(_open_table(file, kind, layout, texts))
+    if layout is not None or texts.column is not None:
+        name = "a text_column" if layout is None else "a layout"
+        raise ReadError(f"{file} is not a table: do not give {name}.")
     if kind in (".h5", ".h5ad"):
+        texts.refuse(file)
         return open_hdf5(file, layer)
-    return nullcontext(_OPENERS.get(kind, open_folder)(file))
+    if kind == "folder":
+        return nullcontext(_open_folder(file, texts))
+    texts.refuse(file)
+    return nullcontext(_OPENERS[kind](file))
+
+
+def _kind(file: Path) -> str:
+    """Return "folder" or the ending of a file, without .gz."""
+    if file.is_dir():
+        return "folder"
+    ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
+    if ending.lower() not in FORMATS:
+        raise ReadError(
+            f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)}, 10x folders and "
+            "folders of .txt files."
+        )
+    return ending.lower().removesuffix(".gz")
+
+
+def _open_table(file: Path, kind: str, layout: str | None, texts: TextSettings) -> OpenCounts:
+    grid = parse_parquet(file) if kind == ".parquet" else parse_csv(file)
+    if texts.column is not None:
+        return open_column(grid, texts)
+    texts.refuse(file)
+    return open_table(grid, layout)
+
+
+def _open_folder(folder: Path, texts: TextSettings) -> OpenCounts:
+    """Open a 10x folder or, if it has no matrix.mtx and files that end in .txt, its texts."""
+    if is_tenx(folder) or next(folder.rglob("*.txt"), None) is None:
+        texts.refuse(folder)
+        return open_folder(folder)
+    return open_text_folder(folder, texts.options)

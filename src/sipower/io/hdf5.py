@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import shorten
+from sipower.data.plausibility import ValueOrigin, anndata_origin
 from sipower.io.base import ReadError, check_size, import_library, report_damage
 from sipower.io.sources import Compressed, Dense, OpenCounts, Source
-from sipower.io.tenx import feature_type_remark, unique_names
+from sipower.io.tenx import feature_type_remark
 
 _KIND = "an HDF5 file"
+# Columns of var in which scanpy, CELLxGENE and others keep the ids of the features.
+_ID_COLUMNS = ("gene_ids", "gene_id", "feature_id", "feature_ids", "ensembl_id", "ensembl_ids")
+_VALUES_LOOKED_AT = 2**16  # of another layer
 
 
 @contextmanager
 def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
-    """Open X or a layer of an AnnData file, or the matrix of a 10x file.
+    """Open X, a layer or .raw (the layer "raw") of an AnnData file, or the matrix of a 10x file.
 
     The content of the file, not its name, decides which of the two it is.
 
@@ -45,18 +49,51 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
 
 
 def _open_anndata(path: Path, file: Any, layer: str | None) -> OpenCounts:
-    place = "X" if layer is None else f"layers/{layer}"
+    place, var = "X" if layer is None else f"layers/{layer}", "var"
+    if place == "layers/raw" and place not in file and "raw/X" in file:
+        place, var = "raw/X", "raw/var"
     if place not in file:
-        layers = ", ".join(file.get("layers", ())) or "none"
-        raise ReadError(f"{path} has no {place}: its layers are {shorten(layers)}.")
+        layers = ", ".join([*file.get("layers", ()), *(["raw"] if "raw/X" in file else [])])
+        raise ReadError(f"{path} has no {place}: its layers are {shorten(layers or 'none')}.")
     source = _open_matrix(path, file[place])
-    samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", "var"))
+    samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", var))
     if (len(samples), len(features)) != source.shape:
         raise ReadError(
             f"{path} is damaged: obs and var have {len(samples)} and {len(features)} names for a "
             f"matrix of {source.shape[0]} x {source.shape[1]}."
         )
-    return OpenCounts(source, samples, features)
+    ids, origin = _read_ids(path, file[var], len(features)), _origin(path, file, layer)
+    return OpenCounts(source, samples, features, feature_ids=ids, origin=origin)
+
+
+def _read_ids(path: Path, var: Any, count: int) -> tuple[str, ...] | None:
+    """Read the ids of the features, or return None if var has no column of them."""
+    column = next((name for name in _ID_COLUMNS if hasattr(var, "keys") and name in var), None)
+    ids = [] if column is None else _read_texts(path, var[column])
+    return tuple(ids) if len(ids) == count else None
+
+
+def _origin(path: Path, file: Any, layer: str | None) -> ValueOrigin:
+    """Return what the file says about its values, and where it has counts."""
+    groups = {name: file.get(name) for name in ("layers", "uns")}
+    layers, uns = ([*group] if hasattr(group, "keys") else [] for group in groups.values())
+    others = {name: f"layers/{name}" for name in layers if name != layer}
+    if layer != "raw" and "raw/X" in file:
+        others.setdefault("raw", "raw/X")
+    values = {}
+    for name, place in others.items():
+        with suppress(Exception):  # damage there concerns nobody who does not read it
+            values[name] = _first_values(path, file[place])
+    is_log = layer is None and "log1p" in uns
+    return anndata_origin("file", layer, values, is_log=is_log)
+
+
+def _first_values(path: Path, element: Any) -> NDArray[Any]:
+    """Read the first values of a matrix."""
+    if not hasattr(element, "shape"):
+        return _Dataset(path, element["data"])[:_VALUES_LOOKED_AT]
+    rows = max(1, _VALUES_LOOKED_AT // max(1, element.shape[1]))
+    return _Dataset(path, element)[:rows]
 
 
 def _open_matrix(path: Path, element: Any) -> Source:
@@ -93,9 +130,9 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
     # 10x stores features x barcodes by column, which is the same as barcodes x features by row.
     source = _open_compressed(path, group, (columns, rows))
     genes = "features/name" if "features" in group else "gene_names"
-    ids = next((name for name in ("features/id", "genes") if name in group), genes)
-    barcodes, names, keys = (_read_texts(path, group[name]) for name in ("barcodes", genes, ids))
-    if (len(barcodes), len(names)) != source.shape or len(keys) != len(names):
+    key = next((name for name in ("features/id", "genes") if name in group), genes)
+    barcodes, names, ids = (_read_texts(path, group[name]) for name in ("barcodes", genes, key))
+    if (len(barcodes), len(names)) != source.shape or len(ids) != len(names):
         raise ReadError(
             f"{path} is damaged: it has {len(barcodes)} barcodes and {len(names)} features for a "
             f"matrix of {columns} x {rows}."
@@ -103,9 +140,8 @@ def _open_tenx(path: Path, file: Any) -> OpenCounts:
     types = set()
     if "features/feature_type" in group:
         types = set(_read_texts(path, group["features/feature_type"]))
-    return OpenCounts(
-        source, tuple(barcodes), unique_names(names, keys), feature_type_remark(types)
-    )
+    notes = feature_type_remark(types)
+    return OpenCounts(source, tuple(barcodes), tuple(names), notes, feature_ids=tuple(ids))
 
 
 # ---- both ----------------------------------------------------------------------------------------

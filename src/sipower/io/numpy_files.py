@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers of NumPy arrays (.npy) and SciPy sparse matrices (.npz)."""
+"""Readers of NumPy arrays (.npy, .npz) and SciPy sparse matrices (.npz)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ def open_npy(path: Path) -> OpenCounts:
 
 
 def open_npz(path: Path) -> OpenCounts:
-    """Open a sparse matrix that `scipy.sparse.save_npz` wrote."""
+    """Open a sparse matrix of `scipy.sparse.save_npz`, or the only array of `numpy.savez`."""
     with report_damage(path, "an .npz file"):
         arrays = read_archive(path, _NAMES)
+        if len(arrays) == 1:
+            return OpenCounts(Dense(path, *read_archive(path).values()))
     if not {"format", "shape", "data"} <= set(arrays):
         raise ReadError(
-            f"{path} holds the arrays {shorten(', '.join(sorted(arrays)))}, expected a sparse "
-            "matrix as scipy.sparse.save_npz writes it."
+            f"{path} holds the arrays {shorten(', '.join(sorted(arrays)) or 'none')}, expected a "
+            "sparse matrix as scipy.sparse.save_npz writes it, or a single array: save the counts "
+            "alone, with numpy.save for an .npy file."
         )
     layout, shape = _text(arrays["format"]), arrays["shape"]
     if layout not in _PARTS or not set(arrays).issuperset(_PARTS[layout]):

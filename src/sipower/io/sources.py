@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.data.plausibility import ValueOrigin, count_remark
 from sipower.data.validate import EntryError
-from sipower.io.base import Counts, Names, ReadError, Table
+from sipower.io.base import Counts, Names, ReadError, Table, unique_names
 from sipower.store.external_sort import (
     Csr,
     DuplicateError,
@@ -53,11 +54,17 @@ class OpenCounts:
     source
         The counts as the file stores them.
     samples, features
-        Names, or None if the file has none.
+        Names, or None if the file has none. Those of the features are made unique.
     notes
         Sentences for the user.
     transposed
         Whether the source holds features by samples.
+    feature_ids
+        Ids of the features, or None if the file has none beside the names.
+    origin
+        What the file says about its values; None if its format says nothing.
+    text_options
+        The settings that words were counted with, if the file holds texts.
     """
 
     source: Source
@@ -65,6 +72,14 @@ class OpenCounts:
     features: Names | None = None
     notes: tuple[str, ...] = ()
     transposed: bool = False
+    feature_ids: Names | None = None
+    origin: ValueOrigin | None = None
+    text_options: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            unique = unique_names(self.features, self.feature_ids)
+            object.__setattr__(self, "features", unique)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,8 +89,8 @@ class OpenCounts:
 
     def transpose(self) -> OpenCounts:
         """Exchange samples and features."""
-        transposed = not self.transposed
-        return replace(self, samples=self.features, features=self.samples, transposed=transposed)
+        names: dict[str, Any] = {"samples": self.features, "features": self.samples}
+        return replace(self, transposed=not self.transposed, feature_ids=None, **names)
 
     def read(self, path: Path) -> Table:
         """Read all counts, and check that they are finite and non-negative."""
@@ -87,8 +102,11 @@ class OpenCounts:
             entries = sparse.coo_array(counts)
             at = np.argmax(~((entries.data >= 0) & (entries.data < np.inf)))
             rows, columns = entries.coords
-            raise bad_entry(path, int(rows[at]), int(columns[at]), entries.data[at])
-        return Table(counts, self.samples, self.features, self.remarks())
+            problem = bad_entry(path, int(rows[at]), int(columns[at]), entries.data[at])
+            raise self.add_advice(problem)
+        names = self.samples, self.features
+        remarks = self.remarks() + self.value_remark(counts)
+        return Table(counts, *names, remarks, self.feature_ids, self.text_options)
 
     def blocks(self, workspace: Workspace) -> Blocks:
         """Read blocks of samples in order."""
@@ -97,6 +115,19 @@ class OpenCounts:
     def remarks(self) -> tuple[str, ...]:
         """Return sentences for the user, once the counts are read."""
         return getattr(self.source, "remarks", ()) + self.notes
+
+    def value_remark(self, counts: Counts) -> tuple[str, ...]:
+        """Return a remark if these counts of the file look like other values."""
+        if self.origin is None and isinstance(self.source, Dense):  # of which a block is sparse
+            return ()
+        remark = count_remark(counts, self.origin)
+        return () if remark is None else (remark,)
+
+    def add_advice(self, problem: ValueError) -> ValueError:
+        """Return the error about a value with the advice where else the file has counts."""
+        if self.origin is None or self.origin.counts is None:
+            return problem
+        return ReadError(f"{problem} {self.origin.advice()}")
 
 
 @dataclass(frozen=True, eq=False)

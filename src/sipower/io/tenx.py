@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +17,19 @@ _FEATURES = ("features.tsv", "genes.tsv")
 _MAX_TYPES = 10  # largest number of types that a remark names
 
 
+def is_tenx(folder: Path) -> bool:
+    """Return whether a folder has a matrix.mtx."""
+    return _find_file(folder, (_MATRIX,)) is not None
+
+
 def open_folder(folder: Path) -> OpenCounts:
     """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, plain or .gz."""
     matrix = _find_file(folder, (_MATRIX,))
     if matrix is None or _name_files(matrix) is None:
         raise ReadError(
             f"{folder} is not a 10x folder: it must contain matrix.mtx, barcodes.tsv and "
-            "features.tsv or genes.tsv, each of which may end in .gz."
+            "features.tsv or genes.tsv, each of which may end in .gz; a folder of texts contains "
+            "files that end in .txt."
         )
     return open_matrix_market(matrix)
 
@@ -43,7 +47,8 @@ def open_matrix_market(path: Path) -> OpenCounts:
     named = OpenCounts(
         source,
         samples=tuple(line.split("\t")[0] for line in barcodes),
-        features=unique_names([f[min(1, len(f) - 1)] for f in fields], [f[0] for f in fields]),
+        features=tuple(f[min(1, len(f) - 1)] for f in fields),
+        feature_ids=tuple(f[0] for f in fields),
         notes=feature_type_remark({field[2] for field in fields if len(field) > 2}),
     )
     size, rows, columns = (len(barcodes), len(features)), *source.shape
@@ -56,13 +61,6 @@ def open_matrix_market(path: Path) -> OpenCounts:
         f"{path} is {rows} x {columns}, but {name_files[1].name} has {len(features)} names and "
         f"{name_files[0].name} has {len(barcodes)}: these files do not belong together."
     )
-
-
-def unique_names(names: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Append the ids to gene names that are not unique, as in TBCE (ENSG00000284770)."""
-    uses = Counter(names)
-    pairs = zip(names, ids, strict=True)
-    return tuple(f"{name} ({key})" if uses[name] > 1 else name for name, key in pairs)
 
 
 def feature_type_remark(kinds: set[str]) -> tuple[str, ...]:

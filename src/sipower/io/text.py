@@ -15,6 +15,7 @@ from sipower.io.base import ReadError
 
 _MAX_LINE = 1 << 24
 _READ = 1 << 20
+NEGATIVE = "is negative"  # the end of a problem with a number that is otherwise valid
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -115,5 +116,5 @@ def count_problem(text: str) -> str | None:
     """Return why a text is not a count, or None if it is one."""
     value = parse_number(text)
     if math.isfinite(value):
-        return f"the count {shorten(text)} is negative" if value < 0 else None
+        return f"the count {shorten(text)} {NEGATIVE}" if value < 0 else None
     return f"{shorten(text)!r} is not a finite number" if text.strip() else "a count is missing"

@@ -3,7 +3,7 @@
 
 ================  ==============================================================================
 factors.npz       W (samples, K) and H (K, features)
-names.json        names of the samples and features, where the data have them
+names.json        names of the samples and features, and ids of these, where the data have them
 run.json          parameters, seed, input and its hash, status, certified gap, versions
 trace.csv         round, passes, seconds, objective, gap, step
 ================  ==============================================================================
@@ -37,8 +37,9 @@ FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 # Types that readers of run.json rely on; each key may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
+_TYPES |= {"remarks": list}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
-_TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float}
+_TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float, "texts": dict}
 _MAX_INTEGER = 2**1000  # larger integers cannot be converted to floats
 
 
@@ -52,7 +53,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     to.mkdir(parents=True, exist_ok=True)
     replaces_a_run = (to / "run.json").exists()
     facts = {"format": FORMAT, **run.facts}
-    names = {"samples": run.samples, "features": run.features}
+    names = {kind: getattr(run, kind) for kind in ("samples", "features", "feature_ids")}
     texts = {
         "run.json": json.dumps(facts, indent=2, default=_as_python) + "\n",
         "names.json": json.dumps(names),
@@ -113,6 +114,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     _check_types(facts.get("input") or {}, _TYPES_OF_INPUT)
     names = json.loads((place / "names.json").read_text(encoding="utf-8"))
     samples, features = (_checked_names(names[side]) for side in ("samples", "features"))
+    ids = _checked_names(names.get("feature_ids"))  # older runs have none
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
@@ -122,7 +124,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        return Run(W, H, trace, facts, samples, features)
+        return Run(W, H, trace, facts, samples, features, feature_ids=ids)
     except ValueError:
         raise ValueError("W, H and the names differ in size") from None
 

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sipower._files import shorten
 from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
 from sipower.io import Table
 from sipower.kernels import Array
-from sipower.results.run import Run
+from sipower.results.run import Names, Run
 
 
 def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
@@ -30,44 +33,83 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        W = model._rows_for(counts, run.H)
+        W = model._rows_for(as_matrix(counts, dtype=model.dtype, n_jobs=n_jobs), run.H)
     return W, remarks + [str(warning.message) for warning in caught]
 
 
 def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     """Return the counts with features in the order of the run, and remarks for the user.
 
-    Features are matched by name if both the run and the file have names, else by position.
+    Features are matched by id if both the run and the file have ids, else by name if both have
+    names, else by position.
     """
-    run_features, features = run.features, table.features
-    if run_features == features:
-        return _counts_by_position(table, run), []
-    if run_features is None or features is None:
+    if run.features is None or table.features is None:
         remark = "The run or the file has no feature names: features are matched by their order."
         return _counts_by_position(table, run), [remark]
-    if len(set(run_features)) < len(run_features) or len(set(features)) < len(features):
-        raise ValueError(
-            "Features cannot be matched by name, because some names occur twice: make them unique."
-        )
-    column = {name: at for at, name in enumerate(run_features)}
-    unknown = [name for name in features if name not in column]
-    if unknown:
-        raise ValueError(
-            f"The run lacks {len(unknown)} feature(s) of the data, such as {unknown[0]!r}: remove "
-            "them."
-        )
+    kind, run_keys, keys = _matching_keys(run, table)
+    if run_keys == keys:
+        return _counts_by_position(table, run), []
+    for holder, names in (("run", run_keys), ("file", keys)):
+        _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
             "The data on disk do not have the features of the run in the same order: read the file "
             "without --memory-limit, or convert a file that has them in this order."
         )
-    missing = len(run_features) - len(features)
-    remark = f"{missing:,} features of the run are not in the file: their counts are taken as 0."
+    column = {key: at for at, key in enumerate(run_keys)}
+    positions = np.array([column.get(key, -1) for key in keys])
+    shared = int((positions >= 0).sum())
+    if not shared:
+        raise ValueError(
+            f"No feature of the data is in the run: features are matched by {kind}, such as "
+            f"{shorten(keys[0])!r} in the data and {shorten(run_keys[0])!r} in the run. Use the "
+            "names of the run, or --transpose if samples and features are swapped."
+        )
     counts = sparse.coo_array(table.counts)
-    columns = np.array([column[name] for name in features])[counts.col]
-    shape = table.counts.shape[0], len(run_features)
-    aligned = sparse.csr_array(sparse.coo_array((counts.data, (counts.row, columns)), shape=shape))
-    return aligned, [remark] if missing else []
+    columns = positions[counts.col]
+    is_known = columns >= 0
+    entries = counts.data[is_known], (counts.row[is_known], columns[is_known])
+    shape = table.counts.shape[0], len(run_keys)
+    remarks = []
+    if shared < len(run_keys):
+        remarks.append(
+            f"{len(run_keys) - shared:,} of {len(run_keys):,} features of the run are not in the "
+            "file: their counts are taken as 0."
+        )
+    if shared < len(keys):
+        share = 1 - float(entries[0].sum()) / max(float(counts.data.sum()), 1e-300)
+        remarks.append(
+            f"{len(keys) - shared:,} of {len(keys):,} features of the file are not in the run: "
+            f"{share:.2%} of all counts are left out with them."
+        )
+    return sparse.csr_array(sparse.coo_array(entries, shape=shape)), remarks
+
+
+def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:
+    """Return "id" or "name", and the ids or names by which the features are matched.
+
+    An id that one side has as its name, as in files of CELLxGENE, is an id too.
+    """
+    run_names, names = run.features or (), table.features or ()
+    if run.feature_ids is not None and table.feature_ids is not None:
+        return "id", run.feature_ids, table.feature_ids
+    pairs = [("name", run_names, names)]
+    if run.feature_ids is not None:
+        pairs.append(("id", run.feature_ids, names))
+    if table.feature_ids is not None:
+        pairs.append(("id", run_names, table.feature_ids))
+    return next((pair for pair in pairs if not set(pair[1]).isdisjoint(pair[2])), pairs[0])
+
+
+def _check_unique(holder: str, kind: str, keys: Names) -> None:
+    repeated = [key for key, uses in Counter(keys).items() if uses > 1]
+    if repeated:
+        named = ", ".join(repr(shorten(key)) for key in repeated[:3])
+        raise ValueError(
+            f"Features cannot be matched by {kind}: {len(repeated)} occur twice in the {holder}, "
+            f"such as {named}. Add up their counts or rename them, for example with "
+            "adata.var_names_make_unique()."
+        )
 
 
 def _counts_by_position(table: Table, run: Run) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.plausibility import measure_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.kernels import instruction_set
@@ -69,6 +70,7 @@ def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any
             "shape": list(V.shape),
             "nonzeros": int(np.count_nonzero(V.array)) if V.dense else V.nnz,
             "total": V.total,
+            "values": str(measure_values(V)),
         },
         "threads": V.threads,
         "instruction_set": instruction_set(),

@@ -41,6 +41,8 @@ class Run:
         Contents of `run.json`: "parameters", "input", "status", "certified_gap", "divergence", ...
     samples, features
         Names, or None if the data have none.
+    feature_ids
+        Ids of the features, such as ENSG00000284770, or None if the data have none.
     """
 
     W: Array
@@ -49,6 +51,7 @@ class Run:
     facts: dict[str, Any] = field(default_factory=dict)
     samples: Names | None = None
     features: Names | None = None
+    feature_ids: Names | None = None
 
     def __post_init__(self) -> None:
         for name in ("W", "H"):
@@ -56,7 +59,7 @@ class Run:
         W, H = self.W.shape, self.H.shape
         if not (len(W) == len(H) == 2 and W[1] == H[0]):
             raise ValueError(f"`W` and `H` must have shapes (n, K) and (K, m), got {W} and {H}.")
-        for side, size in (("samples", W[0]), ("features", H[1])):
+        for side, size in (("samples", W[0]), ("features", H[1]), ("feature_ids", H[1])):
             names = getattr(self, side)
             if names is not None:
                 if len(names) != size:
@@ -101,6 +104,8 @@ class Run:
             facts |= {"passes": trace[-1].passes, "seconds": trace[-1].seconds}
         if features is None:
             features = getattr(model, "feature_names_in_", None)
+        if getattr(model, "_remarks", ()):
+            facts["remarks"] = list(model._remarks)
         facts["parameters"] = recorded_parameters(model)
         return cls(W, model.components_, trace, facts, samples, features)  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.selection.matching import match
@@ -76,6 +77,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
     (4,)
     """
     seed, data = first_seed(model, replicates), as_matrix(V, dtype=model.dtype, n_jobs=1)
+    warn_about_values(V, data)
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = data.sha256 if folder else ""
     saved = SavedFits(folder, {"task": "consensus", "data": hashed, "model": settings})

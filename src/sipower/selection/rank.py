@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.kernels import count_threads
@@ -96,6 +97,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
+    warn_about_values(V, data)
     counts = are_counts(data)
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
@@ -178,6 +180,7 @@ def _ignore_fit_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
+        warnings.filterwarnings("ignore", ".*KL-NMF models counts")  # said of the whole data
         yield
 
 

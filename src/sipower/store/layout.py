@@ -3,7 +3,7 @@
 
 ==================  ============================================================================
 store.json          shape, nonzeros, total, working type, fingerprint; written last
-names.json          names of the samples and features, where the data have them
+names.json          names of the samples and features and ids of these, where the data have them
 rows/indptr.npy     int64: where the entries of each row begin
 rows/indices.npy    int32: columns, strictly increasing in a row
 rows/values.npy     uint8, uint16, float32 or float64: finite and positive
@@ -152,7 +152,7 @@ def read_layout(path: str | PathLike[str]) -> Layout:
 
 
 def write_layout(layout: Layout, names: Mapping[str, Sequence[str] | None]) -> None:
-    """Write names.json, with the names of the samples and features, and store.json."""
+    """Write names.json, with names of samples and features and ids of these, and store.json."""
     texts = {
         side: None if values is None else list(map(str, values)) for side, values in names.items()
     }
@@ -165,14 +165,20 @@ def write_layout(layout: Layout, names: Mapping[str, Sequence[str] | None]) -> N
 
 def read_names(layout: Layout) -> tuple[Names | None, Names | None]:
     """Read the names of the samples and of the features; None where the store has none."""
-    texts = _read_json(layout.path, "names.json")
-    names: list[Names | None] = []
-    for side, size in zip(("samples", "features"), layout.shape, strict=True):
-        values = texts.get(side)
-        if values is not None and not (isinstance(values, list) and len(values) == size):
-            raise _damage(layout.path, f"names.json does not name {size} {side}")
-        names.append(None if values is None else tuple(map(str, values)))
-    return names[0], names[1]
+    samples, features = layout.shape
+    return _read_list(layout, "samples", samples), _read_list(layout, "features", features)
+
+
+def read_feature_ids(layout: Layout) -> Names | None:
+    """Read the ids of the features, or return None if the store has none."""
+    return _read_list(layout, "feature_ids", layout.shape[1])
+
+
+def _read_list(layout: Layout, kind: str, size: int) -> Names | None:
+    values = _read_json(layout.path, "names.json").get(kind)
+    if values is not None and not (isinstance(values, list) and len(values) == size):
+        raise _damage(layout.path, f"names.json does not name {size} {kind}")
+    return None if values is None else tuple(map(str, values))
 
 
 # ---- checks --------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
     memory_limit: str | int = "512MB",
     samples: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
+    feature_ids: Sequence[str] | None = None,
     force: bool = False,
     on_block: Progress | None = None,
 ) -> None:
@@ -56,8 +57,8 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
     memory_limit
         Memory to use, in bytes or as text such as "512MB". The memory of `blocks` and of a few
         numbers per row and column is not included.
-    samples, features
-        Names of the rows and columns. The names in a DataFrame are not used.
+    samples, features, feature_ids
+        Names of the rows and columns, and ids of the columns. Those of a DataFrame are not used.
     force
         Whether to replace an existing store.
     on_block
@@ -83,8 +84,9 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
             rows.append(matrix)
             workspace.report("rows", rows.items, rows.nonzeros)
         layout = rows.layout()
-        names = {"samples": samples, "features": features}
-        for size, (side, texts) in zip(layout.shape, names.items(), strict=True):
+        names = {"samples": samples, "features": features, "feature_ids": feature_ids}
+        sizes = *layout.shape, layout.shape[1]
+        for size, (side, texts) in zip(sizes, names.items(), strict=True):
             if texts is not None and len(texts) != size:
                 raise ValueError(f"`{side}` must have {size} names, got {len(texts)}.")
         rows.write_columns(workspace)

@@ -65,7 +65,8 @@ def content(run: Run, about: Description) -> dict[str, Any]:
         "numbers": numbers,
         "orders": orders + [(key, f"component {k}") for key, k in numbers],
         "samples": len(run.W),
-        "facts": [(key, text) for key, text in _flatten(facts) if key != "format"],
+        "remarks": list(map(str, facts.get("remarks") or ())),
+        "facts": [(k, text) for k, text in _flatten(facts) if k not in ("format", "remarks")],
         "repeat": facts.get("command") or repeat_call(facts.get("parameters") or {}),
     }
 
