@@ -3,6 +3,7 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,6 +17,9 @@ def test_rank_writes_what_it_found_and_goes_on(counts):
     assert re.search(r"K = \d+ predicts unseen counts", result.stdout)
     table = pd.read_csv("ranks/rank.csv")
     assert table["rank"].tolist() == [1, 2, 3, 4, 5]
+    errors = table[["error of replicate 1", "error of replicate 2"]]
+    np.testing.assert_allclose(table["mean error"], errors.mean(axis=1), rtol=1e-12)
+    assert list(table)[:3] == ["rank", "mean error", "stability"]
     assert (counts / "ranks" / "rank.png").stat().st_size > 10_000
     again = events(
         call("rank", "counts.csv", "-k", "1:5", "-o", "ranks", "--replicates", 2, "--json")

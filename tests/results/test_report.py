@@ -107,7 +107,7 @@ def test_data_within_are_the_numbers_of_the_run(
     assert_allclose(shares, about.memberships, atol=1e-4)
     assert sorted(data["samples"]["similar"]) == list(range(20))
     assert data["samples"]["names"] == [readable(name, 60) for name in hostile_run.sample_names()]
-    top = data["features"][0]["probable"]
+    top = data["features"][0]["probability"]
     assert_allclose(top["probability"], np.sort(about.profiles[0])[::-1], rtol=1e-3)
     assert_allclose(top["lift"], np.array(top["probability"]) / np.array(top["overall"]), rtol=2e-3)
     assert data["convergence"]["excess"][-1] is None

@@ -4,12 +4,15 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 from sipower import KLNMF, as_matrix, pl
 from sipower.data.row_blocks import ROWS_HASHED_AT_ONCE
@@ -18,7 +21,7 @@ from sipower.loop.solve import Record
 from sipower.report import write_report
 from sipower.results import Run, load_run, save_run
 from sipower.results.describe import describe
-from sipower.results.export import export, write_rows
+from sipower.results.export import export, write_weights
 from sipower.results.run import as_run
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
@@ -99,41 +102,89 @@ def test_a_run_holds_no_pickle(run, tmp_path):
         load_run(tmp_path)
 
 
-def by_size(run):
-    """The factors with the components as the report counts them."""
-    order = describe(run.W, run.H).order
-    assert order.tolist() == [1, 0]
-    return run.W[:, order], run.H[order]
+FACTORS = np.random.default_rng(0)
+W0, H0 = FACTORS.gamma(1.0, size=(5, 2)), FACTORS.gamma(1.0, size=(2, 4))  # of the fixture `run`
 
 
-def test_tables_hold_the_factors(run, tmp_path):
-    factors = by_size(run)
-    for ending, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
-        weights, components = export(run, tmp_path, ending)
-        W, H = read(weights), read(components)
-        if ending == "csv":
-            W, H = W.set_index("name"), H.set_index("name")
-            np.testing.assert_allclose(W, factors[0], rtol=1e-12)
-        else:
-            np.testing.assert_array_equal(W, factors[0])
-        assert tuple(W.index) == NAMES
-        np.testing.assert_allclose(H, factors[1].T, rtol=1e-12)
+def test_components_are_in_order_of_size_and_remember_the_model(run):
+    assert describe(W0, H0).order.tolist() == [1, 0]
+    np.testing.assert_array_equal(run.order, [1, 0])
+    np.testing.assert_array_equal(run.W, W0[:, ::-1])
+    np.testing.assert_array_equal(run.H, H0[::-1])
+    again = replace(run, facts={})
+    np.testing.assert_array_equal(again.order, [1, 0])
+    np.testing.assert_array_equal(again.W, run.W)
+    part = Run(W0[:1], H0, order=[0, 1])  # the numbers of a larger run, whatever the sizes here
+    np.testing.assert_array_equal(part.H, H0)
+    with pytest.raises(ValueError, match="`order` must hold each of 0 to 1 once"):
+        Run(W0, H0, order=[0, 0])
 
 
-def test_anndata_holds_the_factors(run, tmp_path):
+def test_a_folder_of_the_first_format_is_read_and_sorted(run, tmp_path):
+    save_run(run, tmp_path)
+    np.savez(tmp_path / "factors.npz", W=W0, H=H0)
+    facts = json.loads((tmp_path / "run.json").read_text())
+    assert facts["format"] == 2
+    (tmp_path / "run.json").write_text(json.dumps(facts | {"format": 1}))
+    loaded = load_run(tmp_path)
+    np.testing.assert_array_equal(loaded.W, run.W)
+    np.testing.assert_array_equal(loaded.order, run.order)
+    assert json.loads((save_run(loaded, tmp_path) / "run.json").read_text())["format"] == 2
+
+
+def test_a_run_is_shown_on_five_lines(run):
+    facts = run.facts | {"seconds": 0.25, "input": {"file": "counts.mtx"}}
+    assert repr(replace(run, facts=facts)) == (
+        "Run of 5 samples x 4 features, 2 components (float64)\n"
+        "  status: converged, rounds: 3, seconds: 0.25\n"
+        "  divergence: 1.5, certified gap: 0.0001\n"
+        "  file: counts.mtx"
+    )
+    assert repr(Run(W0, H0)) == "Run of 5 samples x 4 features, 2 components (float64)"
+
+
+def expected_tables(normalise):
+    """W, H transposed and shares, the largest component first."""
+    W, H = W0[:, ::-1], H0[::-1]
+    mass = H.sum(axis=1)
+    counts = W * mass
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    return (counts, (H / mass[:, None]).T, shares) if normalise else (W, H.T, shares)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_hold_counts_profiles_and_shares(run, tmp_path, ending, normalise):
+    files = export(run, tmp_path, ending, normalise=normalise)
+    assert [file.name for file in files] == [f"{name}.{ending}" for name in ("W", "H", "shares")]
+    for file, expected in zip(files, expected_tables(normalise), strict=True):
+        table = pd.read_parquet(file) if ending == "parquet" else pd.read_csv(file, index_col=0)
+        np.testing.assert_allclose(table, expected, rtol=1e-12)
+        assert list(table) == ["component 1", "component 2"]
+        assert list(table.index) == ([1, 2, 3, 4] if file.stem == "H" else list(NAMES))
+    if normalise:
+        totals = (W0 @ H0).sum(axis=1)
+        np.testing.assert_allclose(pd.DataFrame(expected_tables(True)[0]).sum(axis=1), totals)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_anndata_holds_the_factors(run, tmp_path, normalise):
     anndata = pytest.importorskip("anndata")
-    (file,) = export(run, tmp_path, "h5ad")
+    (file,) = export(run, tmp_path, "h5ad", normalise=normalise)
     adata = anndata.read_h5ad(file)
-    W, H = by_size(run)
-    np.testing.assert_array_equal(adata.obsm["X_nmf"], W)
-    np.testing.assert_array_equal(adata.varm["nmf"], H.T)
+    W, profiles, shares = expected_tables(normalise)
+    np.testing.assert_allclose(adata.obsm["X_nmf"], W, rtol=1e-12)
+    np.testing.assert_allclose(adata.obsm["X_nmf_shares"], shares, rtol=1e-12)
+    np.testing.assert_allclose(adata.varm["nmf"], profiles, rtol=1e-12)
     assert tuple(adata.obs_names) == NAMES
     assert adata.uns["nmf"]["status"] == "converged"
+    assert adata.uns["nmf"]["params"]["normalise"] == normalise
+    np.testing.assert_array_equal(adata.uns["nmf"]["trace"]["objective"], [12.5, np.nan])
 
 
 def test_weights_in_an_unknown_format_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.npz, \.csv, \.tsv or \.parquet"):
-        write_rows(tmp_path / "W.xlsx", np.ones((2, 2)), None)
+        write_weights(tmp_path / "W.xlsx", np.ones((2, 2)), np.ones((2, 2)), None)
     assert not list(tmp_path.iterdir())
 
 
@@ -182,8 +233,8 @@ def fitted_model():
 def test_a_run_is_made_of_a_fitted_model(fitted_model, tmp_path):
     model, W = fitted_model
     run = Run.from_model(model, W, samples=[f"document {i}" for i in range(40)])
-    np.testing.assert_array_equal(run.W, W)
-    np.testing.assert_array_equal(run.H, model.components_)
+    np.testing.assert_array_equal(run.W, W[:, run.order])
+    np.testing.assert_array_equal(run.H, model.components_[run.order])
     assert run.features[:2] == ("word0", "word1")
     assert run.samples[-1] == "document 39"
     assert list(run.trace) == list(model.trace_)
@@ -194,7 +245,7 @@ def test_a_run_is_made_of_a_fitted_model(fitted_model, tmp_path):
     )  # fmt: skip
     assert facts["parameters"]["random_state"] == 5
     assert facts["parameters"]["dtype"] == "float32"
-    assert load_run(save_run(run, tmp_path)).facts == {"format": 1, **facts}
+    assert load_run(save_run(run, tmp_path)).facts == {"format": 2, **facts}
 
 
 def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
@@ -208,15 +259,43 @@ def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
 
 def test_what_is_no_run_and_no_fitted_model_is_refused(fitted_model, run):
     model, W = fitted_model
-    assert as_run(run) is run
+    np.testing.assert_array_equal(as_run(run).W, run.W)
     with pytest.raises(ValueError, match="`W` must be given with a fitted model"):
         as_run(model)
     with pytest.raises(ValueError, match="which has its own W"):
-        as_run(run, W)
-    with pytest.raises(TypeError, match="`run` must be a Run or a fitted KLNMF, got a ndarray"):
+        as_run(run, W=W)
+    with pytest.raises(TypeError, match=r"or a pair \(W, H\), got a ndarray"):
         as_run(W)
+    with pytest.raises(ValueError, match="`key` must only be given with an AnnData object"):
+        as_run(run, key="nmf")
     with pytest.raises(NotFittedError):
-        as_run(KLNMF(3), W)
+        as_run(KLNMF(3), W=W)
+
+
+def test_a_pipeline_is_told_to_pass_its_step(tmp_path):
+    V = poisson_topics(20, 30, 2, length=80, seed=0)
+    pipe = make_pipeline(MaxAbsScaler(), KLNMF(2, random_state=0))
+    W = pipe.fit_transform(V)
+    for use in (
+        lambda: Run.from_model(pipe, W),
+        lambda: write_report(pipe, tmp_path / "report.html", W=W),
+        lambda: pl.structure(pipe, W=W),
+        lambda: describe(pipe, W=W),
+    ):
+        with pytest.raises(TypeError, match=r"got a Pipeline: pass its KLNMF step, pipe\[-1\]"):
+            use()
+    assert Run.from_model(pipe[-1], W).W.shape == (20, 2)
+
+
+def test_names_can_be_given_with_a_model_or_a_pair_of_arrays(fitted_model, tmp_path):
+    model, W = fitted_model
+    words = [f"term {j}" for j in range(30)]
+    text = write_report(model, tmp_path / "model.html", W=W, features=words).read_text("utf-8")
+    assert "term 7" in text
+    assert "word7" not in text
+    about = describe((W, model.components_), features=words)
+    assert about.top_features(3) == describe(model, W=W, features=words).top_features(3)
+    assert {word.split()[0] for row in about.top_features(3) for word in row} == {"term"}
 
 
 def test_plots_and_the_report_of_a_model_are_those_of_its_run(fitted_model, tmp_path):

@@ -62,7 +62,7 @@ def read(
         its name if it has no heading or is not numeric. ``"long"``: each line holds a sample, a
         feature and a count. None: long if there are three columns and the first two are text.
     layer
-        Layer of an AnnData file to read in place of X.
+        Layer of an AnnData file to read in place of X; "raw" reads its `raw`.
 
     Returns
     -------

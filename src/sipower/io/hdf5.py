@@ -45,12 +45,14 @@ def open_hdf5(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
 
 
 def _open_anndata(path: Path, file: Any, layer: str | None) -> OpenCounts:
-    place = "X" if layer is None else f"layers/{layer}"
+    place, var = "X" if layer is None else f"layers/{layer}", "var"
+    if layer == "raw" and place not in file and "raw" in file:
+        place, var = "raw/X", "raw/var"  # raw can have more features than X
     if place not in file:
         layers = ", ".join(file.get("layers", ())) or "none"
         raise ReadError(f"{path} has no {place}: its layers are {shorten(layers)}.")
     source = _open_matrix(path, file[place])
-    samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", "var"))
+    samples, features = (tuple(_read_index(path, file[axis])) for axis in ("obs", var))
     if (len(samples), len(features)) != source.shape:
         raise ReadError(
             f"{path} is damaged: obs and var have {len(samples)} and {len(features)} names for a "

@@ -30,7 +30,8 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        W = model._rows_for(counts, run.H)
+        # With components in the order of the model, sums of products are rounded as in the fit.
+        W = model._rows_for(counts, run.H[np.argsort(run.order)])[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
 
 
