@@ -123,7 +123,8 @@ def project(
     Examples
     --------
     >>> import anndata, sipower
-    >>> V = sipower.datasets.poisson_topics(60, 40, 3).astype("float32")
+    >>> import numpy as np
+    >>> V = np.random.default_rng(0).poisson(5.0, (60, 10)).astype("float32")
     >>> cells, new = anndata.AnnData(V[:40]), anndata.AnnData(V[40:])
     >>> sipower.tl.nmf(cells, 3)
     >>> sipower.tl.project(new, cells)

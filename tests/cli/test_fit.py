@@ -114,6 +114,7 @@ def test_a_link_to_another_file_is_never_written_to(counts, cells):
     cells.write_h5ad("cells.h5ad")
     with h5py.File("other.h5", "w") as other:
         other.create_group("obsm")
+        other["values"] = np.arange(3)
     before = (counts / "other.h5").read_bytes()
     with h5py.File("cells.h5ad", "r+") as file:
         del file["obsm"]
@@ -123,6 +124,14 @@ def test_a_link_to_another_file_is_never_written_to(counts, cells):
     result = call("fit", "cells.h5ad", "-k", 2, "-o", "run", *words, code=2)
     assert "cells.h5ad has a link in place of obsm" in result.stderr
     assert (counts / "other.h5").read_bytes() == before
+    with h5py.File("cells.h5ad", "r+") as file:
+        del file["obsm"]
+        source = h5py.VirtualSource("other.h5", "values", shape=(3,))
+        layout = h5py.VirtualLayout(shape=(3,), dtype=int)
+        layout[:] = source
+        file.create_virtual_dataset("uns/values", layout)
+    result = call("fit", "cells.h5ad", "-k", 2, "-o", "run", *words, code=2)
+    assert "cells.h5ad has a link in place of uns/values" in result.stderr
 
 
 def test_features_are_excluded_from_the_lists_of_the_report(counts):

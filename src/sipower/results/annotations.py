@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +21,7 @@ __all__ = ["AnnDataFile", "annotate", "as_annotations", "is_anndata_file", "writ
 
 _FACTS = ("divergence", "certified_gap", "status", "rounds")
 _PLACES = ("obsm", "varm", "uns")
+_BYTES_AT_A_TIME = 1 << 24
 _RESERVED_BYTES = 1 << 20  # for the structure of the annotations in the file
 
 
@@ -126,13 +126,26 @@ def _can_be_annotated(origin: AnnDataFile) -> bool:
     import h5py  # noqa: PLC0415 - optional
 
     with h5py.File(origin.path, "r") as file:
+        _check_links(origin.path, file)
         present = [name for name in _PLACES if name in file]
-        for name in present:
-            if not isinstance(file.get(name, getlink=True), h5py.HardLink):
-                raise ValueError(f"{origin.path} has a link in place of {name}: write it again.")
         is_raw = origin.layer == "raw" and "raw" not in file.get("layers", ())
         groups = all(isinstance(file[name], h5py.Group) for name in present)
         return groups and "encoding-type" in file.attrs and not (is_raw or origin.transpose)
+
+
+def _check_links(path: Path, file: Any) -> None:
+    """Reject links, so that a copy neither reads nor changes another file."""
+    import h5py  # noqa: PLC0415 - optional
+
+    def link_name(name: str, link: Any) -> str | None:
+        is_link = not isinstance(link, h5py.HardLink)
+        data = None if is_link else file[name]
+        elsewhere = getattr(data, "external", None) or getattr(data, "is_virtual", False)
+        return name if is_link or elsewhere else None
+
+    linked = file.visititems_links(link_name)  # the first name that is not None
+    if linked is not None:
+        raise ValueError(f"{path} has a link in place of {linked}: write it again with anndata.")
 
 
 def _copy_and_annotate(source: Path, to: IO[bytes], parts: dict[str, dict[str, Any]]) -> None:
@@ -141,7 +154,8 @@ def _copy_and_annotate(source: Path, to: IO[bytes], parts: dict[str, dict[str, A
     import h5py  # noqa: PLC0415
 
     with source.open("rb") as original:
-        shutil.copyfileobj(original, to, 1 << 24)
+        while block := original.read(_BYTES_AT_A_TIME):
+            to.write(block)
     to.flush()
     arrays = [*parts["obsm"].values(), *parts["varm"].values()]
     needed = 2 * sum(array.nbytes for array in arrays) + _RESERVED_BYTES

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,12 @@ def export(
         write_anndata(run, files[0], origin, normalise=normalise)
         return files
     scaled = run.normalised() if normalise else run
-    _write_table(files[0], scaled.W, run.samples)
-    _write_table(files[1], scaled.H.T, run.features)  # transposed: one line per feature
-    _write_table(files[2], to_shares(run.W, run.H), run.samples)
+    frames = (
+        _frame(scaled.W, run.samples),
+        _frame(scaled.H.T, run.features),  # transposed: one line per feature
+        _frame(to_shares(run.W, run.H), run.samples),
+    )
+    _write_tables(files, frames)
     return files
 
 
@@ -77,23 +81,24 @@ def write_weights(file: Path, W: Array, shares: Array, names: Sequence[str] | No
             np.savez(to, allow_pickle=False, **arrays)
         return [file]
     files = [file, file.with_stem(f"{file.stem}_shares")]
-    for path, values in zip(files, (W, shares), strict=True):
-        _write_table(path, values, names)
+    _write_tables(files, (_frame(W, names), _frame(shares, names)))
     return files
 
 
-def _write_table(file: Path, values: Array, names: Sequence[str] | None) -> None:
-    """Write a .csv, .tsv or .parquet file, one line per item."""
-    frame, ending = _frame(values, names), file.suffix.lower()
-    with atomic_write(file) as to:
-        if ending == ".parquet":
-            frame.to_parquet(to)
-        else:
-            separator = "\t" if ending == ".tsv" else ","
-            # Quote all strings: by default pandas does not quote a carriage return, which also ends
-            # a line.
-            options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-            frame.to_csv(to, sep=separator, index_label="name", **options)
+def _write_tables(files: Sequence[Path], frames: Sequence[Any]) -> None:
+    """Write .csv, .tsv or .parquet files, one line per item; replace all files or none."""
+    with ExitStack() as replacements:
+        for file, frame in zip(files, frames, strict=True):
+            to, ending = replacements.enter_context(atomic_write(file)), file.suffix.lower()
+            if ending == ".parquet":
+                frame.to_parquet(to)
+            else:
+                separator = "\t" if ending == ".tsv" else ","
+                # Quote all strings: by default pandas does not quote a carriage return, which also
+                # ends a line.
+                options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+                frame.to_csv(to, sep=separator, index_label="name", **options)
+            to.flush()
 
 
 def export_selection(selection: RankSelection, folder: Path) -> None:
