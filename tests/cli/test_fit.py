@@ -103,6 +103,11 @@ def test_raw_and_transposed_files_are_copied_too(counts, cells):
     np.testing.assert_array_equal(adata.X.toarray(), V)
     assert list(adata.obs["batch"]) == list(cells.obs["batch"])
     np.testing.assert_array_equal(load_run("raw").features, cells.raw.var_names)
+    words_on_disk = ("--layer", "raw", "--memory-limit", "10MB", "--no-report")
+    call("fit", "cells.h5ad", "-k", 2, "-o", "on-disk", *words_on_disk)
+    run = load_run("on-disk")
+    np.testing.assert_allclose(run.normalised().W.sum(axis=1), V.sum(axis=1), rtol=1e-5)
+    assert run.features == load_run("raw").features
     call("fit", "cells.h5ad", "-k", 2, "-o", "turned", "--layer", "counts", "--transpose", *words)
     adata = anndata.read_h5ad("turned/run.h5ad")
     assert adata.obsm["X_nmf"].shape == (30, 2)

@@ -146,6 +146,8 @@ def test_the_certificate_is_in_plain_words(hostile_run: Run, tmp_path: Path) -> 
     words = " ".join(Reader(write_and_parse(hostile_run, tmp_path)).texts)
     assert "by more than 3.085 (0.25% of the sum)" in words  # 0.0025 x 1234
     assert "does not certify that no other pair of factors is better" in words
+    assert "drawn relative to this run's own" in words
+    assert "Information says how much a component differs from" in words
     assert "KLNMF(n_components=3, random_state=0, dtype='float32')" in words
 
 
