@@ -25,10 +25,15 @@ Factors = tuple[np.ndarray, np.ndarray]  # (n, K), (m, K)
 Run = Iterator[tuple[float, Factors]]  # seconds so far, factors
 
 
+def clock_for(threads: int) -> Clock:
+    """Return the clock of a run: one thread is timed by its processor time, without other load."""
+    return time.process_time if threads == 1 else time.perf_counter
+
+
 def run_sipower(solver: Any, V: Any, start: Factors, threads: int, seed: int) -> Run:
     """Yield the seconds and the factors of a solver of sipower after every round."""
     problem = Factorization(as_matrix(V, dtype=np.float32, n_jobs=threads), start[0].shape[1])
-    yield from islice(run_solver(problem, solver, start, seed), 1, None)
+    yield from islice(run_solver(problem, solver, start, seed, clock_for(threads)), 1, None)
 
 
 def iterate_scikit_learn_mu(
@@ -51,7 +56,7 @@ def run_scikit_learn_mu(V: Any, start: Factors, threads: int, seed: int) -> Run:
     V, total = V.astype(np.float32), 0.0
     while True:
         with threadpool_limits(threads):
-            seconds, W, H = iterate_scikit_learn_mu(V, W, H, 8)
+            seconds, W, H = iterate_scikit_learn_mu(V, W, H, 8, clock_for(threads))
         total += seconds
         yield total, (W, H.T)
 
@@ -61,14 +66,14 @@ def run_scikit_learn_minibatch(V: Any, start: Factors, threads: int, seed: int) 
     model = MiniBatchNMF(
         start[0].shape[1], beta_loss="kullback-leibler", random_state=seed, batch_size=512
     )
-    V, seconds = V.astype(np.float32), 0.0
+    V, seconds, clock = V.astype(np.float32), 0.0, clock_for(threads)
     while True:
         with threadpool_limits(threads):
-            before = time.perf_counter()
+            before = clock()
             for at in range(0, V.shape[0], 512):
                 model.partial_fit(V[at : at + 512])
             W = model.transform(V)
-            seconds += time.perf_counter() - before
+            seconds += clock() - before
         yield seconds, (W, model.components_.T)
 
 
@@ -80,11 +85,11 @@ def run_torchnmf(V: Any, start: Factors, threads: int, seed: int) -> Run:
     torch.set_num_threads(threads)
     dense = torch.tensor(np.asarray(V.toarray() if sp.issparse(V) else V, np.float32))
     W, H = (torch.tensor(np.asarray(f, np.float32)) for f in start)
-    model, seconds = NMF(W=H, H=W), 0.0  # torchnmf has V ≈ H Wᵀ
+    model, seconds, clock = NMF(W=H, H=W), 0.0, clock_for(threads)  # torchnmf has V ≈ H Wᵀ
     while True:
-        before = time.perf_counter()
+        before = clock()
         model.fit(dense, beta=1, tol=0, max_iter=10)
-        seconds += time.perf_counter() - before
+        seconds += clock() - before
         yield seconds, (model.H.detach().numpy(), model.W.detach().numpy())
 
 

@@ -27,7 +27,7 @@ import matplotlib as mpl
 import numpy as np
 import scipy.sparse as sp
 from common import RANK, common_start, paper_data
-from contestants import Factors, available_contestants, iterate_scikit_learn_mu
+from contestants import Factors, available_contestants, clock_for, iterate_scikit_learn_mu
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -60,7 +60,8 @@ def time_unit(V: Any, start: Factors, threads: int) -> float:
     V = V.astype(np.float32)
 
     def seconds(iterations: int) -> float:
-        runs = (iterate_scikit_learn_mu(V, W.copy(), H.copy(), iterations) for _ in range(3))
+        clock = clock_for(threads)
+        runs = (iterate_scikit_learn_mu(V, W.copy(), H.copy(), iterations, clock) for _ in range(3))
         return min(run[0] for run in runs)
 
     with threadpool_limits(threads):

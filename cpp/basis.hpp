@@ -7,11 +7,11 @@
 
 namespace sipower {
 
-// The number of basis rows in a tile, for dense data; a multiple of every group of vectors.
+// The number of basis rows in a tile, a multiple of the number of rows that `tile_dot` handles at a time.
 constexpr int TILE = 96;
 
-// The basis, its rows padded with zeros to `width`; for dense data also transposed tile by tile,
-// (tiles, K, TILE).
+// The basis, whose rows are padded with zeros to `width`. For dense data, `tiles` also holds the basis transposed
+// tile by tile, (tiles, K, TILE).
 template <class T> struct Basis {
     int64_t n;
     int k, width;

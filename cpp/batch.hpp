@@ -9,8 +9,8 @@
 namespace sipower {
 namespace {
 
-// Drawn nonzeros of an item: columns, values v, and quotients v / z0 at the anchor. Values and quotients are
-// multiplied by the factors that make the batch unbiased.
+// Drawn nonzeros of an item: columns, values v, and quotients v / z0, where z0 is z at the anchor, the point at which
+// the epoch began. Values and quotients are multiplied by the factors that make the batch unbiased.
 template <class T> class Batch {
 public:
     void resize(int64_t s) {

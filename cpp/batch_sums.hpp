@@ -11,7 +11,7 @@ namespace {
 
 constexpr int SMALL_BATCH = 4;  // a smaller batch is added up nonzero by nonzero
 
-// Sums over a batch of an item's nonzeros at the point u, which the caller writes through `point`.
+// Computes sums over a batch of an item's nonzeros at a point u, which the caller writes to the memory at `point()`.
 template <class T> class BatchSums {
 public:
     explicit BatchSums(const Basis<T>& B) : B_(B), gather_(choose_gather<T>(B.width)), u_(B.width), part_(B.width) {}
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    // Add one nonzero; for batches so small that gathering would take longer than the sums.
+    // Add one nonzero. Batches so small that gathering would take longer than the sums are added in this way.
     void add_one(const T* row, T v, double q0, double* GS, double* GS0) {
         constexpr int L = Simd<T>::lanes;
         Vec<T> dot = load(row) * load(u_.get());

@@ -14,7 +14,7 @@ namespace {
 
 // One epoch on the items of a block.
 template <class T> class DenseEpoch {
-    static constexpr int L = Simd<T>::lanes, ROWS = 4;  // rows of a batch that are handled together
+    static constexpr int L = Simd<T>::lanes, ROWS = 4;  // ROWS rows of a batch are handled together
 
 public:
     DenseEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
@@ -80,9 +80,9 @@ private:
         }
         for (int l = 0; l < L && first + l < count_; ++l) finish_lane(first + l, l, item);
     }
-    // Lanes beyond the last item repeat the last item, and an item without mass is set to the uniform point.
-    // The results of both are discarded.
+    // Return the number of the item in a lane. Lanes beyond the last item repeat that item; their results are discarded.
     int64_t lane_item(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
+    // Start the epoch of one lane. An item without mass starts at the uniform point; its result is discarded.
     void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
         const int64_t i = lane_item(first, lane);
         const double c = items_.c[items_.begin + i];
@@ -105,7 +105,7 @@ private:
         write_factor(B_, u, items_.h + at, c, items_.out + at);
     }
 
-    // Gather the values of the batch and its quotients at the anchor, row by row, (s, L).
+    // Copy the values and the quotients q0 of the drawn rows for the items in all lanes, (s, L).
     void gather(int64_t first, const int32_t* rows) {
         const int64_t begin = items_.begin;
         const auto from = [&](const auto* values) { gather_lanes(values + begin * V_.n_columns, first, rows, v_batch_.get()); };

@@ -14,8 +14,9 @@ template <class T> struct DenseGroups {
         : begin(first), end(last), count((last - first + GROUP - 1) / GROUP), u(count * GROUP * width) {}
 };
 
-// Visit every pair of a stretch of basis rows and a group of items. The outer loop runs over the stretches, so
-// that each of them stays in cache.
+// Call visit(a, first, count, from) for every stretch of basis rows (see `stretch`) and every group of items: the
+// stretch begins at row `from`, and group number a has `count` items, the first of which is `first`. The outer loop
+// runs over the stretches, so that the basis rows of a stretch stay in cache.
 template <class T, class Visit> void for_groups(const Dense& V, const Basis<T>& B, const DenseGroups<T>& groups, Visit visit) {
     const int64_t step = stretch(B);
     for (int64_t from = 0; from < V.n_columns; from += step)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes over dense data. Four items and a tile of the basis give two small matrix products, so that Z is
-// formed one tile at a time.
+// Passes over dense data. Four items at a time are multiplied by one tile of the basis, so that z is never stored for
+// the whole matrix.
 #pragma once
 #include <cstring>
 
@@ -14,16 +14,16 @@ namespace {
 
 constexpr int64_t PANEL = 256 * 1024;  // bytes of the basis that stay in cache
 
-// Return the number of basis rows in a stretch. After each stretch, sums are added to float64 sums and the next
-// group of items follows.
+// Return the number of basis rows in a stretch, a range of rows that fits in cache and is short enough to be summed
+// in the working type. After each stretch, the sums are added to float64 sums and the next group of items follows.
 template <class T> int64_t stretch(const Basis<T>& B) {
     const int64_t max_tiles = LONGEST_SUM / TILE, tile = TILE * static_cast<int64_t>((B.k + B.width) * sizeof(T));
     const int64_t tiles = PANEL / tile;
     return TILE * (tiles < 1 ? 1 : tiles < max_tiles ? tiles : max_tiles);
 }
 
-// The sums of a group of items over a stretch of basis rows. Points u and directions p have shape (GROUP, width),
-// with zeros after the last item.
+// Computes sums of a group of items over the stretch of basis rows that begins at row `from`. Points u and directions
+// p have shape (GROUP, width), with zeros after the last item.
 template <class T> class DensePass {
 public:
     DensePass(const Dense& V, const Basis<T>& B) : V_(V), B_(B), part_(GROUP * B.width), square_part_(GROUP * B.width) {}
@@ -43,8 +43,8 @@ public:
         flush(part_, g);
     }
 
-    // As `ratio_sums`, and write what a line search needs: v and w = 1 / z, (GROUP, stride). Unless squares is null,
-    // sum_i v_i b_ik^2 / z_i^2 is added to it, (GROUP, width).
+    // Do the same as `ratio_sums`, and write v and w = 1 / z for a line search, (GROUP, stride). Unless `squares` is
+    // null, sum_i v_i b_ik^2 / z_i^2 is added to it, (GROUP, width).
     void search_sums(int64_t first, int count, int64_t from, const T* u, double* g, double* squares, T* v_out, T* w_out, int64_t stride) {
         clear(part_);
         clear(square_part_);
@@ -76,7 +76,7 @@ public:
         });
     }
 
-    // Add (v / z) h of each item to g[i][:] for every column i: the ratio sums of the other side.
+    // Add (v / z) h of each item to g[i][:] for every column i. The sums are the ratio sums of the other factor.
     void scatter(int64_t first, int count, int64_t from, const T* u, const T* h, double* g) {
         for_tiles(from, [&](int64_t i, int n) {
             T q[GROUP * TILE] = {};
@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    // Call visit(i, n) for the n rows from i on of each tile of the stretch.
+    // For each tile of the stretch, call visit(i, n), where i is the first row of the tile and n its number of rows.
     template <class Visit> void for_tiles(int64_t from, Visit visit) const {
         const int64_t end = from + stretch(B_), upto = end < V_.n_columns ? end : V_.n_columns;
         for (int64_t i = from; i < upto; i += TILE) visit(i, static_cast<int>(upto - i < TILE ? upto - i : TILE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps on dense data whose length every item searches exactly: power steps, and Newton steps with a
+// Steps on dense data with an exact line search for every item: power steps, and Newton steps with a
 // shared Hessian.
 #pragma once
 #include <vector>
@@ -12,7 +12,7 @@
 namespace sipower {
 namespace {
 
-// A few items at a time, so that their buffers stay in cache: their points, ratio sums and line searches.
+// The points, ratio sums and line searches of a few items at a time, so that their buffers stay in cache.
 template <class T> class DenseSearch {
 public:
     // `items` is the largest number of items at a time.
@@ -20,7 +20,7 @@ public:
         : V_(V), B_(B), pass_(V, B), stride_(whole_lanes<T>(V.n_columns)), room_((items + MARGIN) * B.width), v_(items * stride_),
           w_(items * stride_), e_(items * stride_), points_(room_), sums_(room_), squares_(room_) {}
 
-    // The points scaled to their masses, their ratio sums and, if asked for, the diagonals of their Hessians.
+    // Compute the points, scaled to their masses, the ratio sums and, if `with_squares`, the diagonals of the Hessians.
     void enter(const Items<T>& items, bool with_squares) {
         begin_ = items.begin;
         std::memset(sums_.get(), 0, static_cast<size_t>(room_) * sizeof(double));
@@ -49,9 +49,9 @@ public:
             pass_.ratios_along(count, from, groups.u.get() + a * GROUP * B_.width, w_.get() + at, e_.get() + at, stride_);
         });
     }
-    // Return the length of the step of an item along its direction; see `search_length`.
-    double length(int64_t a, const Direction& direction, double limit) const {
-        return search_length(v_.get() + a * stride_, e_.get() + a * stride_, stride_, direction.slope, direction.d_p, limit);
+    // Return the length of the step of item number a along its direction; see `search_length`.
+    double length(int64_t a, const Direction& direction) const {
+        return search_length(v_.get() + a * stride_, e_.get() + a * stride_, stride_, direction.slope, direction.d_p, direction.limit);
     }
 
 private:
@@ -66,47 +66,66 @@ private:
     Buffer<double> points_, sums_, squares_;
 };
 
-// Searched power steps; as in `power_search_csr`, where a step is short, the smaller exponent is tried too.
-template <class T> class PowerSteps {
+// The steps of a few items: several directions are tried, and each item takes the one with the larger expected gain.
+template <class T> class SearchedSteps {
 public:
-    PowerSteps(const Basis<T>& B, int64_t items, int64_t exponent)
-        : B_(B), exponent_(exponent), direction_(B.width), best_(items * B.width), lengths_(items), gains_(items) {}
+    SearchedSteps(const Dense& V, const Basis<T>& B, int64_t items)
+        : B_(B), search_(V, B, items), power_(B.width), best_(items * B.width), lengths_(items), gains_(items) {}
 
-    void operator()(DenseSearch<T>& search, const Items<T>& items) {
-        const int64_t count = items.end - items.begin;
-        search.enter(items, false);
-        for (int64_t a = 0; a < count; ++a) lengths_[a] = gains_[a] = 0;
-        if (take_longer(search, items, exponent_) && exponent_ > SHORT_EXPONENT) take_longer(search, items, SHORT_EXPONENT);
-        for (int64_t a = 0; a < count; ++a) {
-            const int64_t j = items.begin + a;
-            if (!(items.c[j] > 0)) continue;
-            double* u = search.point(a);
-            for (int i = 0; i < B_.k; ++i) u[i] += lengths_[a] * static_cast<double>(best_[a * B_.width + i]);
-            write_factor(B_, u, items.h + j * B_.k, items.c[j], items.out + j * B_.k);
+    void enter(const Items<T>& items, bool with_squares) {
+        items_ = items;
+        search_.enter(items, with_squares);
+        for (int64_t a = 0; a < count(); ++a) lengths_[a] = gains_[a] = 0;
+    }
+    // Try the directions towards x o G^exponent. Returns whether some step is short.
+    bool try_powers(int64_t exponent) {
+        DenseGroups<T> groups(items_.begin, items_.end, B_.width);
+        std::vector<Direction> directions(static_cast<size_t>(count()));
+        for (int64_t a = 0; a < count(); ++a) {
+            power_(B_, mass(a), search_.sums(a), search_.point(a), exponent, groups.u.get() + a * B_.width);
+            directions[static_cast<size_t>(a)] = {power_.slope, 0, power_.limit};
+        }
+        return keep_better(groups, directions);
+    }
+    // Try the directions of a quadratic model. Returns whether some step is short.
+    bool try_model(SharedModel<T>& model) {
+        DenseGroups<T> groups(items_.begin, items_.end, B_.width);
+        std::vector<Direction> directions(static_cast<size_t>(count()));
+        for (int64_t a = 0; a < count(); a += model.capacity()) {
+            const int64_t left = count() - a;
+            model.solve(static_cast<int>(left < model.capacity() ? left : model.capacity()), search_.sums(a), search_.squares(a),
+                        search_.point(a), items_.c + items_.begin + a, groups.u.get() + a * B_.width, directions.data() + a);
+        }
+        return keep_better(groups, directions);
+    }
+    // Write the factor after the best steps.
+    void finish() {
+        for (int64_t a = 0; a < count(); ++a) {
+            const int64_t at = (items_.begin + a) * B_.k;
+            if (!(mass(a) > 0)) continue;
+            double* u = search_.point(a);
+            for (int i = 0; i < B_.k && lengths_[a] > 0; ++i) u[i] = larger(u[i] + lengths_[a] * static_cast<double>(best_[a * B_.width + i]), 0.0);
+            write_factor(B_, u, items_.h + at, mass(a), items_.out + at);
         }
     }
 
 private:
-    // Search along the directions of one exponent and keep the step of each item that promises the larger
-    // gain; returns whether some step is short. An item whose first step was long is left as it is.
-    bool take_longer(DenseSearch<T>& search, const Items<T>& items, int64_t exponent) {
-        const int64_t count = items.end - items.begin;
-        DenseGroups<T> groups(items.begin, items.end, B_.width);
-        Buffer<double> slopes(count), limits(count);
-        for (int64_t a = 0; a < count; ++a) {
-            direction_(B_, items.c[items.begin + a], search.sums(a), search.point(a), exponent, groups.u.get() + a * B_.width);
-            slopes[a] = direction_.slope;
-            limits[a] = direction_.limit;
-        }
-        search.set_directions(groups);
+    int64_t count() const { return items_.end - items_.begin; }
+    double mass(int64_t a) const { return items_.c[items_.begin + a]; }
+
+    // Search along the directions and keep the better step of each item; items with a step that is not short are
+    // skipped. Returns whether some step is short.
+    bool keep_better(const DenseGroups<T>& groups, const std::vector<Direction>& directions) {
+        search_.set_directions(groups);
         bool some_short = false;
-        for (int64_t a = 0; a < count; ++a) {
-            if (lengths_[a] >= SHORT_STEP || !(items.c[items.begin + a] > 0)) continue;
-            const double t = search.length(a, {slopes[a], 0}, limits[a]);
-            if (t * slopes[a] >= gains_[a]) {
+        for (int64_t a = 0; a < count(); ++a) {
+            if (lengths_[a] >= SHORT_STEP || !(mass(a) > 0)) continue;
+            const Direction& direction = directions[static_cast<size_t>(a)];
+            const double t = search_.length(a, direction), gain = t * direction.slope;
+            if (t > 0 && gain >= gains_[a]) {
                 lengths_[a] = t;
-                gains_[a] = t * slopes[a];
-                for (int i = 0; i < B_.k; ++i) best_[a * B_.width + i] = groups.u[a * B_.width + i];
+                gains_[a] = gain;
+                for (int i = 0; i < B_.k; ++i) best_[a * B_.width + i] = groups.u.get()[a * B_.width + i];
             }
             some_short = some_short || t < SHORT_STEP;
         }
@@ -114,61 +133,37 @@ private:
     }
 
     const Basis<T>& B_;
-    int64_t exponent_;
-    SearchDirection direction_;
+    Items<T> items_{};
+    DenseSearch<T> search_;
+    SearchDirection power_;
     Buffer<T> best_;
     Buffer<double> lengths_, gains_;
 };
 
-// Newton steps with a shared Hessian, at most a full step long.
-template <class T> class SharedNewtonSteps {
-public:
-    SharedNewtonSteps(const Basis<T>& B, const double* correlations) : B_(B), model_(B, correlations) {}
-
-    void operator()(DenseSearch<T>& search, const Items<T>& items) {
-        const int64_t count = items.end - items.begin;
-        search.enter(items, true);
-        DenseGroups<T> groups(items.begin, items.end, B_.width);
-        std::vector<Direction> directions(static_cast<size_t>(count));
-        for (int64_t a = 0; a < count; a += model_.capacity()) {
-            const int64_t left = count - a;
-            model_.solve(static_cast<int>(left < model_.capacity() ? left : model_.capacity()), search.sums(a), search.squares(a), search.point(a),
-                         items.c + items.begin + a, groups.u.get() + a * B_.width, directions.data() + a);
-        }
-        search.set_directions(groups);
-        for (int64_t a = 0; a < count; ++a) {
-            const int64_t j = items.begin + a;
-            if (!(items.c[j] > 0)) continue;
-            const double t = search.length(a, directions[static_cast<size_t>(a)], 1);
-            double* u = search.point(a);
-            for (int i = 0; i < B_.k; ++i) {
-                const double next = u[i] + t * static_cast<double>(groups.u[a * B_.width + i]);
-                u[i] = next > 0 ? next : 0;
-            }
-            write_factor(B_, u, items.h + j * B_.k, items.c[j], items.out + j * B_.k);
-        }
-    }
-
-private:
-    const Basis<T>& B_;
-    SharedModel<T> model_;
-};
-
-// Call steps(search, items) for a few items at a time, so that their buffers stay in cache.
-template <class T, class MakeSteps> void search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, MakeSteps make_steps) {
+// Handle a few items at a time, so that their buffers stay in cache: visit(steps) tries directions for them.
+template <class T, class Visit>
+void search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, bool with_squares, Visit visit) {
     constexpr int64_t room = 256 * 1024;  // number of elements that a buffer may hold
     const int64_t fitting = room / (V.n_columns > 0 ? V.n_columns : 1) / GROUP * GROUP, fewest = fitting < GROUP ? GROUP : fitting;
     const int64_t count = items.end - items.begin, step = count < fewest ? count : fewest;
-    DenseSearch<T> search(V, B, step);
-    auto steps = make_steps(step);
-    for (int64_t begin = items.begin; begin < items.end; begin += step)
-        steps(search, {items.h, items.c, items.out, begin, begin + step < items.end ? begin + step : items.end});
+    SearchedSteps<T> steps(V, B, step);
+    for (int64_t begin = items.begin; begin < items.end; begin += step) {
+        steps.enter({items.h, items.c, items.out, begin, begin + step < items.end ? begin + step : items.end}, with_squares);
+        visit(steps);
+        steps.finish();
+    }
 }
 template <class T> void power_search_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, int64_t exponent) {
-    search_dense(V, B, items, [&](int64_t count) { return PowerSteps<T>(B, count, exponent); });
+    search_dense(V, B, items, false, [&](SearchedSteps<T>& steps) {
+        if (steps.try_powers(exponent) && exponent > SHORT_EXPONENT) steps.try_powers(SHORT_EXPONENT);
+    });
 }
+// Newton steps with a shared Hessian; where such a step is short, a power step is tried too.
 template <class T> void shared_newton_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, const double* correlations) {
-    search_dense(V, B, items, [&](int64_t) { return SharedNewtonSteps<T>(B, correlations); });
+    SharedModel<T> model(B, correlations);
+    search_dense(V, B, items, true, [&](SearchedSteps<T>& steps) {
+        if (steps.try_model(model)) steps.try_powers(SHORT_EXPONENT);
+    });
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ inline void draw_repeated(Random random, int64_t n, int64_t s, int32_t* out) {
 }
 
 // Draw s positions with replacement, position i with probability w_i / sum(w). The factor that makes the
-// batch unbiased is sum(w) / (s w_i). `upto` holds the running sums of w > 0.
+// batch unbiased is sum(w) / (s w_i). `upto` holds the running sums of the weights w, which are positive.
 inline void draw_weighted(Random random, const double* w, const double* upto, int64_t n,
                                  int64_t s, int32_t* out, double* factor) {
     for (int64_t t = 0; t < s; ++t) {

@@ -9,7 +9,7 @@ namespace sipower {
 
 enum class Scheme { stratified, weighted, elements };
 
-// Nonzeros drawn from the whole matrix, s in every inner step but the first. The drawn nonzeros of item j
+// The nonzeros drawn from the whole matrix: s in every inner step but the first. The drawn nonzeros of item j
 // have the numbers start[j], ..., start[j + 1] - 1 and are ordered by inner step.
 struct Elements {
     const int64_t* start;  // (items + 1)
@@ -23,8 +23,8 @@ struct Epoch {
     double full_step;  // eta of the full step that short items take
     double batch;      // s / n
     int64_t length;    // m
-    double threshold;  // y+ >= threshold * y
-    int64_t shortest;  // items with fewer nonzeros take one full step instead
+    double threshold;  // theta: an inner step keeps y+ >= theta y
+    int64_t shortest;  // items with fewer nonzeros than this take one full step instead
     Scheme scheme;
     bool replace;
     Key key;

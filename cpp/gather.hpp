@@ -8,7 +8,7 @@
 namespace sipower {
 namespace {
 
-constexpr int CHUNK = 64;  // nonzeros handled together: their basis rows stay in the L1 cache
+constexpr int CHUNK = 64;  // nonzeros handled together, so that their basis rows stay in the L1 cache
 
 // The operations z_t = b_{index[t]} . u  and  g += sum_t q_t b_{index[t]}. The number NV of vectors in a
 // block is known at compile time; a width above 64 consists of several blocks.
@@ -49,7 +49,7 @@ void gather_dot(const T* rows, int width, const int32_t* index, int n, const T* 
     }
 }
 
-// Two sets of partial sums shorten the chain of dependent additions.
+// Add with two sets of partial sums, which shortens the chain of dependent additions.
 template <class T, int NV>
 void gather_add(const T* rows, int width, const int32_t* index, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;

@@ -67,7 +67,7 @@ public:
             visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
         }
     }
-    // Return the address of the first component of a nonzero in its tile; the next one is TILE elements away.
+    // Return the address of the first component of nonzero t in its tile; the next component is TILE elements away.
     const T* tile_at(int64_t t) const { return from_ + t / TILE * TILE * B_.k + t % TILE; }
     Vec<T> values(int64_t t) const { return load(v_.get() + t); }
     Vec<T> inverses(int64_t t) const { return load(w_.get() + t); }  // w
@@ -101,26 +101,6 @@ public:
         return positive(smallest);
     }
 
-    // second_k = sum_i v_i b_ik^2 / z_i^2, the diagonal of the Hessian
-    void square_sums(double* second) {
-        for (int k = 0; k < B_.k; ++k) second[k] = 0;
-        for_tiles([&](const T* tile, int64_t at, int n) {
-            Vec<T> u[TILE / L];
-            weights(at, n, u);
-            for (int k = 0; k < B_.k; k += L) {
-                const int count = B_.k - k < L ? B_.k - k : L;
-                Vec<T> part[L] = {};
-                for (int l = 0; l < count; ++l)
-                    for (int t = 0; t < n; t += L) {
-                        const Vec<T> b = load(tile + (k + l) * TILE + t);
-                        part[l] += u[t / L] * b * b;
-                    }
-                const Vec<T> totals = sums(part);
-                for (int l = 0; l < count; ++l) second[k + l] += static_cast<double>(totals[l]);
-            }
-        });
-    }
-
     // Return max_k G_k - 1, computed from the ratio sums; d.h = c must hold.
     double gap() const {
         double largest = 1;
@@ -131,8 +111,8 @@ public:
         return largest - 1;
     }
 
-    // If rounding has made some z vanish, the divergence could become infinite. Then raise every component
-    // with d > 0 to at least FLOOR of the mass, as after a power step.
+    // If rounding has made some z vanish, raise every component with d > 0 to at least FLOOR of the mass, as after
+    // a power step, because the divergence could otherwise become infinite.
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {
@@ -141,7 +121,7 @@ public:
         }
     }
 
-    // Scale h to d.h = c; the caller must refresh z and w.
+    // Scale h so that d.h = c; the caller must then call `refresh` to recompute z and w.
     void fit_mass(double c) {
         double mass = 0;
         for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
@@ -287,7 +267,7 @@ private:
         }
         for (int64_t t = n_; t < (n_ + L - 1) / L * L; ++t) v_[t] = 0;
     }
-    // Keep a falling z above a tiny share of its old value: rounding must not make it zero.
+    // Return z, raised to at least a tiny share of its old value, because rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
         const Vec<T> smallest = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
         return z > smallest ? z : smallest;

@@ -14,8 +14,8 @@
 namespace sipower {
 namespace {
 
-// The stream of these random numbers, with seed 0. ONLINE and CUT of `Stream` in kernels/random.py use the same
-// number, but only at inner step 0, where an epoch draws nothing.
+// The stream of the random numbers of these epochs, whose seed is 0. ONLINE and CUT of `Stream` in kernels/random.py
+// use the same number, but only at inner step 0, where an epoch draws nothing.
 constexpr uint64_t ITEM_EPOCH_STREAM = 3;
 
 template <class T> class ItemEpoch {

@@ -6,12 +6,14 @@
 #include "item_epoch.hpp"
 #include "newton_step.hpp"
 #include "shared_model.hpp"
+#include "square_sums.hpp"
 #include "update_rules.hpp"
 
 namespace sipower {
 namespace {
 
-// Visit every item that has mass, gathered and with h scaled to that mass; `visit` must refresh z and w.
+// Call visit(j, item) for every item j that has mass. The item is gathered and its h is scaled to the mass; `visit`
+// must refresh z and w.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
@@ -26,8 +28,8 @@ void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit 
     }
 }
 
-// Coordinate descent: `sweeps` sweeps of Newton steps on one coordinate after another, over those that
-// were active at the start of the item, or over K drawn at random.
+// Coordinate descent on every item: `sweeps` sweeps of Newton steps over all coordinates, over those that are active
+// before the first sweep, or over K coordinates drawn at random.
 template <class T, class Data>
 void coordinate(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t sweeps, Order order,
                 Key key, Place place) {
@@ -52,10 +54,11 @@ void newton(const Data& V, const Basis<T>& B, const Items<T>& items, int64_t ste
     });
 }
 
-// A Newton step on every item, with Hessians that share their correlations (K, K); see `SharedModel`.
+// Newton steps with a shared Hessian; where such a step is short, a power step is tried too. See `SharedModel`.
 template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, const double* correlations) {
     SharedModel<T> model(B, correlations);
-    Buffer<double> squares(B.width), along(B.width);
+    SearchDirection power(B.width);
+    Buffer<double> squares(B.width), along(B.width), best(B.width);
     Buffer<T> p(B.width);
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
     for (int64_t j = items.begin; j < items.end; ++j) {
@@ -63,20 +66,32 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
         item.enter(V, j);
         scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh_with_sums();
-        item.square_sums(squares.get());
+        square_sums(item, B, squares.get());
+        double length = 0, gain = 0;
+        const auto try_direction = [&](const Direction& direction) {
+            double unused;
+            for (int k = 0; k < B.k; ++k) along[k] = static_cast<double>(p[k]);
+            item.curvature_along(along.get(), &unused);
+            const double t = item.length_along(direction.slope, direction.d_p, direction.limit);
+            if (!(t > 0 && t * direction.slope >= gain)) return;
+            length = t;
+            gain = t * direction.slope;
+            for (int k = 0; k < B.k; ++k) best[k] = along[k];
+        };
         Direction direction;
         model.solve(1, item.g.get(), squares.get(), item.h.get(), items.c + j, p.get(), &direction);
-        for (int k = 0; k < B.k; ++k) along[k] = static_cast<double>(p[k]);
-        double unused;
-        item.curvature_along(along.get(), &unused);
-        const double t = item.length_along(direction.slope, direction.d_p, 1);
-        for (int k = 0; k < B.k; ++k) item.h[k] = larger(item.h[k] + t * along[k], 0.0);
+        try_direction(direction);
+        if (length < SHORT_STEP) {
+            power(B, items.c[j], item.g.get(), item.h.get(), SHORT_EXPONENT, p.get());
+            try_direction({power.slope, 0, power.limit});
+        }
+        for (int k = 0; k < B.k && length > 0; ++k) item.h[k] = larger(item.h[k] + length * best[k], 0.0);
         write_factor(B, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
     }
 }
 
-// Projected gradient with one step for the item: h+ = max(0, h - alpha (d - g)), alpha halved until
-// the decrease is at least a hundredth of what the slope promises (Armijo).
+// Take one projected gradient step on every item, h+ = max(0, h - alpha (d - g)). The step size alpha is halved until
+// the objective falls by at least a hundredth of what the slope predicts (Armijo).
 template <class T, class Data>
 void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items) {
     Buffer<double> old(B.width), slope(B.width);
@@ -106,10 +121,10 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
-// Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros take epochs of S-SCI-PI
-// while each of them at least halves the gap, all others a few SCI-PI steps. Then follow coordinate
-// descent, which finds the zeros, and Newton steps on the rest. From h = 0 an item starts at the uniform
-// point, so that its solution depends only on its own nonzeros and the basis.
+// Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros begin with epochs of S-SCI-PI, as
+// long as each epoch at least halves the gap; the other items begin with a few SCI-PI steps. Coordinate descent, which
+// finds the zeros, and Newton steps on the other coordinates follow. An item with h = 0 starts at the uniform point, so
+// that its solution depends only on its own nonzeros and the basis.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, ItemResults results) {
     constexpr int power_steps = 4, first_newton = 6;
@@ -122,7 +137,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
         const double c = items.c[j];
         double gap, last = 0, passes = 0;  // last: the gap at the anchor of the previous epoch
         bool sampling = item.nonzeros() >= accuracy.min_sampled_nonzeros;
-        int64_t steps = sampling ? first_newton : 0;  // rounds without batches
+        int64_t steps = sampling ? first_newton : 0;  // rounds without batches; after epochs the power steps are skipped
         Random unused({0, 0}, {0, 0, 0, 0});
         descent.visit_all();
         for (int64_t round = 0;; ++round) {

@@ -2,7 +2,7 @@
 // `Kernels`: the table of kernels for one kind of data in one working type. No Python types here.
 //
 // Every kernel serves the item problem  min over h >= 0 of  d.h - sum_i v_i log(b_i.h):
-//   V   (items, n_columns)  the data; an item is a row of it
+//   V   (items, n_columns)  the data; every row is an item
 //   b_i (K)              row i of the basis, the other factor;  d = column sums of the basis
 //   h_j (K)              the item's row of the factor being updated;  c_j = mass of the item
 //   G_k = (1/d_k) sum_i b_ik v_i / z_i,  z_i = b_i.h with h scaled to d.h = c
@@ -30,7 +30,7 @@ template <class T> struct Items {
 
 enum class Order { cyclic, active, random };
 
-// Stopping rule of exact solutions: max_k G_k - 1 <= tol, or `max_rounds`. Items with at least
+// The settings of `solve`, which stops at max_k G_k - 1 <= tol or after `max_rounds` rounds. Items with at least
 // `min_sampled_nonzeros` nonzeros begin with epochs of S-SCI-PI.
 struct Accuracy {
     double tol;

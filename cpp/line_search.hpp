@@ -7,7 +7,7 @@
 namespace sipower {
 namespace {
 
-// A searched power step shorter than this is compared with one of the smaller exponent.
+// If a line search returns a length below SHORT_STEP, a power step with SHORT_EXPONENT is tried as well.
 constexpr double SHORT_STEP = 0.2;
 constexpr int64_t SHORT_EXPONENT = 2;
 
@@ -44,16 +44,15 @@ template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, d
     }
 }
 
-// Return a length t in (0, limit] at which the decrease of an item's objective along h + t p is nearly
-// largest, or 0 if there is none. The search ends where the slope is a small share of that at t = 0.
-// The objective falls by
+// Return a length t in (0, limit] that nearly minimises the objective of an item along h + t p, or 0 if no length
+// was found that lowers it. The objective falls by
 //     phi(t) = sum_i v_i log(1 + t e_i) - t d.p,   e_i = (b_i.p)/z_i,
-// which is concave. Only lengths with phi' >= 0 are returned, so the objective never rises. `slope` is phi'(0);
-// v and e have n entries, a multiple of the lanes, with v = 0 beyond the last nonzero; h + t p must be
-// positive up to the limit.
+// which is concave. The search ends when phi'(t) is a small share of `slope`, which is phi'(0). Only lengths with
+// phi' >= 0 are returned, so the objective never rises. v and e have n entries, with v = 0 beyond the last nonzero;
+// n must be a multiple of the number of lanes. h + t p must be positive for t up to `limit`.
 template <class T> double search_length(const T* v, const T* e, int64_t n, double slope, double d_p, double limit) {
     constexpr int max_trials = 8;
-    constexpr double flat = 0.1, aim = 0.03;  // shares of the slope: accepted, and aimed at
+    constexpr double flat = 0.1, aim = 0.03;  // phi'(t) / slope: largest accepted value, and target
     if (!(slope > 0)) return 0;
     double low = 0, high = limit, first = slope, second = curvature(v, e, n), t = 0;
     bool bracketed = false;

@@ -3,11 +3,12 @@
 #pragma once
 #include "gathered_item.hpp"
 #include "quadratic_model.hpp"
+#include "square_sums.hpp"
 
 namespace sipower {
 namespace {
 
-// Newton steps on one item after another, each on its quadratic model over h >= 0.
+// Takes Newton steps on items. Each step minimises the quadratic model of an item over h >= 0.
 template <class T> class NewtonStep {
     static constexpr int L = Simd<T>::lanes;
 
@@ -17,12 +18,12 @@ public:
         : B_(B), model_(coordinates), weighted_(static_cast<int64_t>(TILE) * B.k), packed_(static_cast<int64_t>(TILE) * B.k),
           p_(B.width), diagonal_(B.width) {}
 
-    // One Newton step on the coordinates that are positive or pushed upwards: p minimises the
-    // second-order model over h + p >= 0, and the length of the step is searched exactly. Where rounding
-    // hides the slope, it is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and m = max_i -(b_i.p)/z_i,
-    // which minimises the bound of CoordinateDescent::step along p. Returns false if the model predicts no
-    // gain. The Hessian of a long item is that of a sample of its nonzeros, with the true diagonal; kappa
-    // and the search use all nonzeros, so every step descends.
+    // Take one Newton step on the free coordinates, which are positive or would increase: p minimises the
+    // second-order model over h + p >= 0, and a line search finds the length of the step. Where rounding
+    // hides the slope, the length is s / (kappa + m s) with s = -slope.p, kappa = p.Hp and
+    // m = max_i -(b_i.p)/z_i, which minimises the bound of CoordinateDescent::step along p. Returns false if
+    // the model predicts no gain. The Hessian of a long item is formed from a sample of its nonzeros, with the
+    // true diagonal; kappa and the search use all nonzeros, so every step descends.
     bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
         const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
         item.ratio_sums();
@@ -40,7 +41,7 @@ public:
         }
         form_hessian(item, size, stride);
         if (stride > 1) {
-            item.square_sums(diagonal_.get());
+            square_sums(item, B_, diagonal_.get());
             model_.fit_diagonal(size, diagonal_.get());
         }
         model_.solve(size, accuracy);
@@ -67,10 +68,10 @@ public:
     }
 
 private:
-    // A component below this share of the mass, with a gradient towards zero, is set to zero.
+    // A component that has less than this share of the mass and would decrease is set to zero.
     static double negligible_share() { return sizeof(T) == 4 ? 1e-8 : 1e-15; }
 
-    // visit(tile, u, length): all tiles, or every stride-th vector of nonzeros packed into tiles.
+    // Call visit(tile, u, length) for all tiles or, if stride > 1, for tiles of every stride-th vector of nonzeros.
     template <class Visit> void for_sampled_tiles(GatheredItem<T>& item, int64_t stride, Visit visit) {
         Vec<T> u[TILE / L];
         if (stride <= 1) {
@@ -92,8 +93,8 @@ private:
             }
         }
     }
-    // H_ab = sum_i v_i b_ia b_ib / z_i^2 over the free coordinates, lower half, four rows by two
-    // columns at a time; rows and columns beyond the last repeat it and are discarded.
+    // Compute the lower half of H_ab = sum_i v_i b_ia b_ib / z_i^2 for the free coordinates, four rows and two
+    // columns at a time. Rows and columns beyond the last one repeat it, and their results are discarded.
     void form_hessian(GatheredItem<T>& item, int size, int64_t stride) {
         model_.clear_blocks(size);
         const auto index = [&](int a) { return a < size ? a : size - 1; };

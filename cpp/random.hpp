@@ -11,8 +11,8 @@ struct Key {
     uint64_t seed, stream;
 };
 
-// The purpose of a draw, which fills three words of Philox's counter. The first word of the counter numbers
-// the blocks of four random numbers.
+// The round, side, item and inner step of a draw, which fill three words of Philox's counter. The first word of the
+// counter numbers the blocks of four random numbers.
 struct Place {
     uint64_t round, side, item, inner;
 };

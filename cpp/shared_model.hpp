@@ -10,9 +10,9 @@
 namespace sipower {
 namespace {
 
-// The direction of a second-order step: its slope -r.p and d.p.
+// What a line search along p needs: the slope (g - d).p at its start, d.p, and the largest length.
 struct Direction {
-    double slope, d_p;
+    double slope, d_p, limit;
 };
 
 // The Hessian of item j is approximated by H_j = D R D: D_kk^2 = sum_i v_i b_ik^2 / z_i^2 is the item's own
@@ -29,13 +29,13 @@ public:
     }
     static constexpr int capacity() { return L; }
 
-    // Write p of `count` items, at most `capacity`, and their directions. g, squares and u hold the ratio sums,
-    // the diagonals of the Hessians and the points, p the result, all (count, width); c holds the masses.
+    // Write the steps p and the directions of `count` items, at most `capacity`. g, squares, u and p have shape
+    // (count, width): g holds the ratio sums, squares the diagonals of the Hessians, u the points. c holds the masses.
     void solve(int count, const double* g, const double* squares, const double* u, const double* c, T* p, Direction* directions) {
         for (int j = 0; j < L; ++j) enter(j, j < count, g + j * B_.width, squares + j * B_.width, u + j * B_.width, j < count ? c[j] : 0);
         for (int sweep = 0; sweep < SWEEPS; ++sweep) descend();
         for (int j = 0; j < count; ++j) {
-            directions[j] = {0, 0};
+            directions[j] = {0, 0, 1};
             for (int k = 0; k < B_.width; ++k) p[j * B_.width + k] = 0;
             for (int k = 0; k < B_.k; ++k) {
                 const double bound = -u[j * B_.width + k], step = static_cast<double>(y_[k * L + j]) * inverse_[k * L + j];
@@ -48,9 +48,9 @@ public:
     }
 
 private:
-    // An item without mass, and a component without a basis column, stay where they are.
+    // Set up the model of one lane. An item without mass and a component with a zero basis column do not move.
     void enter(int lane, bool present, const double* g, const double* squares, const double* u, double c) {
-        constexpr double flattest = 1e-12;  // smallest curvature, relative to that of a component that has all mass
+        constexpr double flattest = 1e-12;  // smallest curvature, relative to a component that has all the mass
         for (int k = 0; k < B_.k; ++k) {
             const int at = k * L + lane;
             const bool moves = present && c > 0 && B_.d[k] > 0;
@@ -62,7 +62,7 @@ private:
             y_[at] = 0;
         }
     }
-    // One sweep of coordinate descent on all lanes; a step of y_a changes all slopes by a row of R.
+    // Do one sweep of coordinate descent on all lanes. A step of y_a changes all slopes by a multiple of row a of R.
     void descend() {
         for (int a = 0; a < B_.k; ++a) {
             T* const ya = y_.get() + a * L;

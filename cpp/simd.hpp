@@ -105,7 +105,7 @@ SIPOWER_INLINE Vec<double> sums(const Vec<double>* v) {
            __builtin_shufflevector(two[0], two[1], 2, 3, 6, 7);
 }
 
-// Transpose a square of as many vectors as a vector has lanes: lane i of v[j] goes to lane j of v[i].
+// Transpose a square of L vectors with L lanes each: lane i of v[j] goes to lane j of v[i].
 SIPOWER_INLINE void transpose(Vec<float>* v) {
     Vec<float> a[8], b[8];
     for (int i = 0; i < 8; i += 2) {

@@ -39,7 +39,7 @@ public:
         }
     }
 
-    // Write e = (b.p)/z at the nonzeros of the item, computed from q = v/z, and the values v.
+    // Write the values v and e = (b.p)/z at the nonzeros of the item; e is computed from q = v/z.
     void ratios_along(int64_t item, const T* p, const T* q, T* v_out, T* e) {
         const int64_t from = V_.start(item), end = V_.start(item + 1);
         for (int i = 0; i < B_.k; ++i) u_[i] = p[i];
@@ -69,7 +69,7 @@ public:
         return sum - mass;
     }
 
-    // Add (v_i / z_i) h to g[i] for every nonzero i of the item: the ratio sums of the other side.
+    // Add (v_i / z_i) h to g[i] for every nonzero i of the item. The sums are the ratio sums of the other factor.
     void scatter(int64_t item, const T* h, double* g) {
         for (int i = 0; i < B_.k; ++i) u_[i] = h[i];
         for (int64_t p = V_.start(item), end = V_.start(item + 1); p < end; p += CHUNK) {

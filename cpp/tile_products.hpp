@@ -9,7 +9,7 @@ namespace {
 
 constexpr int GROUP = 4;  // items handled together
 
-// z[j][i] = sum_k tile[k][i] u[j][k] for i < n, and for further i up to a whole vector group
+// Compute z[j][i] = sum_k tile[k][i] u[j][k] for i < n, with n rounded up to whole groups of NV vectors.
 template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, int n, T* z) {
     constexpr int L = Simd<T>::lanes, NV = 3;
     static_assert(TILE % (L * NV) == 0, "a tile must consist of whole vector groups");
@@ -28,7 +28,7 @@ template <class T> void tile_dot(const T* tile, int k, const T* u, int stride, i
     }
 }
 
-// g[j][:] += sum_i q[j][i] rows[i][:]^POWER for NV vectors of every row
+// Compute g[j][:] += sum_i q[j][i] rows[i][:]^POWER for NV vectors of every row.
 template <class T, int NV, int POWER> void rows_add_part(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     Vec<T> sum[GROUP][NV];
@@ -49,7 +49,7 @@ template <class T, int NV, int POWER> void rows_add_part(const T* rows, int widt
         for (int v = 0; v < NV; ++v) store(g + j * width + v * L, sum[j][v]);
 }
 
-// POWER is 1 or 2.
+// Compute g[j][:] += sum_i q[j][i] rows[i][:]^POWER for whole rows; POWER is 1 or 2.
 template <class T, int POWER = 1> void rows_add(const T* rows, int width, int n, const T* q, T* g) {
     constexpr int L = Simd<T>::lanes;
     int at = 0;

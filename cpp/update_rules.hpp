@@ -116,7 +116,8 @@ template <class T, class Rule> struct Update {
     }
 };
 
-// Computes the certified gap of such an item: its divergence can fall by at most c (max_k G_k - 1).
+// Computes the certified gap of an item whose ratio sums are known: its divergence can fall by at most
+// c (max_k G_k - 1).
 template <class T> struct Certify {
     const Basis<T>& B;
     const Items<T>& items;

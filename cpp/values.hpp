@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions for sparse and dense data: lengths of items, conversion of values to the working type, quotients v / z
+// Functions that sparse and dense data share: lengths of items, conversion of values to the working type, quotients v / z
 // and relative entropy.
 #pragma once
 #include "matrices.hpp"

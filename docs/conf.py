@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How Sphinx builds these pages; the build asks no server for anything, nor does a page."""
+"""Configuration of the Sphinx build. Neither the build nor a page contacts a server."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
+
+from docutils import nodes
 
 import sipower
 
@@ -22,22 +24,24 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["templates"]
-exclude_patterns = ["reproduction/changes.md"]  # a part of reproduction/index.md
-default_role = "py:obj"  # `solve` in a docstring is a link where there is such a thing
-suppress_warnings = ["ref.python"]  # the "shape" of "ndarray of shape (K, m)" is no reference
+exclude_patterns = ["reproduction/changes.md"]  # included in reproduction/index.md
+default_role = "py:obj"  # `solve` in a docstring becomes a link if the reference has such a name
+suppress_warnings = ["ref.python"]  # the "shape" in "ndarray of shape (K, m)" is not a reference
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the contents of a page list fit(), not KLNMF.fit()
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the signatures in the sources have them, the words say what they mean
+autodoc_typehints = "none"  # the docstrings describe the types in words
 autodoc_default_options = {
-    # scikit-learn makes these; their texts refer to its own pages
+    # scikit-learn generates these; their docstrings link to its own pages
     "exclude-members": "set_fit_request, set_partial_fit_request",
 }
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_use_param = False  # parameters that share a description stay in one entry
+napoleon_custom_sections = [("Attributes", "params_style")]  # and so do attributes
 napoleon_use_rtype = False
 
 sphinx_gallery_conf = {
@@ -47,7 +51,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "write_computation_times": False,  # a page of scripts from elsewhere, and times of one build
+    "write_computation_times": False,  # that page loads scripts from a server
     "min_reported_time": 3600,
     "capture_repr": (),
     "abort_on_example_error": True,
@@ -69,13 +73,33 @@ html_theme_options = {
 html_sidebars = {"index": [], "getting_started": []}
 
 
+LONG_CODE = 20  # characters of a word
+
+
 def escape(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """In docstrings |x| is an absolute value and *rest an argument, no markup."""
+    """Escape | and * in docstrings, where |x| is an absolute value and *rest an argument."""
     for at, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[at] = re.sub(r"\|", r"\|", re.sub(r"(?<=, )\*(?=\w+\))", r"\*", line))
 
 
+def keep_colons(
+    _app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
+) -> None:
+    """Keep napoleon from reading "Words: more words" in a property's docstring as its type."""
+    if what == "property":
+        lines[:0] = ["..", ""]  # an empty comment, which is all that napoleon looks at
+
+
+def mark_long_code(_app: Any, doctree: Any, _name: str) -> None:
+    """Give code that contains a long path or name the class `long`; narrow.css lets it break."""
+    for literal in doctree.findall(nodes.literal):
+        if max(map(len, literal.astext().split()), default=0) > LONG_CODE:
+            literal["classes"].append("long")
+
+
 def setup(app: Any) -> None:
-    """Sphinx calls it."""
+    """Connect the functions above; Sphinx calls this function."""
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", escape)
+    app.connect("doctree-resolved", mark_long_code)

@@ -18,12 +18,13 @@ selection = rank_selection(V, range(1, 13), replicates=4)
 print(selection.reason)
 
 # %%
-# The held-out error falls steeply up to six components and rises slowly after; the band is the
+# The held-out error falls steeply up to six components and rises slowly after that; the band is the
 # range of the replicates. Stability, the agreement of the components of different replicates, falls
 # beyond six: the additional components fit noise.
 #
-# The lower panel shows six fits from different starts at the recommended number. Components with a
-# mean cosine of 1 occur in all of them; some starts end in another local minimum and miss the rest.
+# The lower panel compares six fits from different starts at the recommended number. A component
+# with a mean cosine of 1 occurs in all of them; a start that ends in another local minimum lowers
+# the cosine of the components that it misses.
 
 result = consensus(V, KLNMF(selection.best, tol=1e-2, random_state=0), replicates=6)
 

@@ -35,18 +35,17 @@ adata = anndata.AnnData(
 )
 
 # %%
-# The model is one of counts: use the layer of raw counts, not normalised or logarithmic values.
-# Sequencing depth goes into the weights of a cell, so it need not be corrected first. The start by
-# singular vectors depends less on chance than a random one, which with seed 0 ends in a worse local
-# minimum.
+# The model describes counts: use the layer of raw counts, not normalised or logarithmic values.
+# Sequencing depth goes into the weights of a cell, so it need not be corrected first. A start from
+# singular vectors depends less on chance than a random one.
 
 tl.nmf(adata, 4, layer="counts", init="nndsvda")
 print(adata)
 print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certified_gap"])
 
 # %%
-# The upper panel has one bar per cell, the shares of its molecules that the programs explain. The
-# lower panel shows the share of the common program against the truth.
+# The upper panel has one bar per cell: the share of its molecules that each program explains. The
+# lower panel compares the share of the common program with the truth.
 
 figure, axes = plt.subplots(2, 1, figsize=(9, 7), layout="constrained")
 pl.structure(adata, axes[0], groups=list(adata.obs["type"]))

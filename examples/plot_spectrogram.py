@@ -14,7 +14,7 @@ from scipy.signal import ShortTimeFFT
 
 from sipower import KLNMF
 
-RATE = 8000  # samples a second
+RATE = 8000  # samples per second
 NOTES = {"C4": (261.6, (0, 3, 4.5)), "E4": (329.6, (1, 3, 5)), "G4": (392.0, (2, 4, 5))}
 
 time = np.arange(6 * RATE) / RATE

@@ -3,7 +3,7 @@
 Topics in docstrings
 ====================
 
-The docstrings of the installed numpy, scipy and scikit-learn are a corpus that is always at hand.
+The docstrings of the installed numpy, scipy and scikit-learn are a corpus that is always available.
 Each docstring is a document; the sixteen components of the word counts are topics.
 """
 
@@ -28,7 +28,8 @@ print(model.status_, f"after {model.n_iter_} rounds, certified gap {model.kkt_re
 
 # %%
 # A bar is the probability of a word in the topic, the black line is its probability in the whole
-# corpus, and the number is the ratio of the two. Components are numbered by size.
+# corpus, and the number is the ratio of the two. Components are numbered by size; the figure shows
+# the nine largest.
 
 run = Run(W, H, samples=corpus.documents, features=corpus.words)
 figure, axes = plt.subplots(3, 3, figsize=(12, 10), layout="constrained")

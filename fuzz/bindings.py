@@ -32,7 +32,7 @@ CLASSES = [
     _kernels.EpochPlan,
 ]
 KERNELS = ["gradient", "sums", "divergence", "gaps", "mu", "power", "coordinate", "newton"]
-KERNELS += ["power_search", "projected_gradient", "solve_items", "epoch"]
+KERNELS += ["power_search", "shared_newton", "projected_gradient", "solve_items", "epoch"]
 MEMORY = 3 << 30
 
 
@@ -45,10 +45,8 @@ class Case:
         self.damages = source.choice([0, 0, 1, 1, 1, 1, 2, 3])
         self.sound = True
         self.objects: list[Any] = [kind.__new__(kind) for kind in CLASSES]
-        self.items, self.columns = (
-            source.choice([0, 1, 3, 6, 17]),
-            source.choice([0, 1, 5, 40, 200]),
-        )
+        self.items = source.choice([0, 1, 3, 6, 17])
+        self.columns = source.choice([0, 1, 5, 40, 200])
         self.rank, self.dtype = source.choice(RANKS), source.choice([np.float32, np.float64])
         self.begin, self.end = self.random_range(0, self.items)
 
@@ -126,6 +124,11 @@ class Case:
         column_sums = sums if self.source.random() < 0.3 else None
         return self.make(kind, array=B, dense=dense, column_sums=column_sums)
 
+    def correlations(self) -> Array:
+        """Return a positive semidefinite matrix (rank, rank) with a unit diagonal."""
+        factor = self.rng.normal(size=(self.rank, self.rank + 1))
+        return self.arrays.put(np.atleast_2d(np.corrcoef(factor)))
+
     def key(self) -> tuple[int, int]:
         """Return a key for the random numbers of a kernel."""
         return self.source.getrandbits(64), self.source.getrandbits(64)
@@ -198,6 +201,7 @@ EXTRA: dict[str, Callable[[Case], dict[str, Any]]] = {
         "place": case.place(),
     },
     "newton": lambda case: {"steps": case.source.randint(0, 4)},
+    "shared_newton": lambda case: {"correlations": case.correlations()},
     "solve_items": lambda case: {
         "tol": 1e-6,
         "max_rounds": case.source.randint(0, 20),

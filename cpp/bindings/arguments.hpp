@@ -41,7 +41,7 @@ template <class A> auto* aligned_data(const A& array) {
     return array.data();
 }
 
-// The largest number of rounds of one call, which cannot be interrupted.
+// The largest number of rounds in one call; a call cannot be interrupted.
 constexpr int64_t MAX_ROUNDS = 1 << 20;
 inline void require_rounds(int64_t count) {
     require(0 <= count && count <= MAX_ROUNDS, "the number of sweeps, steps or rounds must lie between 0 and 2^20");

@@ -21,6 +21,7 @@ KERNELS = [
     "power_search",
     "coordinate",
     "newton",
+    "shared_newton",
     "projected_gradient",
     "solve_items",
 ]
@@ -69,6 +70,7 @@ def valid_arguments(kernel, layout, dtype):
         "power_search": {"exponent": 8},
         "coordinate": {"sweeps": 2, "order": "cyclic", "key": (0, 0), "place": (0, 0, 0, 0)},
         "newton": {"steps": 2},
+        "shared_newton": {"correlations": np.eye(RANK)},
         "solve_items": {
             "tol": 1e-3,
             "max_rounds": 3,

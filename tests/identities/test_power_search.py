@@ -9,7 +9,7 @@ from scipy.special import kl_div
 import oracles
 from identities.kl_examples import HALF_STEP, positive
 from sipower import as_matrix
-from sipower.nmf import Newton, PowerSearch
+from sipower.nmf import Newton, PowerSearch, SharedNewton
 from sipower.problems.kl import KLBlock
 
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
@@ -46,7 +46,9 @@ def test_the_step_is_a_searched_step_to_the_power(layout, exponent):
     assert ((last <= 0.1001 * first) | at_limit).all()
 
 
-@pytest.mark.parametrize("rule", [PowerSearch(), PowerSearch(64), Newton()], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [PowerSearch(), PowerSearch(64), Newton(), SharedNewton()], ids=repr
+)
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("seed", range(4))

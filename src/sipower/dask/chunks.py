@@ -34,8 +34,8 @@ class Files:
     Parameters
     ----------
     paths
-        Files that `sipower.io.read` reads, or stores of `sipower convert`; every worker must be
-        able to open these paths.
+        Files that `sipower.io.read` reads, or stores that `sipower convert` writes. Every worker
+        must be able to open these paths.
     transpose, layout, layer
         As in `sipower.io.read`.
     memory_limit
@@ -72,7 +72,7 @@ def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
 
 
 class Origin(NamedTuple):
-    """The source of rows, for messages: its name, and the number of its first row."""
+    """The source of a chunk, for error messages: its name, and the number of its first row."""
 
     name: str
     first: float = 0  # NaN if unknown; 0 for a file, as each file numbers its own rows
@@ -86,7 +86,7 @@ class Origin(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A chunk of rows: a delayed chunk of an array, or a function that reads a file."""
+    """A chunk of rows; `data` is a delayed chunk of an array or a function that reads a file."""
 
     data: Any
     origin: Origin
@@ -123,7 +123,7 @@ def as_chunks(X: Any) -> list[Chunk]:
 
 
 def locate(chunks: list[Chunk], infos: list[ChunkInfo]) -> list[Chunk]:
-    """Return the chunks with the shapes and first rows that loading them has determined."""
+    """Return the chunks with their shapes and first rows, which are known once they are loaded."""
     located_chunks, before = [], 0
     for chunk, info in zip(chunks, infos, strict=True):
         first = before if math.isnan(chunk.origin.first) else chunk.origin.first
@@ -172,7 +172,7 @@ class ChunkInfo(NamedTuple):
 
     @property
     def feature_names(self) -> Array | None:
-        """The feature names, or None unless all are strings.
+        """The feature names if all of them are strings, else None.
 
         This is scikit-learn's rule for `feature_names_in_`.
         """
@@ -191,7 +191,7 @@ def find_other_feature(names: Array | None, expected: Array | None) -> str:
 
 
 class LoadedChunk:
-    """The rows of a chunk on a worker; the matrix is None if they are empty or invalid.
+    """The rows of a chunk on a worker.
 
     Rows from another worker are unpickled at first use, not on arrival: if unpickling raised an
     error on arrival, Dask would wait forever for the task.
@@ -199,11 +199,12 @@ class LoadedChunk:
     Parameters
     ----------
     info
-        Description of the rows.
+        Description of the chunk.
     matrix
-        The rows.
+        The rows, or None if the chunk is empty or invalid.
     pickled
-        A function that returns the matrix, and its arguments; used instead of `matrix`.
+        A function and its arguments, or None. If given, the function is called at first use, and
+        its result replaces `matrix`.
     """
 
     def __init__(
@@ -220,14 +221,14 @@ class LoadedChunk:
         return make(*arguments)  # type: ignore[no-any-return]
 
     def with_threads(self, threads: int) -> RowBlocks | None:
-        """Return the rows for a number of threads, and cache them for later rounds."""
+        """Set the rows to use `threads` threads, in this and later rounds, and return them."""
         rows = self.matrix
         if rows is not None:
             rows = self.matrix = rows.with_settings(threads=threads)
         return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        matrix = vars(self).get("matrix")  # a chunk that was not used is still pickled
+        matrix = vars(self).get("matrix")  # missing if the chunk was never used
         pickled = self.pickled if matrix is None else matrix.__reduce__()
         return LoadedChunk, (self.info, None, pickled)
 
@@ -236,7 +237,10 @@ class LoadedChunk:
 
 
 def load_chunk(data: Any, dtype: DTypeLike | None) -> LoadedChunk:
-    """Load and validate a chunk or the rows of a file on the worker that will hold them."""
+    """Load and validate the rows of a chunk on the worker that will hold them.
+
+    `data` is a chunk of an array, or a function of `dtype` that reads a file.
+    """
     shape: Any = (0, 0)
     try:
         data = data(dtype) if callable(data) else data

@@ -3,9 +3,10 @@
 
     F(H) = Σ over chunks of min over W_b ≥ 0 of D(V_b ‖ W_b Hᵀ)
 
-A round sends H to every group of chunks, which returns g and d of `nmf.rows` summed over its
-chunks: 8 m K bytes in each direction per group. The rows of W stay on the workers. They are
-a function of H, so those of a lost chunk can be computed again.
+V_b and W_b are the rows of V and W in chunk b. A round sends H to every group of chunks. The group
+returns the sums g and d of `nmf.rows.Profile` over its chunks: 8 m K bytes in each direction. The
+rows of W stay on the workers. They are a function of H, so those of a lost chunk can be computed
+again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.rows import Profile, feature_gap, profile
 
-MAX_PROFILES = 2  # cached: at the current point and at the trial point
+MAX_PROFILES = 2  # number of cached profiles: at the current point and at the trial point
 
 
 class WorkerFactorization:
@@ -33,7 +34,7 @@ class WorkerFactorization:
     """
 
     maximise = False
-    evaluation_passes = 0.0  # value and gap are computed with the sums
+    evaluation_passes = 0.0  # value and gap are computed together with g and d
 
     def __init__(self, V: WorkerRows, rank: int) -> None:
         self.V, self.rank = V, rank
@@ -41,7 +42,10 @@ class WorkerFactorization:
         self._profiles: list[tuple[Array, Profile]] = []
 
     def profile(self, H: Array) -> Profile:
-        """Return the sums over the exact rows for H; W is empty, as it stays on the workers."""
+        """Solve all rows for H and return the sums over them.
+
+        The W of the result is empty, because W stays on the workers.
+        """
         at = next((i for i, (h, _) in enumerate(self._profiles) if np.array_equal(h, H)), None)
         if at is None:
             g, d, value, gap = self.V.reduce(_profile_sums, H)
@@ -53,7 +57,7 @@ class WorkerFactorization:
         return latest[1]
 
     def value(self, x: Factors) -> float:
-        """Return the divergence D of the exact rows for H, in float64."""
+        """Return the divergence D(V ‖ W Hᵀ) for H and its optimal W, in float64."""
         return self.profile(x.H).value
 
     def residual(self, x: Factors) -> float:

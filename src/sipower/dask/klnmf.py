@@ -71,8 +71,8 @@ class KLNMF(  # type: ignore[call-arg]
     """Non-negative matrix factorisation for the Kullback-Leibler divergence on a Dask cluster.
 
     The fit is the same as ``sipower.KLNMF(solver="profile")``: in every round, each row of W is
-    the certified solution for H. W stays on the workers; only sums of the size of H are sent, by
-    one task per worker and round.
+    solved exactly, with a certificate, for the current H. W stays on the workers. In each round,
+    one task per worker sends sums of the size of H to the client.
 
     Parameters
     ----------
@@ -81,13 +81,15 @@ class KLNMF(  # type: ignore[call-arg]
     client : distributed.Client or None
         Client of the cluster; None means the client that was started last.
     init : {"sample", "random"}
-        Start of H. "sample" factorises 8,192 rows on the client with surplus components and merges
-        these; "random" draws the same uniform random numbers as `sipower.KLNMF`.
+        Start of H. "sample" factorises up to 8,192 rows on the client with surplus components,
+        then merges components until K are left; "random" draws the same uniform random numbers as
+        `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
         As in `sipower.KLNMF`. The same seed gives the same results up to the rounding of sums,
         because their order depends on which workers hold the chunks.
     transform_tol : float
-        Certified gap of every row in `transform`; in the fit it is 1e-6.
+        Certified gap to which `transform` solves every row; after `fit`, a quarter of `tol` if that
+        is smaller. The fit itself solves rows to a gap of 1e-6.
     checkpoint, checkpoint_every
         As in `sipower.KLNMF`; the file is written where the client runs.
 
@@ -239,7 +241,7 @@ class KLNMF(  # type: ignore[call-arg]
         return self._rows([(chunk, load(chunk.data, self.components_.dtype)) for chunk in chunks])
 
     def _rows(self, loaded: list[tuple[Chunk, Any]]) -> da.Array:
-        """Return W as a lazy array, from delayed chunks or from chunks that are on workers."""
+        """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded."""
         solve = delayed(_solve_rows, pure=False)
         basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
         names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
@@ -267,7 +269,7 @@ class KLNMF(  # type: ignore[call-arg]
 def _solve_rows(
     chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, tol: float
 ) -> Array:
-    """Return W of one chunk, on its worker; Dask runs several chunks in parallel."""
+    """Return the rows of W for one chunk, computed on the worker of the chunk by one thread."""
     if chunk.info.problem is not None:
         raise ValueError(origin.describe(chunk.info.problem))
     _check_features(chunk.info.shape[1], len(H))

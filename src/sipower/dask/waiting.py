@@ -13,7 +13,7 @@ WORKER_TIMEOUT = 60.0  # seconds to wait for a worker
 
 
 def gather_results(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the results of tasks; cancel them if the wait is interrupted."""
+    """Return the results of the tasks `futures`; cancel all if one fails or on Ctrl-C."""
     try:
         wait_for(client, futures)
         return list(client.gather(futures))
@@ -33,7 +33,7 @@ def gather_results(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def wait_for(client: Any, futures: list[Any]) -> None:
-    """Wait until all tasks are done; raise if there are no workers."""
+    """Wait until all tasks are done; raise RuntimeError if the cluster has no workers."""
     while True:
         try:
             wait(futures, timeout=WORKER_TIMEOUT)

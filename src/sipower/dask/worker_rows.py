@@ -39,7 +39,7 @@ from sipower.kernels import Array, count_threads
 
 
 class WorkerRows(RowBlocks):
-    """The data of a fit on the workers of a client.
+    """The data of a fit, which the workers of a Dask client hold.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class WorkerRows(RowBlocks):
     X
         Data that `as_chunks` accepts.
     dtype
-        Working dtype; None means float64 if any chunk needs it.
+        Working dtype; None means float64 if any chunk needs it, else float32.
     """
 
     has_items = False  # the client cannot run kernels on single rows
@@ -84,7 +84,7 @@ class WorkerRows(RowBlocks):
         return list(self.client.compute(tasks))
 
     def _convert(self, types: list[Any]) -> None:
-        """Convert chunks of other dtypes to the common working dtype."""
+        """Convert the chunks to the common working dtype; `types` holds their present dtypes."""
         for number, dtype in enumerate(types):
             if dtype not in (None, self.dtype):
                 chunk = self.futures[number]
@@ -93,10 +93,10 @@ class WorkerRows(RowBlocks):
                 )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
-        """Balance the chunks between the workers, and return the nonempty ones by worker."""
+        """Balance the chunks between the workers, and return the nonempty chunks of each worker."""
         wait_for(self.client, self.futures)
         holders, threads = self.client.who_has(self.futures), self.client.nthreads()
-        any_worker = min(threads)  # for a chunk whose own worker was just lost
+        any_worker = min(threads)  # for a chunk whose worker has just been lost
         places = [min(holders[future.key], default=any_worker) for future in self.futures]
         work = [info.nnz + info.shape[0] for info in infos]
         for number, place in enumerate(assign_workers(work, places, threads)):
@@ -137,7 +137,7 @@ class WorkerRows(RowBlocks):
         return _add(gather_results(self.client, futures))
 
     def take(self, items: Array) -> Any:
-        """Load the given rows to the client, as a dense array or a CSR matrix."""
+        """Load the rows with the numbers `items` to the client, as an array or in CSR."""
         ends = np.cumsum([chunk.shape[0] for chunk in self.chunks])
         owners = np.searchsorted(ends, items, side="right")
         order = np.argsort(owners, kind="stable")
@@ -152,13 +152,13 @@ class WorkerRows(RowBlocks):
         return joined[np.argsort(order)]
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return a matrix of other data, dense or CSR, in the memory of the client."""
+        """Return `data`, an array or CSR, as a matrix in the memory of the client."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> WorkerRows:
-        """Return the rows for another number of client threads; the dtype cannot change."""
+        """Return the rows for `threads` threads of the client; the dtype cannot change."""
         if dtype is not None and dtype != self.dtype:
             raise ValueError(
                 f"`dtype` must be {self.dtype}, the type of the loaded chunks, got {dtype}."
@@ -179,7 +179,7 @@ class WorkerRows(RowBlocks):
 
     @cached_property
     def sha256(self) -> str:
-        """The fingerprint of the chunks."""
+        """A hash of the fingerprints of all chunks, in their order."""
         digests = self.client.map(_sha256, self.futures, pure=False)
         return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
 
@@ -214,7 +214,10 @@ def _sha256(chunk: LoadedChunk) -> str:
 
 
 def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedChunk) -> Any:
-    """Apply a function to the chunks of a group, with all threads of the worker."""
+    """Return the sum of function(rows, *arguments) over the chunks of a group.
+
+    It runs on the worker of the group, with all threads of this worker.
+    """
     matrices = [chunk.with_threads(get_worker().state.nthreads) for chunk in chunks]
     return _add([function(matrix, *arguments) for matrix in matrices if matrix is not None])
 
@@ -237,7 +240,7 @@ def assign_workers(work: list[int], places: list[str], threads: dict[str, int]) 
     work
         Cost of each chunk.
     places
-        The worker that holds each chunk.
+        Address of the worker that holds each chunk.
     threads
         Number of threads of each worker.
     """

@@ -16,7 +16,7 @@ INDEX = np.dtype(np.int32)
 
 
 class LoadedWindow(NamedTuple):
-    """A window of data, its key, and the number of the buffer that holds it."""
+    """A window of data, the number of the buffer that holds it, and a key that identifies it."""
 
     key: Any
     buffer: int
@@ -47,14 +47,14 @@ class Buffers:
         """Return the number of the buffer to overwrite.
 
         `busy` is the number of the buffer in use. If it is −1, neither is in use, and the buffer
-        that was claimed first is overwritten.
+        that was claimed longer ago is overwritten.
         """
         self._last = 1 - (self._last if busy < 0 else busy)
         self.loaded[self._last] = None
         return self._last
 
     def arrays(self, buffer: int, nnz: int, value_type: np.dtype[Any]) -> tuple[Array, Array]:
-        """Return arrays for the indices and values of `nnz` nonzeros in a buffer."""
+        """Return views into a buffer for the indices and values of `nnz` nonzeros."""
         middle = (INDEX.itemsize * nnz + 7) // 8 * 8
         size = middle + nnz * value_type.itemsize
         memory = self._memory[buffer]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`Fingerprint`: a hash of data that is the same for dense and sparse data and any file format.
 
-It is the SHA-256 of the shape and of three other SHA-256 digests: of the number of nonzeros in each
-row, of their columns and of their values, in the order of the rows. All numbers are little-endian
-int64, or float64 for the values. `RowBlocks.sha256` is the hash in hexadecimal form.
+It is the SHA-256 of the shape and of three other SHA-256 digests: that of the number of nonzeros in
+each row, that of the columns of all nonzeros and that of their values. Rows and columns are in
+ascending order. All numbers are little-endian int64, or float64 for the values. `RowBlocks.sha256`
+is the hash in hexadecimal form.
 
 >>> import numpy as np
 >>> from scipy import sparse
@@ -28,7 +29,7 @@ class Fingerprint:
         self._parts = [(hashlib.sha256(), kind) for kind in ("<i8", "<i8", "<f8")]
 
     def add(self, rows: Any) -> None:
-        """Add canonical CSR rows."""
+        """Add the next rows of the data, given as a canonical CSR array."""
         arrays = np.diff(rows.indptr), rows.indices, rows.data
         for (digest, kind), array in zip(self._parts, arrays, strict=True):
             digest.update(np.ascontiguousarray(array, kind).data)

@@ -92,18 +92,18 @@ def open_store(
     path
         Folder of the store.
     dtype
-        Working type, float32 or float64. None: float32 for float32 data, else float64.
+        Working type, float32 or float64. None means float32 for float32 data, else float64.
     n_jobs
         Number of threads; None means all cores, or one inside a joblib or Dask worker.
     memory_limit
-        Memory for the data in bytes or as text such as "1GB"; the factors need more. It does
-        not change any result, not even in the last bit.
+        Memory for the data, in bytes or as text such as "1GB". The factors need additional
+        memory. The limit does not change any result, not even in the last bit.
 
     Returns
     -------
     StoredMatrix
         Row blocks for `KLNMF`, `solve` and everything else that takes a `Matrix`. A store
-        without the transpose works only with the update rules that need just sums over the rows.
+        without the transpose works only with update rules that need only sums over the rows.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from sipower.data.row_blocks import (
 from sipower.data.sampling import Scheme
 from sipower.kernels import Array, Draw
 
-ITEMS_PER_DENSE_BLOCK = 16  # unless there would be too few blocks
+ITEMS_PER_DENSE_BLOCK = 16  # minimum, unless there would be fewer than MIN_DENSE_BLOCKS blocks
 MIN_DENSE_BLOCKS = 16
 
 
@@ -37,13 +37,13 @@ class Matrix(RowBlocks):
     Parameters
     ----------
     data
-        C-contiguous ndarray or canonical CSR array in a type the kernels read.
+        C-contiguous ndarray or canonical CSR array, with a dtype that the kernels read.
     dtype
         Working type of the factors, float32 or float64.
     threads
-        Threads that work on the blocks.
+        Number of threads that work on the blocks.
     rows_only
-        Whether to do without the transpose: columns are then available as sums only.
+        Whether to leave out the transpose; columns are then available only as sums.
     """
 
     is_in_memory = True
@@ -61,7 +61,7 @@ class Matrix(RowBlocks):
             self.dense, self.nnz = True, data.size
             self.data: Any = kernels.Dense(kernels.as_contiguous(data))
             entries = np.full(self.shape[0], self.shape[1])
-            # Blocks hold several items, which share cached data.
+            # A block holds several items, because they share data in the processor's cache.
             blocks_for_size = max(MIN_DENSE_BLOCKS, self.shape[0] // ITEMS_PER_DENSE_BLOCK)
             max_blocks: int | None = min(blocks_for_size, MAX_BLOCKS)
         else:
@@ -95,7 +95,10 @@ class Matrix(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> Matrix:
-        """Return the data with this working type and these threads; self if nothing changes."""
+        """Return the data for the working type `dtype` and `threads` threads.
+
+        None keeps the present setting. If nothing changes, self is returned.
+        """
         dtype = self.dtype if dtype is None else dtype
         threads = self.threads if threads is None else threads
         if dtype == self.dtype:
@@ -112,7 +115,7 @@ class Matrix(RowBlocks):
         return copied
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return a matrix of other data, an array or CSR, with the same settings."""
+        """Return `data`, an array or CSR matrix, as a `Matrix` with the settings of this one."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     @property
@@ -161,11 +164,11 @@ class Matrix(RowBlocks):
         return Batch(self.with_data(csr))
 
     def rows(self, begin: int, end: int) -> Any:
-        """Return a range of rows as an array or in CSR."""
+        """Return the rows `begin` to `end` − 1 as an array or in CSR."""
         return self.array[begin:end]
 
     def take(self, items: Array) -> Any:
-        """Return the rows with these numbers as an array or in CSR."""
+        """Return the rows with the numbers `items` as an array or in CSR."""
         return self.array[items]
 
     # ---- statistics of the data --------------------------------------------------------------

@@ -57,16 +57,16 @@ class RowSource(Protocol):
         """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a function and its arguments that open the file in another process."""
+        """Return a function that opens the file in another process, and its arguments."""
 
 
 class StoredMatrix(RowBlocks):
-    """Data on disk, opened by `sipower.io.open_store` and `open_h5ad`.
+    """Data on disk, opened by `sipower.io.open_store` or `sipower.io.open_h5ad`.
 
     Parameters
     ----------
     sides
-        The rows and, if the file has them, the rows of the transpose.
+        Source of the rows and, if the file holds the transpose too, source of its rows.
     dtype, threads
         As for `Matrix`.
     buffers
@@ -89,7 +89,7 @@ class StoredMatrix(RowBlocks):
         self._check_range(dtype)
         self.bounds = cut_by_work(np.diff(self.indptr) + ITEM_WORK)
         self.windows_of_blocks = self._cut_into_windows()
-        self._verified: set[int] = set()  # first block of each window whose row sums are checked
+        self._verified: set[int] = set()  # first blocks of the windows whose row sums were checked
 
     def _check_range(self, dtype: np.dtype[Any]) -> None:
         source = self.source
@@ -104,7 +104,7 @@ class StoredMatrix(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> StoredMatrix:
-        """Return the same data with this working type and number of threads."""
+        """Return the same data for the working type `dtype` and `threads` threads."""
         dtype = self.dtype if dtype is None else dtype
         threads = self.threads if threads is None else threads
         if (dtype, threads) == (self.dtype, self.threads):
@@ -114,12 +114,12 @@ class StoredMatrix(RowBlocks):
 
     def _copy(self, **changes: Any) -> Self:
         copied = super()._copy(**changes)
-        if "T" not in changes:  # the transpose has settings and names of its own
+        if "T" not in changes:  # the cached transpose has the old settings and names
             vars(copied).pop("T", None)
         return copied
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
-        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
+        """Return `data`, an array or CSR, as a matrix in memory with the settings of this one."""
         return Matrix(data, self.dtype, self.threads, rows_only=rows_only)
 
     @cached_property
@@ -134,7 +134,7 @@ class StoredMatrix(RowBlocks):
     # ---- windows -----------------------------------------------------------------------------
 
     def _cut_into_windows(self) -> list[range]:
-        """Return ranges of blocks that fit into one buffer."""
+        """Return the windows: ranges of blocks, each of which fits into one buffer."""
         starts = self.indptr[np.array(self.bounds)]
         room = self.buffers.capacity(self.source.value_type)
         longest = int(np.diff(starts).max(initial=0))
@@ -163,7 +163,10 @@ class StoredMatrix(RowBlocks):
                 yield loaded.window
 
     def _load(self, blocks: range, busy: int) -> LoadedWindow:
-        """Return the window with these blocks, and read it unless a buffer still holds it."""
+        """Return the window with these blocks, and read it unless a buffer still holds it.
+
+        `busy` is the number of the buffer in use, which is not overwritten; −1 means none.
+        """
         key = (id(self.source), blocks)
         for loaded in self.buffers.loaded:
             if loaded is not None and loaded.key == key:
@@ -182,7 +185,7 @@ class StoredMatrix(RowBlocks):
     # ---- parts of the data -------------------------------------------------------------------
 
     def take(self, items: Array) -> Any:
-        """Return the rows with these numbers in CSR; consecutive rows are read together."""
+        """Return the rows with the numbers `items` in CSR; consecutive rows are read together."""
         indptr = np.append(0, np.cumsum(self.indptr[items + 1] - self.indptr[items]))
         indices = np.empty(indptr[-1], INDEX)
         values = np.empty(indptr[-1], self.source.value_type)
@@ -216,7 +219,7 @@ class StoredMatrix(RowBlocks):
             ) from None
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw a batch V_S with E[V_S] = V by a scheme that draws from each item separately."""
+        """Draw a batch V_S with E[V_S] = V; `scheme` must draw from each item separately."""
         if scheme in ("vectors", "elements"):
             raise ValueError(
                 f"`scheme` must be 'stratified' or 'weighted' for data on disk, got {scheme!r}: "

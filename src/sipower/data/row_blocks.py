@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`RowBlocks`: the interface of all data, which runs kernels on fixed blocks of rows.
+"""`RowBlocks`: the common interface of all data; it runs kernels on fixed blocks of rows.
 
-`ColumnSums` represents the columns of row-only data, for which only sums over the rows exist.
-
-Problems and solvers use non-negative data through this class alone, wherever the rows are stored.
-Each implementation declares its capabilities:
+`ColumnSums` takes the place of the columns of data that are stored by row only: it gives sums over
+the rows, but no single column. Problems and solvers use data only through `RowBlocks`, wherever the
+rows are stored. Each implementation declares its capabilities:
 
 ===============================  =========  ===========  ============
 implementation                   has_items  has_columns  is_in_memory
@@ -35,8 +34,8 @@ from sipower.kernels import Array, Basis, Draw, batch_size
 R = TypeVar("R")
 
 MAX_BLOCKS = 64
-MIN_BLOCK = 32768  # entries; far more work than the cost of starting a block
-MAX_BLOCK = 2**21  # entries; limits how much is read from disk at once
+MIN_BLOCK = 32768  # smallest block, in entries; starting it costs far less than its work
+MAX_BLOCK = 2**21  # about the largest block, in entries; limits what is read at once
 ROWS_HASHED_AT_ONCE = 4096
 ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
@@ -50,7 +49,7 @@ class Window(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A sampled matrix and the rows of the basis that its columns belong to (None: all)."""
+    """A sampled matrix, and the rows of the fixed factor for its columns; None means all."""
 
     matrix: RowBlocks
     basis_rows: NDArray[np.int32] | None = None
@@ -64,7 +63,7 @@ class RowBlocks(ABC):
     shape, nnz, total
         Size, number of stored entries and sum of all entries.
     dtype, threads
-        Working type of the factors, and threads that work on the blocks.
+        Working type of the factors, and number of threads that work on the blocks.
     dense
         Whether all entries are stored.
     mass
@@ -76,7 +75,7 @@ class RowBlocks(ABC):
     indptr
         Where the nonzeros of each row begin; only sparse data with `has_items` have it.
     has_items, refusal
-        Whether kernels can work on single rows (`for_items`), and the error message if not.
+        Whether kernels can work on single rows (`for_items`); `refusal` is the error if not.
     has_columns
         Whether kernels can work on single columns too (`columns.for_items`).
     is_in_memory
@@ -114,7 +113,7 @@ class RowBlocks(ABC):
         return out
 
     def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
-        """Return the sum over all blocks of what a kernel computes for the columns, (n, K)."""
+        """Return the sum of the (n, K) arrays that `kernel` computes for the blocks."""
         total = np.zeros((self.shape[1], h.shape[1]))
         for data, blocks in self.windows():
 
@@ -155,18 +154,21 @@ class RowBlocks(ABC):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the data with this working type and these threads; self if nothing changes."""
+        """Return the data for the working type `dtype` and `threads` threads.
+
+        None keeps the present setting. If nothing changes, self is returned.
+        """
 
     @abstractmethod
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
-        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
+        """Return `data`, an array or CSR, as a matrix in memory with the settings of this one."""
 
     def sparse(self) -> RowBlocks:
         """Return the same data in CSR."""
         return self
 
     def with_names(self, rows: Array | None, columns: Array | None) -> Self:
-        """Return the same data with these names."""
+        """Return the same data with these names of the rows and columns."""
         return self._copy(row_names=rows, column_names=columns)
 
     def _copy(self, **changes: Any) -> Self:
@@ -176,15 +178,15 @@ class RowBlocks(ABC):
         return other
 
     def take(self, items: Array) -> Any:
-        """Return the rows with these numbers as an array or in CSR."""
+        """Return the rows with the numbers `items` as an array or in CSR."""
         raise ValueError(self.refusal)
 
     def rows(self, begin: int, end: int) -> Any:
-        """Return a range of rows as an array or in CSR."""
+        """Return the rows `begin` to `end` − 1 as an array or in CSR."""
         return self.take(np.arange(begin, end))
 
     def row(self, item: int) -> NDArray[np.float64]:
-        """Return one row, dense, in float64."""
+        """Return the row with the number `item` as a dense float64 array."""
         part: Any = self.rows(item, item + 1)
         return np.asarray((part if self.dense else part.toarray())[0], np.float64)
 
@@ -209,7 +211,7 @@ class RowBlocks(ABC):
 
     @property
     def unevenness(self) -> float:
-        """The factor by which uneven entries enlarge a batch; see `Matrix.unevenness`."""
+        """How many times larger a batch must be because entries differ; see `Matrix.unevenness`."""
         return self.shape[0] * self.shape[1] / max(self.nnz, 1)
 
     @property
@@ -264,16 +266,16 @@ class ColumnSums(RowBlocks):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the same columns with this working type and number of threads."""
+        """Return the same columns for the working type `dtype` and `threads` threads."""
         rows = self._rows.with_settings(dtype, threads)
         return self if rows is self._rows else ColumnSums(rows)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
-        """Return a matrix of other data, an array or CSR, in memory and with the same settings."""
+        """Return `data`, an array or CSR, as a matrix in memory with the settings of this one."""
         return self._rows.with_data(data, rows_only=rows_only)
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
-        """Draw a batch of whole rows."""
+        """Draw a batch of whole rows of the row-only data; `scheme` must be "vectors"."""
         if scheme != "vectors":
             raise ValueError(
                 f"`scheme` must be 'vectors' for data available by row only, got {scheme!r}."
@@ -288,7 +290,7 @@ class ColumnSums(RowBlocks):
 def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
     """Return the bounds of at most `max_blocks` blocks of about equal work.
 
-    `work` holds the work of every item; the bounds are row numbers, from 0 up to its length.
+    `work` holds the work of every item. The first bound is 0, the last one the number of items.
     """
     upto = np.append(0, np.cumsum(work))
     if max_blocks is None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random batches of a matrix: which entries are drawn, and the factors that they are scaled by.
 
-A batch is a sparser matrix V_S with E[V_S] = V.
+A batch is a sparser matrix V_S with E[V_S] = V. Each row of the matrix is an item. In the table,
+V_ij is entry i of item j, and c_j is the sum of item j.
 
 ==========  =====================================================  ===================
 scheme      draws                                                  factor
@@ -31,13 +32,16 @@ SCHEMES: tuple[Scheme, ...] = ("vectors", "elements", "stratified", "weighted")
 
 
 def scale_sample(part: Any, factor: float, dtype: np.dtype[Any]) -> Any:
-    """Return sampled vectors times the factor that makes them unbiased, as an array or CSR."""
+    """Return `part`, the sampled rows or columns, times `factor`, with the dtype `dtype`."""
     product = part * factor
     return product.astype(dtype) if sp.issparse(part) else np.ascontiguousarray(product, dtype)
 
 
 def sample_elements(csr: Any, positions: NDArray[np.int64], dtype: np.dtype[Any]) -> sp.csr_array:
-    """Return the nonzeros at s sorted positions, each times nnz / s, in CSR."""
+    """Return some nonzeros of `csr`, each times nnz / s, as a CSR array of the same shape.
+
+    `positions` holds their s indices in `csr.data`, in ascending order.
+    """
     values = csr.data[positions] * (csr.nnz / max(len(positions), 1))
     indptr = np.searchsorted(positions, csr.indptr)
     parts = values.astype(dtype), csr.indices[positions], indptr
@@ -45,7 +49,7 @@ def sample_elements(csr: Any, positions: NDArray[np.int64], dtype: np.dtype[Any]
 
 
 def draw_positions(nnz: int, share: float, draw: Draw, replace: bool) -> NDArray[np.int64]:
-    """Draw s sorted positions among all nonzeros."""
+    """Draw the share `share` of the positions 0, ..., nnz − 1 and return them sorted."""
     if nnz == 0:
         return np.zeros(0, np.int64)
     if nnz >= 2**31:
@@ -57,7 +61,11 @@ def draw_positions(nnz: int, share: float, draw: Draw, replace: bool) -> NDArray
 
 
 def sample_items(V: Any, share: float, draw: Draw, *, weighted: bool, replace: bool) -> Any:
-    """Draw s_j nonzeros of every item of sparse row blocks, uniformly or weighted by value."""
+    """Draw s_j nonzeros from every item j of the sparse row blocks V, and return them as CSR.
+
+    They are drawn uniformly or, if `weighted` is true, with probabilities proportional to their
+    values. Each value is multiplied by the factor of its scheme.
+    """
     drawn: list[tuple[Array, Array, Array]] = [
         draw.items(data, V.dtype, share, weighted=weighted, replace=replace)
         for data, _ in V.windows()

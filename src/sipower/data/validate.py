@@ -48,17 +48,18 @@ def as_matrix(
         `dtype` or `n_jobs` is given. The arrays are never modified, and are shared if they need
         no conversion: do not write to them while the result is in use.
     dtype
-        Working type, float32 or float64. None: float32 for float32 data, else float64.
+        Working type, float32 or float64. None means float32 for float32 and float16 data, else
+        float64.
     n_jobs
         Number of threads; None means all cores, or one inside a joblib or Dask worker.
     rows_only
-        Whether to do without the transpose. This halves the memory, but works only with the update
-        rules that need nothing but sums over the rows.
+        Whether to leave out the transpose. This halves the memory, but the result works only with
+        update rules that need only sums over the rows.
 
     Returns
     -------
     RowBlocks
-        A `Matrix`, or V itself if it is already row blocks with these settings.
+        A `Matrix`; if V is row blocks already, V with the given settings.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def as_matrix(
     """
     if isinstance(V, RowBlocks):
         working = V.dtype if dtype is None else working_type(V.dtype, dtype)
-        # Data on disk check the range of their values themselves.
+        # For data on disk, `with_settings` checks the range of the values.
         if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
@@ -91,7 +92,10 @@ def check_total(total: float, working: np.dtype[Any]) -> None:
 def check_range(
     name: str, smallest: float, largest: float, total: float, working: np.dtype[Any]
 ) -> None:
-    """Check that the working type can hold the nonzeros of a file and their sum."""
+    """Check that the type `working` can hold the nonzeros of a file and their sum.
+
+    `smallest` and `largest` are the extreme nonzeros and `total` is the sum; `name` is the file.
+    """
     if 0 < smallest < smallest_distinguishable(largest, working):
         raise ValueError(
             f"The smallest entry of {name} is {smallest}, too small for {working}: rescale the "
@@ -109,7 +113,7 @@ def name_array(names: Sequence[str] | None) -> Array | None:
 
 
 def _check_narrower_type(V: RowBlocks, working: np.dtype[Any]) -> None:
-    """Check that a narrower working type can hold the data."""
+    """Check that `working`, a narrower type than the present one of V, can hold the data."""
     if V.dense:
         _check_entries(V.array, lambda flat: np.unravel_index(flat, V.shape), working)
     else:

@@ -2,8 +2,8 @@
 """The paper's data sets: their sizes, the sizes in the paper's Table 1, and functions to load them.
 
 Four of them are not distributed with this package. They are read from the folder that the
-environment variable `SIPOWER_DATA` names, which holds the files of their owners or prepared arrays.
-Nothing is downloaded.
+environment variable `SIPOWER_DATA` names. It holds the files that the owners of the data offer, or
+arrays prepared from them. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class Entry:
     what
         Description in words of the rows and columns.
     shape, nonzeros
-        Size of the data, including empty rows and columns; for random data, expected nonzeros.
+        Numbers of rows and columns, including empty ones, and number of nonzeros. For random data,
+        the expected number of nonzeros.
     printed
-        Samples, features, nonzeros and sparsity as in the paper's Table 1.
+        Numbers of samples, features and nonzeros, and sparsity, as printed in the paper's Table 1.
     remark
-        Differences between the table and the data.
+        Differences between Table 1 and the data.
     owner, files
-        Who offers the data, and the pattern of the names of their files.
+        Owner of the data, and a glob pattern that matches the owner's files.
     """
 
     what: str
@@ -63,7 +64,7 @@ class Entry:
         return 1 - self.nonzeros / (self.shape[0] * self.shape[1])
 
     def facts(self) -> tuple[str, str, str, str]:
-        """Return shape, nonzeros, share of zeros and the line of the paper's Table 1, as text."""
+        """Return shape, nonzeros, share of zeros and the row of the paper's Table 1, as texts."""
         shape, nonzeros, zeros, printed = "by versions", "–", "–", "–"
         if self.shape is not None and self.nonzeros is not None:
             shape, nonzeros = f"{self.shape[0]:,} x {self.shape[1]:,}", f"{self.nonzeros:,}"
@@ -155,11 +156,12 @@ def load(name: str) -> Counts:
 
     Notes
     -----
-    The environment variable ``SIPOWER_DATA`` names the folder of the first four. It contains the
-    owners' files, ``docword.kos.txt`` and ``docword.nips.txt`` (or .gz), the training faces
-    ``face00001.pgm`` … and the frames ``b00000.bmp`` … in any folder below; or prepared arrays:
-    ``kos.npz`` and ``nips.npz``, written by `scipy.sparse.save_npz`, and ``mitf.npz`` and
-    ``wt.npz``, written by `numpy.savez_compressed` with the one array ``V``.
+    The first four data sets are read from the folder that the environment variable
+    ``SIPOWER_DATA`` names. It contains the owners' files: ``docword.kos.txt`` and
+    ``docword.nips.txt`` (or .gz) and, in any folder below, the training faces ``face00001.pgm`` …
+    and the frames ``b00000.bmp`` …. Prepared arrays may replace them: ``kos.npz`` and ``nips.npz``,
+    written by `scipy.sparse.save_npz`, and ``mitf.npz`` and ``wt.npz``, written by
+    `numpy.savez_compressed` with the one array ``V``.
     """
     if name not in CATALOGUE:
         raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(CATALOGUE)}")
@@ -180,7 +182,8 @@ def is_present(name: str) -> bool:
 def vocabulary(name: str) -> tuple[str, ...]:
     """Return the words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
 
-    Line n of ``vocab.kos.txt`` or ``vocab.nips.txt`` in the folder is the word of column n - 1.
+    Line n of ``vocab.kos.txt`` or ``vocab.nips.txt``, in the folder that ``SIPOWER_DATA`` names, is
+    the word of column n - 1.
     """
     if name == "docstrings":
         return docstrings().words
@@ -196,7 +199,7 @@ def vocabulary(name: str) -> tuple[str, ...]:
 
 
 def without_rare(V: Any, min_sum: float = 20) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """Remove rows and columns whose sums are below `min_sum`, until there are no more of them.
+    """Remove rows and columns until all sums of rows and columns are at least `min_sum`.
 
     Returns
     -------

@@ -102,7 +102,7 @@ def _public_package(module: tuple[str, ...]) -> str:
 
 
 def _definitions(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield name and docstring of the public functions, classes and methods."""
+    """Yield name and docstring of the public functions, classes and methods in `parent`."""
     for node in parent.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             name = f"{prefix}.{node.name}"

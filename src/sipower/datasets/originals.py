@@ -17,7 +17,11 @@ from sipower.io.docword import open_docword
 
 
 def read_docword(file: Path) -> sparse.csr_array[np.int32, tuple[int, int]]:
-    """Read a bag of words: lines D, W and NNZ, then `document word count` with 1-based numbers."""
+    """Read a bag of words in the UCI format.
+
+    The first three lines hold the numbers of documents, words and nonzeros. Each later line holds
+    the number of a document, the number of a word, both starting at 1, and a count.
+    """
     counts = open_docword(file).read(file).counts
     if counts.dtype != np.int32:
         raise ValueError(f"{file} has a count above 2^31 - 1: it is not the original data set.")
@@ -34,7 +38,7 @@ def read_image(file: Path) -> NDArray[np.uint8]:
         ) from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # refuse images that would take gigabytes
+            warnings.simplefilter("error")  # raise if an image would take gigabytes
             with pillow.open(file, formats=("PPM", "BMP")) as image:
                 mode, grey = image.mode, np.asarray(image.convert("L"))
     except Exception as problem:  # damaged files can raise nearly anything

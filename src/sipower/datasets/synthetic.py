@@ -12,7 +12,9 @@ _ROWS_AT_A_TIME = 500
 def poisson(
     n: int, m: int, share: float, seed: int = 0
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
-    """Draw independent Poisson(−log(1 − share)) counts, so that about this share is positive.
+    """Draw independent Poisson counts of which about the given share is positive.
+
+    Their mean is −log(1 − share).
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
     n, m, K
         Numbers of documents, words and topics.
     alpha, beta
-        Rows of Θ (n, K) are Dirichlet(alpha), those of Φ (K, m) Dirichlet(beta).
+        Dirichlet parameters: the rows of Θ (n, K) are drawn from Dirichlet(alpha), the rows of
+        Φ (K, m) from Dirichlet(beta).
     length
         Mean number of words in a document.
     seed

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 EXPERIMENTS = ("table1", "nmf", "synthetic", "subproblem", "robustness", "sampling", "signs")
 REAL, SYNTHETIC = ("wt", "nips", "kos", "mitf"), ("pois1", "pois2", "pois3")
 DENSE = ("wt", "mitf", "pois1")
-BOXPLOTS = ("wt", "nips", "docstrings")  # the data sets of the paper's boxplots, and a substitute
+BOXPLOTS = ("wt", "nips", "docstrings")  # the paper's two, and their substitute
 TITLES = {
     "wt": "WT", "nips": "NIPS", "kos": "KOS", "mitf": "MITF",
     "pois1": "Pois1", "pois2": "Pois2", "pois3": "Pois3", "docstrings": "docstrings",
 }  # fmt: skip
 SCREENING = 0.15  # share of the horizon for the first run of every grid point
-STEPS_PER_PAIR = 2  # number of finalists per fixed (s/n, m)
+STEPS_PER_PAIR = 2  # number of finalists (values of η) if (s/n, m) is fixed
 
 # The paper's grid of s/n, m and η.
 GRID = ((1e-4, 1e-3, 0.01, 0.1, 1.0), (10, 100, 1000), (0.01, 0.1, 1.0))
@@ -26,7 +26,8 @@ PAIRS = (
     (1e-4, 10), (1e-4, 100), (1e-4, 1000), (1e-3, 10), (1e-3, 100), (0.01, 10), (0.01, 100),
     (0.1, 10), (0.1, 100),
 )  # fmt: skip
-VARIANTS = {  # of S-SCI-PI: the paper's choice for dense and sparse data, and the alternatives
+# Variants of S-SCI-PI: the paper's choices for dense and for sparse data, and the alternatives.
+VARIANTS = {
     "dense": {"scheme": "vectors", "sides": "long"},
     "sparse": {"scheme": "elements", "sides": "both"},
     "both sides": {"scheme": "vectors", "sides": "both"},
@@ -75,9 +76,10 @@ class Budget:
         Number of seeds for the paper's methods and the untuned S-SCI-PI.
     other_replicates
         Number of seeds for methods that the paper does not compare.
-    finalists, starts
-        Number of grid points that run to the horizon, and of their starts. If `finalists` is
-        None, all points run to the horizon without screening.
+    finalists
+        Number of grid points that run to the horizon. None means all, without screening.
+    starts
+        Number of starts from which each finalist is run.
     grid
         Values of s/n, m and η.
     pairs

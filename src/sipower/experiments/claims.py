@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's claims from claims.toml, judged by the results in the table."""
+"""The paper's claims from claims.toml, judged by the results of the runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPEED = (
     "Speed of the first relative to the second, and in parentheses the number of seeds on which "
     "the first was faster"
 )
-SAMPLING_CASES = {  # by the alternative to the paper's variant
+SAMPLING_CASES = {  # what is compared, for each alternative to the paper's variant
     "both sides": "the longer dimension against both, each with its share",
     "elements, one side": "elements in both dimensions against the longer one only",
     "vectors": "elements against vectors, both dimensions",
@@ -70,7 +70,7 @@ class Claim:
 
 
 def judge_claims(curves: Curves) -> list[Claim]:
-    """Return every claim that the table has data for, with its findings."""
+    """Return every claim for which `curves` has runs, with its findings."""
     claims = []
     for entry in _read_claims()["claims"]:
         findings = MEASURES[entry["measure"]](curves, entry)
@@ -122,7 +122,7 @@ def _compare_variants(curves: Curves, entry: dict[str, Any]) -> list[Finding]:
 def _compare_cases(
     curves: Curves, cases: dict[str, tuple[dict[int, Row], dict[int, Row]]], rule: int
 ) -> list[Finding]:
-    """Return a finding for each pair of methods whose runs are in the table."""
+    """Return a finding for each case (runs of A, runs of B) that has seeds in common."""
     findings = []
     for case, (a, b) in cases.items():
         results = [compare(curves, a, b, axis) for axis in AXES]
@@ -146,7 +146,10 @@ def _judge_boxplots(
     datasets: Iterable[str],
     judge: Callable[[list[float], float], tuple[str, str]],
 ) -> list[Finding]:
-    """Judge the median errors of all pairs (s/n, m) against that of F-SCI-PI."""
+    """Judge the median errors of S-SCI-PI, one for each pair (s/n, m), and that of F-SCI-PI.
+
+    judge(errors of the pairs, error of F-SCI-PI) returns the verdict and the numbers behind it.
+    """
     findings = []
     for d in datasets:
         pairs = curves.runs_by_pair(d)
@@ -246,7 +249,10 @@ def _fit_rates(curves: Curves, _: dict[str, Any]) -> list[Finding]:
 
 
 def _fit_line_and_power(curves: Curves, row: Row, axis: str) -> tuple[float, float] | None:
-    """Return R² of a line and of a power law, or None if the error decreases too little."""
+    """Return R² of a linear rate and of a power law, both fitted to the errors of a run.
+
+    None is returned if the errors below 0.1 span less than three decades or 5 evaluations.
+    """
     errors, cost = curves.errors(row), np.array(row[axis])
     late = (errors < 0.1) & (errors > SUBPROBLEM_TOLERANCE) & (cost > 0)
     if late.sum() < 5 or errors[late].max() < 1e3 * errors[late].min():

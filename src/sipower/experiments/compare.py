@@ -13,15 +13,15 @@ from sipower.experiments.table import Row
 
 AXES = ("passes", "seconds")
 SUBPROBLEM_TOLERANCE = 1e-8  # smaller errors on subproblems count as equal
-MANY_SEEDS, FEW_SEEDS = 0.8, 0.2  # shares of the seeds
-MUCH_FASTER, SIGNIFICANTLY_FASTER = 1.5, 1.1  # median speeds
-ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # ratios of errors
+MANY_SEEDS, FEW_SEEDS = 0.8, 0.2  # limits for the share of the seeds
+MUCH_FASTER, SIGNIFICANTLY_FASTER = 1.5, 1.1  # limits for the median speed
+ROBUST, FAIRLY_ROBUST = 2.0, 5.0  # limits for the ratio of two errors
 
 
 class Comparison(NamedTuple):
     """The speeds of method A relative to method B on the seeds that both have."""
 
-    speeds: list[float]  # one per seed; 0 where A diverged, ∞ where B did
+    speeds: list[float]  # one per seed; 0 if only B reached the error, ∞ if only A did
     diverged: int  # number of runs of A that diverged
 
     @property
@@ -49,7 +49,10 @@ class Comparison(NamedTuple):
 def compare(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str
 ) -> Comparison | None:
-    """Compare two methods at the ends of their runs by seed; None if they share no seed."""
+    """Compare methods A and B at the ends of their runs; return None if they share no seed.
+
+    `a` and `b` map each seed to a run; `axis` is "passes" or "seconds".
+    """
     seeds = sorted(a.keys() & b.keys())
     if not seeds:
         return None
@@ -58,7 +61,10 @@ def compare(
 
 
 def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
-    """Return cost of B / cost of A to reach the larger error at the end of the shorter run."""
+    """Return the speed of run A relative to run B: the cost of B divided by the cost of A.
+
+    These are the costs to reach the larger of the two errors at the end of the shorter run.
+    """
     if has_diverged(a) or has_diverged(b):
         return 1.0 if has_diverged(a) and has_diverged(b) else 0.0 if has_diverged(a) else math.inf
     end = min(a[axis][-1], b[axis][-1])
@@ -66,7 +72,7 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
     goal = max(errors)
     if a["problem"] == "subproblem":
         goal = max(goal, SUBPROBLEM_TOLERANCE)
-    # The run with the larger error reaches it at its end, even if its error was lower before.
+    # A run that ends with this error reaches it at its end, even if its error was lower before.
     cost_a, cost_b = (
         end if error >= goal else curves.cost_to(row, goal, axis, end)
         for row, error in zip((a, b), errors, strict=True)
@@ -77,7 +83,10 @@ def _relative_speed(curves: Curves, a: Row, b: Row, axis: str) -> float:
 def compare_at(
     curves: Curves, a: Mapping[int, Row], b: Mapping[int, Row], axis: str, goal: float
 ) -> Comparison | None:
-    """Compare two methods at a given error, on the seeds on which either of them reached it."""
+    """Compare methods A and B at the error `goal`, on the seeds on which A or B reached it.
+
+    The other arguments are those of `compare`. None is returned if there is no such seed.
+    """
     costs = [
         (curves.cost_to(a[seed], goal, axis), curves.cost_to(b[seed], goal, axis))
         for seed in sorted(a.keys() & b.keys())

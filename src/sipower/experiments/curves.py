@@ -45,7 +45,7 @@ def has_diverged(row: Row) -> bool:
 
 
 class Curves:
-    """The errors of the runs of one table.
+    """The errors of the runs in one results table.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Curves:
         variant: str | None = None,
         pair: tuple[float, int] | None = None,
     ) -> dict[int, Row]:
-        """Return the runs of a method by seed, with the parameters that won its tuning.
+        """Return, by seed, the runs of a method with the parameters that won its tuning.
 
         Runs on a subproblem whose certified minimum is not in the table are left out.
         """
@@ -92,7 +92,7 @@ class Curves:
         return {seed: row for seed, row in rows.items() if (dataset, seed) in self.minima}
 
     def runs_by_pair(self, dataset: str) -> dict[tuple[float, int], list[Row]]:
-        """Return the runs of S-SCI-PI by (s/n, m); none if F-SCI-PI has no runs."""
+        """Return the runs of S-SCI-PI by pair (s/n, m); empty if F-SCI-PI has no runs."""
         if not self.runs("nmf", dataset, "f-sci-pi"):
             return {}
         runs = {
@@ -121,9 +121,9 @@ class Curves:
         return np.asarray(np.maximum(np.abs(objective - lowest) / drop, SMALLEST_ERROR))
 
     def error_at(self, row: Row, cost: float, axis: str) -> float:
-        """Return the error after `cost` passes or seconds.
+        """Return the error of a run after `cost` passes or seconds, as `axis` says.
 
-        If the run ended earlier, the last error is returned.
+        If the run ended earlier, its last error is returned.
         """
         errors = self.errors(row)
         if not np.isfinite(errors).all():
@@ -135,9 +135,10 @@ class Curves:
         return median(self.error_at(row, cost, axis) for row in rows)
 
     def cost_to(self, row: Row, goal: float, axis: str, end: float = math.inf) -> float:
-        """Return the passes or seconds after which the error stays at most `goal`; ∞ if never.
+        """Return the passes or seconds after which the error never exceeds `goal` again.
 
-        The run is cut off at `end`.
+        The result is ∞ if the last error exceeds `goal`. What follows after `end` passes or seconds
+        is ignored.
         """
         errors, cost = self.errors(row), np.array(row[axis])
         if end < cost[-1]:
@@ -156,7 +157,7 @@ class Curves:
     def quantiles(self, rows: Iterable[Row], axis: str) -> list[list[float]]:
         """Return costs, and the median, 10 % and 90 % quantiles of the errors at these costs.
 
-        Runs that diverged are left out; the list is empty if all did.
+        Runs that diverged are left out; the list is empty if all runs diverged.
         """
         finite = [row for row in rows if not has_diverged(row) and len(row[axis]) > 1]
         if not finite:

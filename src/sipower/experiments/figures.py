@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures as plain data, computed only from the table; `draw` writes them to files.
+"""The figures as plain data, computed from the results table alone; `draw.py` draws them.
 
 Every figure has one row per data set, with the error against passes on the left and against
 seconds on the right.
@@ -96,7 +96,7 @@ class Figure:
 
 
 def figures(curves: Curves) -> list[Figure]:
-    """Return every figure that the table has data for, in the order of the page."""
+    """Return every figure for which `curves` has runs, in the order of the page."""
     *comparisons, beyond = (_compare_methods(curves, name) for name in FIGURES)
     every = [*comparisons, _compare_batches(curves), _compare_variants(curves), beyond]
     return [figure for figure in every if figure.rows]
@@ -153,7 +153,7 @@ def _compare_variants(curves: Curves) -> Figure:
 def _pair_of_panels(
     curves: Curves, dataset: str, runs: Mapping[Look, list[Row]], floor: float
 ) -> list[Panel]:
-    """Return panels of the error against passes and against seconds; none without runs."""
+    """Return two panels, the error against passes and against seconds; empty without runs."""
     panels = []
     for axis in AXES:
         lines, notes = [], []

@@ -23,16 +23,17 @@ class Method:
         Style in all figures. The colours are those of Okabe and Ito (2008), which people with a
         colour vision deficiency can tell apart.
     rule
-        Function from the parameters of a run to the update of one factor. The update solves
-        subproblems and, by plain alternation, KL-NMF.
+        Function that takes the parameters of a run and returns the update rule of one factor. The
+        rule solves the subproblem and, applied to both factors in turn, KL-NMF.
     solver
-        Function that returns the solver of KL-NMF if it is not plain alternation.
+        Function that returns the solver of KL-NMF, for methods that do not just apply `rule` to
+        both factors in turn.
     forms
         Parameter sets that the protocol chooses from; S-SCI-PI has a grid instead.
     in_nmf
         Whether the method runs on KL-NMF.
     all_seeds
-        Whether the method runs on all replicates.
+        Whether the method runs on all seeds of the budget.
     """
 
     label: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of verdicts, computed only from the table, and a corrected Table 1 of the paper."""
+"""The page of verdicts, computed from the results table alone, and the corrected Table 1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERROR_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.02)
 
 
 def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
-    """Write the page, and every figure as PNG and HTML, to a folder; return the files."""
+    """Write the page and all figures, as PNG and HTML, to the folder `out`; return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     curves, paths = Curves(rows, budget), []
     page_figures = figures(curves)
@@ -46,7 +46,7 @@ def write(rows: list[Row], budget: Budget, out: Path) -> list[Path]:
 
 
 def table1() -> str:
-    """Return a Markdown table of the paper's Table 1 and the true sizes."""
+    """Return a Markdown table that compares the paper's Table 1 with the true sizes."""
     heads = [
         "set", "content", "rows x columns", "nonzeros", "zeros",
         "the paper: samples x features, nonzeros, sparsity", "remark",
@@ -65,7 +65,7 @@ def page(
     Parameters
     ----------
     curves, page_figures
-        The errors of the runs, and the figures computed from them.
+        The results of the runs, and the figures computed from them.
     preface
         Text before the verdicts.
     links
@@ -100,7 +100,7 @@ def _format_table(heads: list[str], cells: Iterable[Iterable[str]]) -> str:
 
 
 def _format_section(title: str, text: str, heads: list[str], cells: list[list[str]]) -> str:
-    """Return a heading, a text and a table, or nothing if the table has no cells."""
+    """Return a heading, a text and a table, or an empty string if the table has no cells."""
     if not cells:
         return ""
     return f"## {title}\n\n" + (f"{text}\n\n" if text else "") + _format_table(heads, cells)

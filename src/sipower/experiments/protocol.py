@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's protocol as lists of runs.
 
-K = 20. All runs of a seed start from the same factors, 5 multiplicative rounds from Uniform(0, 1).
-A run goes to the horizon of its data set, a number of passes over the data; a limit in seconds ends
-methods whose passes are expensive. Following the paper, S-SCI-PI samples vectors of the longer
-dimension of dense data, and elements in both dimensions of sparse data.
+K = 20. All runs of a seed start from the same factors: random numbers from Uniform(0, 1) and then 5
+multiplicative rounds. A run ends at the horizon of its data set, a number of passes over the data;
+if the passes of a method are expensive, the run ends earlier, at a limit in seconds. Following the
+paper, S-SCI-PI samples vectors of the longer dimension of dense data, and elements in both
+dimensions of sparse data.
 
 S-SCI-PI is tuned by successive halving on objectives at equal passes. A point of the paper's grid
 consists of the share s/n of the data in a batch, the number m of steps in an epoch, and the step
 size η. First, each point of the grid is run from the first start for the fraction `SCREENING` of
-the horizon. Points for which a single round takes longer than that are left out. Then the best
+the horizon. Points for which a single round takes more passes than that are left out. Then the best
 `finalists` are run from the first `starts` starts to the horizon, and the lowest mean objective
 there determines the winner, which is run on all replicates. For each pair (s/n, m) of the boxplots,
 η is chosen in the same way. CCD and SCD are one method in the paper: whichever is better at the
 horizon, on the first starts, is used.
 
-A plan depends only on the budget and on the rows of the table. The runs of a stage are known once
-the stage before is in the table, so `sipower reproduce` continues where it was interrupted.
+A plan depends only on the budget and on the rows of the results table. The runs of a stage are
+known once the results of the stage before are in the table, so `sipower reproduce` continues where
+it was interrupted.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ from sipower.experiments.table import PlannedRun, Row, row_key
 
 
 class Case(NamedTuple):
-    """A method on a problem, whose parameters are tuned together.
+    """A method on a problem and a data set, for which its parameters are tuned.
 
-    `variant` is a key of VARIANTS, or None for the paper's choice; `pair` fixes (s/n, m).
+    `variant` is a key of VARIANTS, or None for the paper's choice. If `pair` is not None, s/n and m
+    have these values, and only η is tuned.
     """
 
     problem: str
@@ -50,7 +53,10 @@ class Case(NamedTuple):
 
 
 class Protocol:
-    """The runs of a budget, given the rows of the table; rows of other budgets are ignored."""
+    """The runs that a budget requires.
+
+    `rows` are the results so far, read from the results table. Rows of other budgets are ignored.
+    """
 
     def __init__(self, budget: Budget, rows: Iterable[Row]) -> None:
         self.budget = budget
@@ -114,7 +120,7 @@ class Protocol:
                 yield from self._plan_case(Case("nmf", dataset, "s-sci-pi", variant))
 
     def _plan_signs(self) -> Iterator[PlannedRun]:
-        """Plan the counts of negative entries, with tuned and with tiny batches."""
+        """Plan the runs that count negative entries of gradients, with tuned and tiny batches."""
         for dataset in self.real():
             case = Case("subproblem", dataset, "s-sci-pi")
             yield from self.tuning_runs(case)
@@ -126,7 +132,7 @@ class Protocol:
                     yield self._run("signs", dataset, "s-sci-pi", params, seed)
 
     def pairs(self, dataset: str) -> list[tuple[float, int]]:
-        """Return the pairs (s/n, m) of the boxplots for which one round fits into the screening."""
+        """Return the pairs (s/n, m) of the boxplots whose rounds are short enough for screening."""
         points = self._candidates(Case("nmf", dataset, "s-sci-pi"))
         feasible = {(dict(params)["batch"], dict(params)["epoch"]) for params in points}
         return [pair for pair in self.budget.pairs if pair in feasible]
@@ -144,11 +150,11 @@ class Protocol:
         )
 
     def _runs(self, case: Case, params: Params, seeds: int) -> list[PlannedRun]:
-        """Return the runs to the horizon for the first `seeds` seeds."""
+        """Return the runs of a case to the horizon for the first `seeds` seeds."""
         return [self._run(*case[:3], params, seed) for seed in range(seeds)]
 
     def replicates(self, case: Case) -> dict[int, Row]:
-        """Return the finished runs of a method by seed, with its winning parameters."""
+        """Return, by seed, the finished runs of a case with its winning parameters."""
         best = self.winner(case)
         if best is None:
             return {}
@@ -164,7 +170,7 @@ class Protocol:
     # ---- successive halving ----------------------------------------------------------------------
 
     def winner(self, case: Case) -> Params | None:
-        """Return the winning parameters, or None until all runs that decide them are finished."""
+        """Return the winning parameters; None until all runs that they depend on are finished."""
         if case not in self._winners:
             self._winners[case] = self._decide(case)
         return self._winners[case]
@@ -177,7 +183,7 @@ class Protocol:
         return _sort_by_objective(values)[0] if None not in values.values() else None
 
     def tuning_runs(self, case: Case) -> list[PlannedRun]:
-        """Return the runs that decide on the parameters, as far as they are planned."""
+        """Return the runs that determine the winning parameters, as far as they are planned."""
         runs = list(self._screening(case).values())
         points = self._finalists(case) or []
         if len(points) > 1:
@@ -189,7 +195,7 @@ class Protocol:
         return self._runs(case, params, min(self.budget.starts, self.budget.replicates))
 
     def _finalists(self, case: Case) -> list[Params] | None:
-        """Return the points to run to the horizon, or None while a screening run is missing."""
+        """Return the grid points to run to the horizon; None while a screening run is missing."""
         screening = self._screening(case)
         if not screening:
             return self._candidates(case)
@@ -200,7 +206,7 @@ class Protocol:
         return _sort_by_objective(values)[:number]
 
     def _screening(self, case: Case) -> dict[Params, PlannedRun]:
-        """Return the short runs of the first stage; none if there are at most two points."""
+        """Return the short run of each grid point; empty if there are at most two points."""
         points = self._candidates(case)
         if self.budget.finalists is None or len(points) <= 2:
             return {}
@@ -208,7 +214,7 @@ class Protocol:
         return {params: _scale_limits(run, SCREENING) for params, run in runs.items()}
 
     def _candidates(self, case: Case) -> list[Params]:
-        """Return the parameters to choose from."""
+        """Return the parameter sets that the winner of a case is chosen from."""
         if case.method != "s-sci-pi":
             return METHODS[case.method].forms
         variant = case.variant or ("dense" if case.dataset in budgets.DENSE else "sparse")
@@ -227,7 +233,7 @@ class Protocol:
         if variant == "both sides":
             for long, short, step in product(budgets.LONG_SIDE, budgets.SHORT_SIDE, steps[-2:]):
                 yield (long[0], short[0]), (long[1], short[1]), step
-        elif variant == "vectors":  # smaller batches of vectors of sparse data are slow
+        elif variant == "vectors":  # with sparse data, smaller batches of vectors are slow
             yield from product([b for b in batches if 0.01 <= b < 1], epochs[:2], steps)
         else:
             yield from product(batches, epochs, steps)
@@ -241,7 +247,10 @@ class Protocol:
 
 
 def round_passes(problem: str, batch: Any, epoch: Any, sides: str) -> float:
-    """Return the passes of one round of S-SCI-PI: 1 + 1.5 (m − 1) s/n on each sampled side."""
+    """Return the passes of one round of S-SCI-PI.
+
+    A sampled side takes 1 + 1.5 (m − 1) s/n passes, a side that is not sampled one pass.
+    """
     batches, epochs = (v if isinstance(v, tuple) else (v, v) for v in (batch, epoch))
     long, short = (1.0 + 1.5 * (m - 1) * b for b, m in zip(batches, epochs, strict=True))
     if problem != "nmf":

@@ -34,7 +34,7 @@ from sipower.results.provenance import provenance
 from sipower.solvers.s_sci_pi import SSciPi
 
 RANK = 20
-OVERHEAD = 1.25  # wall time / solver time of a run: evaluations, loading and start
+OVERHEAD = 1.25  # wall time / solver time; evaluations, loading and start are not solver time
 THRESHOLD = SSciPiRule().threshold
 
 
@@ -89,7 +89,7 @@ def _missing_runs(experiments: list[str], budget: Budget, table: Path) -> list[P
 
 
 def _expected_seconds(run: PlannedRun) -> float:
-    """Estimate the seconds of a run, assuming that it takes half of its time limit."""
+    """Estimate the wall time of a run, assuming that it takes half of its time limit."""
     return (OVERHEAD * run.seconds / 2) if run.method != "exact" else 1.0
 
 
@@ -184,7 +184,7 @@ def _make_row(
 
 @lru_cache(maxsize=8)
 def _matrix(dataset: str) -> RowBlocks:
-    """Load a data set without its empty rows and columns, for one thread, in float64."""
+    """Load a data set in float64, set to one thread, without its empty rows and columns."""
     V = load(dataset)
     V = V[np.asarray(V.sum(axis=1)).ravel() > 0]
     V = V[:, np.asarray(V.sum(axis=0)).ravel() > 0]
@@ -193,7 +193,7 @@ def _matrix(dataset: str) -> RowBlocks:
 
 @lru_cache(maxsize=16)
 def _start(dataset: str, seed: int) -> Factors:
-    """Return the factors after 5 multiplicative rounds from Uniform(0, 1)."""
+    """Return the start of a seed: factors from Uniform(0, 1), then 5 multiplicative rounds."""
     V = _matrix(dataset)
     rng = np.random.default_rng(seed)
     W, H = rng.random((V.shape[0], RANK)), rng.random((RANK, V.shape[1])).T
@@ -203,9 +203,9 @@ def _start(dataset: str, seed: int) -> Factors:
 
 
 def _half(V: RowBlocks, start: Factors) -> tuple[int, KLBlock]:
-    """Return the side and the block of the paper's subproblem.
+    """Return the factor that the paper's subproblem solves for (0: W, 1: H), and its `KLBlock`.
 
-    The sums of this subproblem are over the longer dimension.
+    This is the factor whose gradients are sums over the longer dimension of V.
     """
     side = 0 if V.shape[1] > V.shape[0] else 1
     return side, Factorization(V, RANK).half(side, start)
@@ -220,7 +220,7 @@ class _SignCounter(KLBlock):
     negative = entries = 0
 
     def gradient(self, y: Point, S: KLBlock | None = None) -> Point:
-        """Return the gradient, and store full gradients, which are computed at the anchor only."""
+        """Return the gradient; store a full gradient, which is computed at the anchor x₀ only."""
         g = super().gradient(y, S)
         if S is None:
             self.anchor_gradient = g

@@ -25,14 +25,14 @@ class PlannedRun:
     Parameters
     ----------
     problem
-        "nmf", "subproblem" (one factor given the other) or "signs" (of the gradients of the
-        subproblem).
+        "nmf", "subproblem" (one factor for a given other factor) or "signs" (the share of negative
+        entries in the gradients of the subproblem).
     dataset, method
-        Names.
+        Names of the data set and of the method; the method is a key of `METHODS`.
     params
         Parameters of the method, sorted by name.
     seed
-        Seed of the start and of the method.
+        Seed of the random start and of the random numbers of the method.
     passes, seconds
         The run ends after the round in which it reaches either limit. Seconds are solver
         time, without evaluations of the objective.
@@ -76,7 +76,7 @@ def append(file: Path, row: Row) -> None:
 
 
 def read(file: Path) -> list[Row]:
-    """Return all finished runs without duplicates; skip incomplete lines of killed processes."""
+    """Return the rows of a table without duplicates; skip incomplete lines of killed processes."""
     if not file.is_file():
         return []
     rows = {}

@@ -10,6 +10,7 @@ from sipower._kernels import (
     epoch,
     gaps,
     gradient,
+    level,
     mu,
     newton,
     power,
@@ -19,7 +20,6 @@ from sipower._kernels import (
     solve_items,
     sums,
 )
-from sipower._kernels import level as instruction_set
 from sipower.kernels import threads
 from sipower.kernels.doors import FLOOR, Array, Basis, Kernel, as_contiguous, basis
 from sipower.kernels.random import Draw, Stream, batch_size
@@ -57,3 +57,12 @@ __all__ = [
     "sums",
     "threads",
 ]
+
+
+def instruction_set() -> str:
+    """Return the instruction set of the kernels in use, "x86-64-v3" (with AVX2) or "baseline".
+
+    It is the best one that the processor supports, unless the environment variable SIPOWER_ISA
+    names the other one.
+    """
+    return level()

@@ -31,7 +31,8 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
     dense
         Whether the basis will be used with dense data.
     column_sums
-        Column sums (K,) of the whole basis, if the factor is a sample of its rows.
+        Column sums (K,) of the whole basis, if `factor` holds only a sample of its rows; None: the
+        column sums of `factor`.
     """
     kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
     return kind(factor, dense, column_sums)

@@ -36,9 +36,9 @@ class Draw(NamedTuple):
     Attributes
     ----------
     seed, stream
-        Seed of the run and purpose of the numbers.
+        Seed of the run, and purpose of the random numbers.
     round, side, inner
-        Round, side (0: rows, 1: columns) and inner step in which they are drawn.
+        Round, side (0: rows, 1: columns) and inner step in which the numbers are drawn.
     """
 
     seed: int

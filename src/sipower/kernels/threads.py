@@ -106,7 +106,7 @@ class _Blocks:
     def __init__(self, count: int, task: Callable[[int], None], failed: threading.Event) -> None:
         self.count, self.task, self.failed = count, task, failed
         self.numbers = itertools.count()  # next() on it is atomic
-        self.pending: list[threading.Lock] = []  # one per helper, held until it is done
+        self.pending: list[threading.Lock] = []  # one per helper, locked until the helper is done
         self.running: list[threading.Lock] = []
         self.errors: list[BaseException] = []
 
@@ -159,8 +159,8 @@ def sum_blocks(
     """
     spare = threading.local()
     failed = threading.Event()
-    # A block is added once the block before it has released its gate. Gates are plain locks,
-    # because Ctrl-C inside a Condition could leave it locked.
+    # gates[b] is released once block b − 1 has been added, so that blocks are added in order. Gates
+    # are plain locks, because Ctrl-C inside a Condition could leave it locked.
     gates = [threading.Lock() for _ in range(count + 1)]
     for gate in gates[1:]:
         gate.acquire()
@@ -170,8 +170,8 @@ def sum_blocks(
             spare.part = np.empty_like(total)
         spare.part[...] = 0
         partial(block, spare.part)
-        # Lower blocks started earlier, so the wait ends; the timeout covers the case that one of
-        # them has failed.
+        # Blocks with lower numbers started earlier, so the wait ends; the timeout covers the case
+        # that one of them has failed.
         while not gates[block].acquire(timeout=0.05):
             if failed.is_set():
                 return

@@ -58,7 +58,7 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
     Returns
     -------
     Report
-        The results of all checks; prints as a table.
+        The results of all checks, which `print` shows as a table.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _check_scale_law(problem: Problem, x: Array) -> Check:
 
 
 def _check_hessian(problem: Problem, x: Array) -> Check:
-    """Check ∇²f(x)x by central differences along x; if items interact, only of the first item."""
+    """Check ∇²f(x)x = (p − 1)∇f(x) by central differences; if items interact, only for item 0."""
     precision = _precision(problem, x)
     h, where = max(1e-5, precision ** (1 / 3)), slice(0, 1) if problem.sequential else slice(None)
     up, down = x.copy(), x.copy()

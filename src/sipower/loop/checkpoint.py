@@ -39,7 +39,8 @@ class Checkpoint:
     path
         The file.
     every
-        Longest time of work, in seconds, that may be lost.
+        Maximum number of seconds of work that are lost if the run is killed, or one round if that
+        takes longer.
     run
         Settings that identify the run, such as the data and the seed. Reading a checkpoint with
         other settings raises ValueError. Floats in lists may differ by rounding errors, because
@@ -57,7 +58,7 @@ class Checkpoint:
     read: bool = True
 
     def save(self, state: Any, notes: Any = None) -> None:
-        """Write a state, and the notes of the loop: a snapshot of the trace."""
+        """Write `state` to the file, with `notes`, which is the snapshot of the trace."""
         fields, arrays = _fields(state)
         header = {
             "format": FORMAT,
@@ -72,7 +73,10 @@ class Checkpoint:
             np.savez(file, allow_pickle=False, header=text, **arrays)
 
     def load(self, like: S) -> tuple[S, Any] | None:
-        """Return the saved state, which must match `like`, and the notes; None without a file."""
+        """Return the saved state and notes, or None if no file exists or `read` is False.
+
+        The saved state must have the type, the array shapes and the seed of `like`.
+        """
         content = self._read() if self.read else None
         if content is None:
             return None
@@ -98,7 +102,7 @@ class Checkpoint:
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Report every exception of the block as a damaged file."""
+        """Report any exception that the block raises, except MemoryError, as a damaged file."""
         try:
             yield
         except MemoryError:
@@ -131,7 +135,7 @@ class Checkpoint:
         for name, value in json.loads(json.dumps(dict(self.run))).items():
             if not _agree(run.get(name), value):
                 raise self._mismatch_error(
-                    name, f" ({shorten(run.get(name))}, not {shorten(value)})"
+                    name, f" (checkpoint: {shorten(run.get(name))}; this run: {shorten(value)})"
                 )
         return header, arrays
 
@@ -146,7 +150,7 @@ class Checkpoint:
 
 
 def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return all fields of a state, and those that are arrays."""
+    """Return a dictionary of all fields of a state, and one of those that are arrays."""
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
 
@@ -183,7 +187,7 @@ def load_state(path: str | PathLike[str], like: S) -> S:
 
 
 class CheckpointWriter:
-    """The reader and writer of the checkpoint of a loop.
+    """The part of `solve` that reads and writes the checkpoint.
 
     Parameters
     ----------
@@ -198,7 +202,7 @@ class CheckpointWriter:
         self.last_save = self.last_round = trace.clock.wall()
 
     def resume(self, state: S) -> S:
-        """Return the saved state, or the given one if nothing is saved."""
+        """Return the saved state and restore the trace; return `state` if nothing is saved."""
         saved = None if self.checkpoint is None else self.checkpoint.load(state)
         if self.checkpoint is None or saved is None:
             return state
@@ -208,7 +212,7 @@ class CheckpointWriter:
         return state
 
     def write(self, state: State, *, at_once: bool) -> None:
-        """Save if `at_once`, or if the next round could put more than `every` seconds at risk.
+        """Save the state if `at_once`, or if more than `every` seconds could be lost otherwise.
 
         The next round is expected to take as long as the last one.
         """

@@ -94,7 +94,7 @@ class Comparable(Solvable, Protocol):
         """Return the objective at x, as fast as possible, with an error of at most `rounding`."""
 
     def rounding(self, value: float) -> float:
-        """Return the largest difference of two objectives that rounding alone can explain."""
+        """Return the rounding error that a difference of two objectives near `value` may have."""
 
 
 class ScaleInvariant(Solvable, Protocol):
@@ -154,10 +154,10 @@ class Profilable(Solvable, Protocol):
     column_mass: Any
 
     def profile(self, H: Any) -> Any:
-        """Solve the rows exactly for H and return the sums over rows that a step of H needs."""
+        """Return the exact W for H, with the sums over its rows that a step of H needs."""
 
     def rounding(self, value: float) -> float:
-        """Return the largest difference of two objectives that rounding alone can explain."""
+        """Return the rounding error that a difference of two objectives near `value` may have."""
 
 
 # ---- solvers ---------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ S = TypeVar("S", bound=State)
 class Solver(Protocol[P_contra, S]):
     """An iterative algorithm, defined by its initial state and by one round.
 
-    The optional tuple `needs` lists the protocols that its problems must implement.
+    The optional tuple `needs` of a solver lists the protocols that its problems must implement.
     """
 
     def init(self, problem: P_contra, x0: Any, seed: int) -> S:
@@ -192,7 +192,7 @@ def check_contract(problem: Any, solver: Any) -> None:
 
 
 def _members(protocol: type) -> list[str]:
-    """Return the attributes and methods that a protocol and those it extends declare."""
+    """Return the names that a protocol declares or inherits from other protocols."""
     bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
     names = [name for base in bases for name in (*base.__annotations__, *vars(base))]
     return [name for name in dict.fromkeys(names) if not name.startswith("_")]

@@ -44,8 +44,10 @@ class Result(Generic[S]):
         Objective and distance from optimality at x.
     status
         Why the run stopped.
-    passes, seconds
-        Passes over the data, and seconds without evaluations for the trace.
+    passes
+        Number of passes over the data.
+    seconds
+        Time of the solver in seconds, without the evaluations for the trace.
     trace
         Records of the evaluated rounds.
     state
@@ -63,7 +65,7 @@ class Result(Generic[S]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The exception raised on Ctrl-C during `solve`, with the result of the last full round."""
+    """The exception raised on Ctrl-C during `solve`; `result` is that of the last full round."""
 
     def __init__(self, result: Result[Any]) -> None:
         super().__init__("Interrupted: `result` holds the last completed round.")
@@ -102,13 +104,15 @@ def solve(  # noqa: PLR0913 - the public entry point
         Like `on_round`, but called with the state of the solver as a second argument. The fields of
         a state are not part of the public interface and may change from release to release.
     trace
-        When to evaluate objective and residual, which is not counted in `seconds`. "growing": at
-        growing intervals, so that evaluations take at most a tenth of the passes; "early": at the
-        same intervals without that limit; "every": after every round.
-    checkpoint, checkpoint_every
-        File to which the state is saved, so often that at most `checkpoint_every` seconds or one
-        round can be lost. If the file exists, the run is resumed from it and gives the same bits; a
-        checkpoint of another run raises ValueError.
+        When to evaluate objective and residual; the time of these evaluations is not counted in
+        `seconds`. "growing": at growing intervals, so that evaluations take at most a tenth of the
+        passes; "early": at the same intervals without that limit; "every": after every round.
+    checkpoint
+        File to which the state is saved from time to time. If the file exists, the run is resumed
+        from it and gives the same bits; a checkpoint of another run raises ValueError.
+    checkpoint_every
+        Maximum number of seconds of work that are lost if the run is killed, or one round if that
+        takes longer.
 
     Returns
     -------

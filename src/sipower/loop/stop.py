@@ -43,7 +43,7 @@ class Stop:
     Parameters
     ----------
     tol
-        Residual at which the run has converged.
+        The run has converged when its residual is at most `tol`.
     rounds, passes, seconds
         Limits on rounds, passes over the data and wall time; None: no limit.
     """

@@ -11,7 +11,7 @@ from typing import Any
 from sipower.loop.protocols import Solvable, State
 
 EVALUATION_SHARE = 0.1  # share of the passes that evaluations for the trace may take
-GROWTH = 1.15  # factor between the passes of successive records
+GROWTH = 1.15  # the next record is due when the passes have grown by this factor
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Record:
     round, passes, seconds
         Rounds, passes over the data and seconds of the solver so far.
     objective, gap
-        Objective and residual; NaN in a round that was not evaluated.
+        Objective and residual. In a round that was not evaluated, `gap` is NaN, and `objective` is
+        NaN unless the solver has computed it.
     step
         Step size in use.
     """
@@ -40,7 +41,7 @@ NO_WORK = Record(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def add_counts(before: Record, record: Record) -> Record:
-    """Return a record with the rounds, passes and seconds of an earlier run added."""
+    """Return `record` with the rounds, passes and seconds of an earlier record `before` added."""
     return replace(
         record,
         round=before.round + record.round,

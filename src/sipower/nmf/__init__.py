@@ -48,7 +48,8 @@ def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
     near
         Whether the start is near a solution; "auto" then skips its phase of power steps.
     surplus
-        Whether "auto" races its random start against one with surplus components.
+        Whether "auto" also fits a start with surplus components, which are then merged, and
+        continues with the better of its two starts.
     """
     if name == "auto":
         return Auto(near, surplus)

@@ -29,7 +29,7 @@ __all__ = ["Alternating", "NMFState"]
 
 @dataclass(frozen=True)
 class NMFState(Progress):
-    """The state of `Alternating`: both factors, (n, K) and (m, K)."""
+    """The state of `Alternating`: the factors W of shape (n, K) and H of shape (m, K)."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -50,7 +50,8 @@ class Alternating:
     rule
         Update rule for one factor while the other one is fixed.
     tol
-        Certified gap to which each subproblem is solved; None: one update per half-step.
+        Each subproblem is solved until its certified gap is at most `tol`. If None, each half-step
+        takes one update instead.
     max_updates
         Maximum number of updates per half-step if `tol` is given.
     """
@@ -67,7 +68,7 @@ class Alternating:
             )
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> NMFState:
-        """Return the state at x0 = (W, H), or at a random start."""
+        """Return the state at x0 = (W, H), or at a random start if x0 is None."""
         V = problem.V
         if self.rule.needs_items and not V.has_columns:
             raise ValueError(

@@ -3,22 +3,22 @@
 
 Far from a solution, power steps with a line search for every item (`power_search`) lower D quickly
 on most data, never raise it and need no step size. They continue while D falls faster per counted
-pass than it did on average. Dense data with a long side begin with a fit of a sample instead
-(`sampled_items`).
+pass than it has on average since the first power step. If the data are dense and have many rows or
+many columns, a sample of these rows or columns is fitted first instead (`sampled_items`).
 
-With `surplus=True`, a random start is compared with one made with surplus components (`surplus`):
-both are fitted for a fixed number of counted passes, and the one with the lower D is continued.
-Data that begin on a sample skip this, since it did not lower D there (spectrogram, faces,
-heavy-tailed counts).
+With `surplus=True`, a random start is compared with a start that had surplus components, which
+were merged (`surplus`): both starts are fitted for a fixed number of counted passes, and the one
+with the lower D is continued. If a sample is fitted first, this comparison is skipped, because it
+did not lower D on such data (spectrogram, faces, heavy-tailed counts).
 
 Second-order steps with extrapolation follow: Newton steps with a shared Hessian on dense data
 (`shared_newton`), two sweeps of coordinate descent on sparse data and for large K. Decisions use D
 and counted passes alone, never a clock, so they are the same on every machine and for any number of
 threads.
 
-Tall data without a given start get their first H from a sample and one pass over batches of rows
-(`online`), which lowers D more than power steps do in the same time; second-order steps follow.
-If the data are available by row only, `Profiled` does the whole fit.
+If the data are tall and no start is given, the first H comes from a sample and from one pass over
+batches of rows (`online`), which lowers D more than power steps do in the same time. Second-order
+steps follow. If the data are available by row only, `Profiled` does the whole fit.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["Auto", "AutoState"]
 
-ROW_TOL = 1e-2  # certified gap of the rows after a pass over batches
-MAX_SHARED_RANK = 128  # largest K for which the (K, K) models of dense items are worth their cost
+ROW_TOL = 1e-2  # certified gap to which rows of W are solved after a pass over batches
+MAX_SHARED_RANK = 128  # largest K for which `SharedNewton`, with its (K, K) matrix, is used
 STEPS_PER_ROUND = 2  # power steps per round
-RACE_PASSES = 70.0  # passes of each of two starts before they are compared; tuned on the same sets
+RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their D is compared
 
 
 @dataclass(frozen=True)
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` is "sample", "online" or "race" until that start has been made, then "power" and
-    finally "second order".
+    `phase` determines the next round: "sample", "online" or "race" for a first round that makes a
+    start, "power" for power steps, "second order" for extrapolated steps.
     """
 
     phase: str = "power"
-    power_value: float = 0.0  # D and passes when the power steps began
-    power_passes: float = 0.0
+    power_value: float = 0.0  # D before the first power step
+    power_passes: float = 0.0  # passes before the first power step
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Auto:
     near
         Whether the start is near a solution; power steps are then skipped.
     surplus
-        Whether a random start is raced against one with surplus components.
+        Whether a random start is compared with a start that had surplus components.
     """
 
     needs: ClassVar = (Factorizable, Profilable)
@@ -78,7 +78,7 @@ class Auto:
     surplus: bool = False
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
-        """Return the state at x0 = (W, H), or at a random start, with its objective."""
+        """Return the state at x0 = (W, H), or at a random start if x0 is None, with its D."""
         V = problem.V
         if not V.has_columns:
             return Profiled().init(problem, x0, seed)
@@ -149,14 +149,14 @@ class Auto:
         gain = (last - value) / (passes - state.passes)
         average = (state.power_value - value) / (passes - state.power_passes)
         state = replace(state, round=state.round + 1, passes=passes)
-        if not value <= last + problem.rounding(last):  # the gain is below the rounding error
+        if not value <= last + problem.rounding(last):  # D has risen or is NaN: undo
             return replace(state, phase="second order")
         state = _move(state, x, min(value, last))
         return replace(state, phase="power" if gain > average else "second order")
 
 
 def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:
-    """Return factors after one pass over batches of rows, and the passes they cost."""
+    """Fit a sample, then batches of rows; return the factors and the cost in passes."""
     H = fit_sample(problem.V, problem.rank, seed)
     H = run_averaged_pass(problem.V, H, seed)
     H[problem.column_mass == 0] = 0
@@ -165,5 +165,5 @@ def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:
 
 
 def _move(state: AutoState, x: Factors, value: float) -> AutoState:
-    """Return the state at x, without momentum."""
+    """Return the state at the point x with the objective `value`, with no extrapolated W."""
     return replace(state, W=x.W, H=x.H, W_ahead=x.W, H_last=x.H, value=value)

@@ -3,8 +3,9 @@
 
     h_k ← max(0, h_k − t (d_k − Σ_i b_ik v_i/z_i) / Σ_i v_i b_ik²/z_i²)
 
-for one coordinate k after another, in cyclic order (CCD) or at random (SCD). If h_k increases, the
-full Newton step (t = 1) stops short of the minimum, so it is safe. If h_k decreases and the full
+for one coordinate k after another, in cyclic order (CCD) or at random (SCD). The symbols are those
+of `sipower.problems.kl`, with z = Bh. If h_k increases, the full Newton step (t = 1) stops short of
+the minimum, so it is safe. If h_k decreases and the full
 step has length δ, t = 1/(1 + mδ) with m = max_i b_ik/z_i minimises an upper bound of the objective.
 So no step raises the objective and no z reaches zero. Only nonzeros are visited. A sweep over all
 coordinates counts as 1.5 passes.
@@ -40,7 +41,8 @@ class CCD(Rule):
     sweeps
         Number of sweeps over the coordinates in one update.
     order
-        "cyclic" (all coordinates), "active" (zeros that stay zero are skipped) or "random".
+        Order of the coordinates: "cyclic" (all in turn), "active" (in turn, but without zeros that
+        would stay zero) or "random".
     """
 
     monotone: ClassVar[bool] = True

@@ -71,7 +71,7 @@ class Extrapolated:
             raise TypeError(f"`rule` must be a monotone rule such as CCD(), got {self.rule!r}.")
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> ExtrapolatedState:
-        """Return the state at x0 = (W, H), or at a random start, with its objective."""
+        """Return the state at x0 = (W, H), or at a random start if x0 is None, with its D."""
         start = Alternating(self.rule).init(problem, x0, seed)
         W, H = start.x
         value = problem.quick_value(start.x)

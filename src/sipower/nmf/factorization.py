@@ -64,7 +64,7 @@ class Factorization:
 
     @property
     def evaluation_passes(self) -> float:
-        """The cost in passes of one objective and one gap: two gradients and the logarithms."""
+        """The passes that one evaluation costs: the gap needs two gradients, D needs logarithms."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def half(self, side: int, x: Factors) -> KLBlock:
@@ -90,11 +90,14 @@ class Factorization:
         return float(gaps) / max(self.V.total, 1e-300)
 
     def profile(self, H: Array) -> Profile:
-        """Solve the rows exactly for H and return the sums over rows that a step of H needs."""
+        """Return the exact W for H, with the sums over its rows that a step of H needs."""
         return profile(self.V, H)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error allowed for in D: 8 eps (ΣV + D), eps of the working type."""
+        """Return the rounding error that D = `value` may have: 8 eps (ΣV + D).
+
+        eps is that of the working type.
+        """
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))
 
     def is_finite(self, x: Factors) -> bool:

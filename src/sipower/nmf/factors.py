@@ -35,8 +35,8 @@ def check_shapes(x: Factors, shape: tuple[int, int], rank: int) -> None:
 def balancing_scale(W: Array, h: Array) -> Array | None:
     """Return powers of two that balance the scales of W and H, or None if that is not needed.
 
-    The caller divides the columns of W by them and multiplies those of H. `h` holds the column sums
-    of H, (K,).
+    The caller must divide the columns of W and multiply the columns of H by these numbers, (K,).
+    `h` holds the column sums of H, (K,).
     """
     w = (np.ones(len(W), W.dtype) @ W).astype(np.float64)  # a matrix product is faster than a sum
     alive = (w > 0) & (h > 0) & np.isfinite(w)
@@ -51,7 +51,8 @@ def lift_zeros(factor: Array, d: Array, mass: Array) -> None:
     """Raise exact zeros of a factor to a small share of their item's mass, in place.
 
     An item that has positive counts but only zeros in its factor would make D infinite. `d` holds
-    the column sums of the other factor, (K,); `mass` holds the masses of the items.
+    the column sums of the other factor, (K,); `mass` holds the masses of the items. An item without
+    mass is set to zero.
     """
     largest = factor.max()
     for k in range(factor.shape[1]):

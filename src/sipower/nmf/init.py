@@ -32,7 +32,7 @@ def random_factors(V: RowBlocks, rank: int, seed: int) -> tuple[Array, Array]:
 
 
 def random_factor(V: RowBlocks, rank: int, seed: int, side: int) -> Array:
-    """Draw one random factor. Only the shape and the total of V are used."""
+    """Draw W (side 0) or H (side 1) at random. Only the shape and the total of V are used."""
     scale = 2 * np.sqrt(_mean(V) / rank)
     return np.asarray(scale * Draw(seed, Stream.FACTOR, side=side).uniform(V.shape[side], rank))
 

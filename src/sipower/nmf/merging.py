@@ -2,12 +2,14 @@
 """`merge_components`: repeatedly merge the pair of components whose merger raises D least.
 
 Component k is s_k u_k v_kᵀ: a mass s_k, spread by u_k over the samples and v_k over the features.
-Merging k and l into (s_k + s_l) u vᵀ with the mean u and v raises the KL divergence by no more than
+Merging k and l into (s_k + s_l) u vᵀ, where u and v are the weighted means, raises the KL
+divergence by no more than
 
     min over F in (u, v) of  (s_k + s_l) E(F) − s_k E(F_k) − s_l E(F_l),   E the entropy,
 
-because the loss is the mutual information of sample and feature given the pair, which is at most
-the information of either about the component.
+because the increase is at most the mutual information of sample and feature within the pair. This
+is at most the mutual information of sample and component, and at most that of feature and
+component.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from sipower.kernels import Array
 __all__ = ["merge_components"]
 
 Numbers = NDArray[np.float64]
-FLOOR = 1e-6  # share of the mean, added to all entries because some rules never leave exact zeros
-MAX_ITEMS = 2048  # evenly spaced items of a side from which the losses are estimated
+FLOOR = 1e-6  # times the mean: added to all entries, because some rules cannot change a zero
+MAX_ITEMS = 2048  # increases are estimated from at most this many evenly spaced items of a factor
 
 
 def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
@@ -43,7 +45,7 @@ def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
     sides = [_Side(np.array(factor.T, np.float64)) for factor in (W, H)]
     sums = [side.masses.sum(axis=1) for side in sides]
     mass = sums[0] * sums[1]
-    for side in sides:  # each side carries the whole mass of a component
+    for side in sides:  # in both factors, the entries of component k sum to mass[k]
         side.set_mass(mass)
     costs = np.stack([_costs(sides, k) for k in range(len(mass))])
     while len(costs) > rank:
@@ -58,7 +60,7 @@ def merge_components(W: Array, H: Array, rank: int) -> tuple[Numbers, Numbers]:
 
 
 class _Side:
-    """The masses of the components over one side, (K, items), and their entropies s_k E(F_k)."""
+    """One factor as masses of the components, (K, items), and the entropies s_k E(F_k)."""
 
     def __init__(self, masses: Numbers) -> None:
         self.masses = masses

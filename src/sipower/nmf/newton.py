@@ -3,12 +3,14 @@
 
     p = argmin r·p + ½ p·Hp over h + p ≥ 0,   r = d − Bᵀ(v ⊘ z),   H = Bᵀ diag(v ⊘ z²) B,   z = Bh
 
-over the coordinates that are positive or would increase. −v log z is self-concordant along p: with
-s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i, the step length s/(κ + ms) minimises an upper bound
-of the objective, so every step descends, without a line search. H is formed for the free
-coordinates only, which are few on sparse data. On items with more than 100 K nonzeros it is formed
-from evenly spaced nonzeros, with the exact diagonal (κ always uses all nonzeros). A step counts as
-2 + K/4 passes, the cost of the full H.
+over the coordinates that are positive or would increase. An exact line search finds the length of
+the step, so every step descends. Where rounding errors hide the slope, the length is s/(κ + ms)
+with s = −r·p, κ = p·Hp and m = max_i −(b_i·p)/z_i instead, which minimises an upper bound of the
+objective, because −v log z is self-concordant along p. H is formed only for the coordinates named
+above, which are few on sparse data. On items with at least 100 K nonzeros H is formed from evenly
+spaced nonzeros, but with the exact diagonal; κ and the search always use all nonzeros. A step
+counts as 2 + K/4 passes, the cost of the full H. The other symbols are those of
+`sipower.problems.kl`.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Newton(Rule):
 
 
 def check_rank(rank: int) -> None:
-    """Check that a Hessian (K, K) is not too large."""
+    """Check that K = `rank` is not too large for Hessians of shape (K, K)."""
     if rank > MAX_COMPONENTS:
         raise ValueError(
             f"Newton takes at most {MAX_COMPONENTS} components, got {rank}: use solver='ccd'."

@@ -76,7 +76,7 @@ def fit_sample(V: RowBlocks, rank: int, seed: int) -> Array:
 
 
 def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int) -> Factors:
-    """Return the factors after some rounds from x, or from a random start."""
+    """Return the factors after `rounds` rounds from x, or from a random start if x is None."""
     solver, stop = Extrapolated(CCD(2, "active")), Stop(0, rounds=rounds)
     factors: Factors = solve(Factorization(V, rank), solver, x, stop=stop, seed=seed).x
     return factors
@@ -101,11 +101,11 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
     V
         Data, (n, m).
     anchor
-        Factors (W, H₀), (n, K) and (m, K), with W the exact rows for H₀.
+        Factors (W, H₀) of shapes (n, K) and (m, K), where W is the exact solution for H₀.
     g
-        Ratio sums of the features over all rows at the anchor, (m, K).
+        The sum Σ_i (v_i ⊘ z_i) w_iᵀ over all rows at the anchor, (m, K), so that N(H₀) = H₀ ∘ g.
     seed, epoch
-        Key of the random numbers that determine the order of the batches.
+        Seed of the run and number of the epoch, which determine the order of the batches.
     """
     W, H0 = anchor
     whole = H0 * g
@@ -120,7 +120,7 @@ def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: in
 
 
 def batches(V: RowBlocks, draw: Draw) -> Iterator[tuple[Array, RowBlocks]]:
-    """Yield random batches, which together contain every row once, as row numbers and data.
+    """Yield row numbers and data of random batches, which together contain every row once.
 
     Groups of consecutive rows are drawn together. Neighbouring rows may be similar, so a batch
     consists of many groups.
@@ -143,7 +143,7 @@ def _draw_batches(V: RowBlocks, draw: Draw) -> Iterator[Array]:
 
 
 def _expected_counts(part: RowBlocks, H: Array, W: Array) -> Array:
-    """Return the sum N(H) over the rows of a batch, given their rows of W."""
+    """Return the expected counts N(H) of a batch; W holds the rows that belong to the batch."""
     return H * KLBlock(part.columns, W).ratio_sums(H)
 
 

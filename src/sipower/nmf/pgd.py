@@ -5,7 +5,7 @@ Each item has its own step size α. It starts at the minimiser of the second-ord
 gradient and is halved until the objective falls by a hundredth of what the slope predicts (Armijo).
 With α_k = h_k/d_k the same formula is the multiplicative update; with α_k = 1/Σ_i v_i b_ik²/z_i² on
 one coordinate it is CCD's step. An update counts as 2.5 passes: gradient, curvature and about two
-trial points.
+trial points. The symbols are those of `sipower.problems.kl`, with z = Bh.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class PGD(Rule):
 def projected_step(block: KLBlock, h: Array, alpha: Array | float) -> Array:
     """Return max(0, h − α(d − g)), of which MU and CCD are special cases.
 
-    `alpha` is one step size, or one per item (items, 1) or coordinate (items, K).
+    `alpha` is one step size for all items, or an array with one step size per item, (items, 1), or
+    per coordinate, (items, K).
     """
     return np.maximum(h - alpha * (block.d - block.ratio_sums(h)), 0)

@@ -2,17 +2,18 @@
 """`Profiled`: a solver in which W is always the exact solution for H.
 
 The solver minimises F(H) = min over W ≥ 0 of D(V ‖ W Hᵀ). The minimiser W(H) is computed row by row
-from a cold start.
+from the uniform start.
 
-At W(H) a step of H needs only two sums over the rows, no larger than H: g = Σ_i (v_i ⊘ z_i) w_iᵀ
-and d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of a cluster. W(H) depends
-on H alone: a lost block of rows can be recomputed to the same bits. The step of H is a SCI-PI step,
+At W(H) a step of H needs only two sums over the rows, which are no larger than H:
+g = Σ_i (v_i ⊘ z_i) w_iᵀ and d = Σ_i w_i. So the rows may be in memory, on disk or on the workers of
+a cluster. W(H) depends on H alone: a lost block of rows can be recomputed to the same bits. The
+step of H is a SCI-PI step,
 
     h_j ← h_j ∘ G_j², scaled to its mass c_j,   G_j = g_j / d,
 
 extrapolated as in `Extrapolated`. If F has risen, the round is undone and the multiplicative step
 h ∘ G follows, which cannot raise F. For tall data without a given start the first H comes from
-batches of rows (see `online`): a fitted sample, an averaged pass, then anchored epochs.
+batches of rows (see `online`): a fitted sample, a pass of online EM, then anchored epochs.
 
 ======  =========================================  ========
 symbol  meaning                                    shape
@@ -46,7 +47,7 @@ ROW_PASSES = 25.0  # approximate cost of solving all rows, in passes
 
 @dataclass(frozen=True)
 class ProfileState(Momentum):
-    """The state of `Profiled`; a plain round takes a multiplicative step."""
+    """The state of `Profiled`; if `plain` is true, the next round is a multiplicative step."""
 
     non_negative: ClassVar[bool] = True
     W: Array
@@ -54,7 +55,7 @@ class ProfileState(Momentum):
     g: Array
     d: Array
     H_last: Array
-    epochs: int = -1  # number of anchored epochs after an averaged pass; negative: neither is run
+    epochs: int = -1  # anchored epochs after a pass of online EM; if negative, neither is run
 
     @property
     def x(self) -> Factors:
@@ -69,7 +70,8 @@ class Profiled:
     Parameters
     ----------
     epochs
-        Number of anchored epochs after the averaged pass, for tall data without a given start.
+        Number of anchored epochs after the pass of online EM (see `online`). Both are run only for
+        tall data without a given start.
     """
 
     needs: ClassVar = (Profilable,)
@@ -86,7 +88,7 @@ class Profiled:
         return ProfileState(W, H, g, d, H, epochs, step=1.0, seed=seed)
 
     def advance(self, problem: Any, state: ProfileState) -> ProfileState:
-        """Find a new H and solve the rows for it."""
+        """Find a new H and compute the exact W for it."""
         if state.round == 0:
             H = state.H
             if state.epochs >= 0:
@@ -101,7 +103,7 @@ class Profiled:
         return self._step(problem, state)
 
     def _move_to(self, problem: Any, state: ProfileState, H: Array) -> ProfileState:
-        """Return the state at a new H, with its exact rows."""
+        """Return the state at a new H and the exact W for it."""
         rows = problem.profile(H)
         passes = state.passes + ROW_PASSES + 1.5
         return replace(
@@ -132,6 +134,6 @@ def _power_step(state: ProfileState, c: Array, power: int) -> Array:
 
 
 def _lift_to_floor(H: Array, c: Array) -> Array:
-    """Raise H to a small floor where features have counts, and set it to zero elsewhere."""
+    """Return H, raised to a small floor for features with counts and set to 0 for the others."""
     floor = (FLOOR * H.max(axis=0)).astype(H.dtype)
     return np.ascontiguousarray(np.where(c[:, None] > 0, np.maximum(H, floor), 0), H.dtype)

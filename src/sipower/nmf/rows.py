@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`profile`: solve all rows exactly for H and return the sums that an update of H needs."""
+"""`profile`: compute the exact W for H, and the sums over its rows that an update of H needs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ class Profile(NamedTuple):
     ----------
     W
         Solution of the row problems, (n, K).
-    g, d
-        Ratio sums of the features, (m, K), and column sums of W, (K,).
-    value, gap
-        Divergence D(V ‖ W Hᵀ), and the sum of the certified gaps of the rows.
+    g
+        Ratio sums Σ_i (v_i ⊘ z_i) w_iᵀ of the features, (m, K), with z_i = H w_i.
+    d
+        Column sums of W, (K,).
+    value
+        Divergence D(V ‖ W Hᵀ).
+    gap
+        Sum of the certified gaps of the rows.
     """
 
     W: Array
@@ -37,7 +41,7 @@ class Profile(NamedTuple):
 
 
 def profile(V: Any, H: Array) -> Profile:
-    """Solve the rows of V (n, m) for H (m, K) and return the sums over them."""
+    """Return the exact W for the rows of V (n, m) and H (m, K), with the sums over the rows."""
     rows = KLBlock(V, H)
     W, gaps, _ = rows.solution(ROW_TOL)
     W = W.astype(V.dtype)
@@ -49,8 +53,8 @@ def profile(V: Any, H: Array) -> Profile:
 def feature_gap(H: Array, rows: Profile, c: Array) -> float:
     """Return an upper bound on the possible decrease of D if only H changes.
 
-    Only the sums in `rows` and the masses `c` of the features, (m,), are needed: a feature that is
-    scaled to its mass, s_j h_j with s_j = c_j/(d·h_j), has the ratio sums g_j/s_j.
+    The bound uses only the sums in `rows` and the masses `c` of the features, (m,). It first scales
+    each feature to its mass, to s_j h_j with s_j = c_j/(d·h_j), which divides g_j by s_j.
     """
     mass = H.astype(np.float64) @ rows.d
     scale = np.divide(c, mass, out=np.ones_like(mass), where=mass > 0)
@@ -59,5 +63,5 @@ def feature_gap(H: Array, rows: Profile, c: Array) -> float:
 
 
 def multiplier(g: Array, d: Array) -> Array:
-    """Return G = g/d, zero where d is zero."""
+    """Return G = g/d, with zeros where d is zero."""
     return np.divide(g, d, out=np.zeros_like(g), where=d > 0)

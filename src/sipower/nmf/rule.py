@@ -44,11 +44,11 @@ class Rule(ABC):
 
     step: float
     monotone: ClassVar[bool] = False  # whether the rule never raises D and so needs no guard
-    needs_items: ClassVar[bool] = False  # whether the rule needs single items, not only their sums
+    needs_items: ClassVar[bool] = False  # whether the rule needs entries of items, not only sums
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
-        """Return the new h of the block's items, (items, K)."""
+        """Return the factor of the block after one update of h, (items, K)."""
 
     def largest_step(self, V: RowBlocks) -> float:
         """Return the largest step size that a guard may use."""

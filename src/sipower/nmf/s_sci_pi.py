@@ -13,8 +13,8 @@ Batch size s and epoch length m are chosen from the data unless they are given:
     dense, n entries per item    s = 0.7 K,  m = n/s but at most 100; sampled if m is at least 4
     sparse                       s/n = 1/20, m = 10; only items with at least 50 K nonzeros sampled
 
-The batch size 0.7 K is for entries of equal size. If they differ, the variance of a batch grows by
-the factor `Matrix.unevenness`, and s is multiplied by that factor too.
+The batch size 0.7 K is for entries of equal size. If entries differ in size, the variance of a
+batch grows by the factor `Matrix.unevenness`, and s is multiplied by that factor too.
 An epoch costs 1 + 1.5 (m − 1) s/n passes, so its batches cost at most 1.5 full gradients.
 """
 
@@ -37,7 +37,7 @@ from sipower.solvers.state import PointState, check_positive
 
 __all__ = ["SSciPiRule"]
 
-MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer than 50 K nonzeros are not sampled
+MIN_NONZEROS_PER_COMPONENT = 50  # sparse items with fewer than 50·K nonzeros are not sampled
 BATCH_PER_COMPONENT = 0.7  # s/K on dense data; tuned on the data set WT
 MIN_EPOCH, MAX_EPOCH = 4, 100  # limits of m on dense data; tuned on WT
 SPARSE_BATCH, SPARSE_EPOCH = 0.05, 10  # s/n and m on sparse data; tuned on KOS and NIPS
@@ -66,16 +66,17 @@ class SSciPiRule(Rule):
     step
         Step size η of sampled items.
     batch, epoch
-        Batch size s/n and epoch length m. A pair gives one value for the factor whose gradient sums
-        over more terms and one for the other factor. None: chosen from the data.
+        Batch size s/n and epoch length m. Of a pair, the first value is for the factor whose
+        gradient sums over more terms, the second for the other factor. None: chosen from the data.
     scheme
         How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace
         Whether batches are drawn with replacement.
     threshold
-        Threshold θ: an inner step leaves each coordinate on the sphere at least θ times its value.
+        Threshold θ: an inner step reduces no coordinate on the sphere to less than θ times its
+        value before the step.
     shortest
-        Items with fewer nonzeros take one full step; None: 50 K for sparse data.
+        Items with fewer than `shortest` nonzeros take one full step; None: 50 K for sparse data.
     sides
         Which factors are sampled: "both", or "long" for only the factor whose gradient sums over
         more terms, as in the paper on dense data. The other factor then takes full steps.
@@ -154,7 +155,7 @@ class SSciPiRule(Rule):
     # ---- defaults from the data --------------------------------------------------------------
 
     def plan(self, V: RowBlocks, rank: int) -> Plan:
-        """Return batch, epoch length and scheme for the items of V (items, n) and K = rank."""
+        """Return the settings of an epoch for data V (items, n) and K = `rank` components."""
         scheme = self.scheme or default_scheme(V)
         n, side = V.shape[1], int(V.shape[0] > V.shape[1])
         batch, epoch = _pair(self.batch)[side], _pair(self.epoch)[side]
@@ -182,7 +183,7 @@ class SSciPiRule(Rule):
         return max(self.step, 1.0)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
-        """Return the cost in passes: 1 + 1.5 (m − 1) s/n, where only sampled items have batches."""
+        """Return the cost in passes: 1 + 1.5 (m − 1) s/n; s = 0 for items that are not sampled."""
         V, plan = block.V, self.plan(block.V, block.shape[1])
         n = V.shape[1]
         drawn = batch_size(plan.batch, n) / max(n, 1)  # s/n after rounding s to an integer
@@ -196,5 +197,5 @@ class SSciPiRule(Rule):
 
 
 def _pair(setting: Any) -> tuple[Any, Any]:
-    """Return the values of a setting for the factor with the longer sums and for the other one."""
+    """Return a setting as a pair; a single value is used for both factors."""
     return setting if isinstance(setting, tuple) else (setting, setting)

@@ -2,10 +2,10 @@
 """Initial factors for dense data, fitted first to a sample of the items of the longer side.
 
 If V has far more rows than components, a few hundred of them determine H nearly as well as all rows
-do, at a small share of the cost. The sample starts at the given factors: power steps and then
-extrapolated Newton steps with a shared Hessian. The rows that were not drawn start at the uniform
-point; one power step and two Newton steps fit all rows to the new H. If V has more columns than
-rows, columns are drawn instead.
+do, at a small share of the cost. The sample is fitted from the given factors, first by power steps
+and then by extrapolated Newton steps with a shared Hessian. One power step and two Newton steps
+then fit all rows to the new H; rows that were not drawn start at the uniform point. If V has more
+columns than rows, columns are drawn instead.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sipower.problems.kl import KLBlock
 __all__ = ["can_sample_items", "fit_sampled_items"]
 
 # Tuned on WT, digits, image patches, spectra, heavy-tailed counts and 30,000 x 40 counts.
-ITEMS_PER_COMPONENT = 20  # size of the sample, times K
-MIN_RATIO = 4  # smallest length of the longer side, in multiples of the sample size
+ITEMS_PER_COMPONENT = 20  # the sample has this many times K items
+MIN_RATIO = 4  # the longer side must have at least this many times the items of the sample
 POWER_ROUNDS = 2  # rounds of power steps on the sample
-MAX_ROUNDS = 20  # rounds of Newton steps; fewer if the sample is a large share of the data
+MAX_ROUNDS = 20  # rounds of Newton steps on the sample; fewer if it is a large share of the data
 
 
 def can_sample_items(V: RowBlocks, rank: int) -> bool:
@@ -50,10 +50,10 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
     rounds = min(MAX_ROUNDS, items // size)
     sample, passes = _fit(V.with_data(V.take(drawn)), start, rounds)
     passes *= size / items
-    # A feature that no drawn item has must not stay zero: D would be infinite.
+    # A feature that is zero in all drawn items must not keep zeros in H: D would be infinite.
     lift_zeros(sample.H, sample.W.sum(axis=0, dtype=np.float64), V.columns.mass)
     block = KLBlock(V, sample.H)
-    h = np.zeros((items, problem.rank), V.dtype)  # zero: the uniform point
+    h = np.zeros((items, problem.rank), V.dtype)  # kernels replace a zero item by the uniform point
     h[drawn] = sample.W
     for step, rule in enumerate((PowerSearch(), SharedNewton(), SharedNewton())):
         half_step = HalfStep(rule.step, seed, step, side)
@@ -63,7 +63,7 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
 
 
 def _fit(V: RowBlocks, start: Factors, rounds: int) -> tuple[Factors, float]:
-    """Fit V from a start with power steps, then `rounds` extrapolated rounds of Newton steps."""
+    """Fit V from `start`: power steps, then `rounds` extrapolated rounds of Newton steps."""
     problem, newton = Factorization(V, start.H.shape[1]), Extrapolated(SharedNewton())
     x, passes = take_power_steps(V, start, POWER_ROUNDS)
     state = newton.init(problem, x, 0)

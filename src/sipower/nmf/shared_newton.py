@@ -3,12 +3,15 @@
 
     H_j ≈ D_j R D_j,   D_j² = diag(Bᵀ diag(v ⊘ z²) B),   R = correlations of Bᵀ diag(1 ⊘ z̄) B
 
-z̄ = B Σ_j h_j is what the model expects of the sum of all items, so Bᵀ diag(1 ⊘ z̄) B is the Fisher
-information of that sum. Every item has its own diagonal, which costs half a pass; its correlations
-are those of the sum. So no Hessian is formed item by item, which takes K/4 passes in `newton`. The
-quadratic model over h + p ≥ 0 is solved by a few sweeps of coordinate descent and the length of the
-step by an exact line search, so every step descends, however well the model fits. An update counts
-as 2.5 passes: one for the gradient, half a pass each for the diagonal, Bp and the search.
+H_j is the Hessian of item j. z̄ = B Σ_j h_j is the model's expectation of the sum of all items, so
+Bᵀ diag(1 ⊘ z̄) B is the Fisher information of that sum. Every item has its own diagonal D_j, which
+costs half a pass, but all items share the correlations R. So no Hessian has to be formed for each
+item, which costs K/4 passes in `newton`. A few sweeps of coordinate descent minimise the quadratic
+model over h + p ≥ 0, and an exact line search finds the length t of the step p, so every step
+descends, however well the model fits. Where the step is short (t < 0.2), the item tries a power
+step with γ = 2 as well (see `power_search`) and takes the step with the larger expected gain. An
+update counts as 2.5 passes: one for the gradient, half a pass each for the diagonal, Bp and the
+search. The other symbols are those of `sipower.problems.kl`, with z = Bh.
 
 On dense data the steps lower D about as much as those of `newton` (docs/benchmarks.md). On sparse
 data an item has too few nonzeros to resemble the sum, and `ccd` is faster.
@@ -30,7 +33,7 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["SharedNewton", "correlations"]
 
-ROWS_PER_COMPONENT = 50  # rows of the basis, times K, from which the correlations are estimated
+ROWS_PER_COMPONENT = 50  # R is estimated from about this many times K rows of the basis
 
 
 @dataclass(frozen=True)
@@ -55,16 +58,16 @@ class SharedNewton(Rule):
 def correlations(block: KLBlock, h: Array) -> NDArray[np.float64]:
     """Return R, (K, K): the correlations of the Fisher information of the sum of all items.
 
-    They are estimated from evenly spaced rows of the basis. A component that is zero there has a
-    row and a column of zeros but for the diagonal.
+    They are estimated from evenly spaced rows of the basis. If a component is zero in all of these
+    rows, its row and its column of R are zero except for the diagonal.
     """
     n, rank = block.B.shape
     rows = block.B[:: max(1, n // (ROWS_PER_COMPONENT * rank))].astype(np.float64)
     z = rows @ h.sum(axis=0, dtype=np.float64)
     rows[z > 0] /= np.sqrt(z[z > 0])[:, None]
-    information = np.einsum("ik,il->kl", rows, rows)  # no BLAS: the same bits for any threads
+    information = np.einsum("ik,il->kl", rows, rows)  # unlike BLAS: same bits for any threads
     scale = np.sqrt(np.diag(information))
     scale = np.divide(1.0, scale, out=np.zeros(rank), where=scale > 0)
-    R = information * scale * scale[:, None]
+    R: NDArray[np.float64] = information * scale * scale[:, None]
     np.fill_diagonal(R, 1.0)
     return R

@@ -17,8 +17,8 @@ from sipower.nmf.power_search import take_power_steps
 
 __all__ = ["surplus_start"]
 
-SURPLUS = 1.5  # components before the merges, times K
-ROUNDS = 8  # rounds of searched power steps before the merges
+SURPLUS = 1.5  # the first fit has this many times K components
+ROUNDS = 8  # rounds of power steps before the components are merged
 
 
 def surplus_start(V: RowBlocks, rank: int, seed: int) -> tuple[Factors, float]:

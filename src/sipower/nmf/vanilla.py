@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Vanilla`: the stochastic power step without variance reduction, with G_S of a batch for G.
+"""`Vanilla`: the stochastic power step without variance reduction.
 
-A batch is a random matrix V_S that is scaled so that E[V_S] = V, hence E[G_S] = G. The rule takes
-power steps on such matrices: h ← h∘((1 − η) + ηG_S)², rescaled to its mass. It stalls at the noise
-level of the batches. One update costs m s/n passes.
+The multiplier G of the power step is replaced by its estimate G_S from a batch. A batch is a random
+matrix V_S that is scaled so that E[V_S] = V, hence E[G_S] = G. The rule takes power steps on such
+matrices: h ← h∘((1 − η) + ηG_S)², rescaled to its mass. It stalls at the noise level of the
+batches. One update costs m s/n passes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ class Vanilla(Rule):
     ----------
     step
         Step size η.
-    batch, epoch
-        Batch size s/n, and the number m of steps in one update, each on a new batch.
+    batch
+        Share s/n of the data in a batch.
+    epoch
+        Number m of steps in one update, each on a new batch.
     scheme
         How batches are drawn; None: "vectors" for dense data, "stratified" for sparse data.
     replace

@@ -62,7 +62,7 @@ class Sampling:
 
 
 def drawn_rows(A: Any, sampling: Sampling, draw: Draw) -> Any:
-    """Draw s of the n rows of A, which is the batch of a problem whose terms are samples."""
+    """Draw s of the n rows of A, which form a batch if the terms of a problem are samples."""
     if sampling.scheme != "vectors":
         raise ValueError(
             f"`scheme` must be 'vectors' for this problem, which draws whole samples, got "
@@ -84,7 +84,7 @@ class Problem(ABC):
     sequential: ClassVar[bool] = False  # whether items interact and are updated one after another
     evaluation_passes: float = 1.5  # one pass for the residual and half a pass for the value
     value_passes: float = 0.5
-    batch_passes: float = 2.0  # passes over the batch in an inner step: ∇f_S(x) and ∇f_S(x₀)
+    batch_passes: float = 2.0  # passes over a batch per inner step: ∇f_S(x) and ∇f_S(x₀)
     quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
     smooth: bool = True  # whether the Hessian exists everywhere
 
@@ -99,7 +99,7 @@ class Problem(ABC):
 
     @abstractmethod
     def gradient(self, x: Point, S: Any = None) -> Point:
-        """Return ∇f(x), or its unbiased estimate ∇f_S(x) from a batch."""
+        """Return ∇f(x), or its unbiased estimate ∇f_S(x) if a batch S is given."""
 
     @abstractmethod
     def batch(self, sampling: Sampling, draw: Draw) -> Any:
@@ -111,7 +111,7 @@ class Problem(ABC):
         return None
 
     def single_item(self, item: int) -> Problem:
-        """Return the problem of a single item; problems with several items override this."""
+        """Return the problem of one item alone; problems with several items override this."""
         if self.shape[0] != 1:
             raise ValueError(
                 f"{type(self).__name__} does not define the problem of a single item: override "
@@ -124,9 +124,10 @@ class Problem(ABC):
         return np.asarray(self.gradient(x, S) - alpha * self.gradient(x0, S))
 
     def hessian(self, x: Point, S: Any = None) -> NDArray[Any]:
-        """Return the Hessian ∇²f(x), or ∇²f_S(x) of a batch, of every item, (items, d, d).
+        """Return the Hessians of all items, (items, d, d).
 
-        The base class computes it by central differences.
+        They are ∇²f(x), or the estimates ∇²f_S(x) if a batch S is given. The base class computes
+        them by central differences.
         """
         items, d = self.shape
         out = np.empty((items, d, d))
@@ -161,7 +162,7 @@ class Problem(ABC):
     def scale(self, x: Point, g: Point) -> NDArray[np.float64]:
         """Return |λ| = |x·∇f(x)| as a column, with zeros replaced by 1.
 
-        Solvers divide ∇f by it, so that the step size η does not depend on the scale of f.
+        Solvers divide ∇f by |λ|, so that the step size η does not depend on the scale of f.
         """
         size = np.abs(self.inner(x, g))
         return np.where(size > 0, size, 1.0)[:, None]
@@ -197,7 +198,7 @@ class Problem(ABC):
         return float(self.value(x))
 
     def rounding(self, value: float) -> float:
-        """Return the largest difference of two objectives that rounding alone can explain."""
+        """Return the rounding error that a difference of two objectives near `value` may have."""
         return 8 * float(np.finfo(np.float64).eps) * abs(value)
 
     def is_finite(self, x: Point) -> bool:
@@ -206,15 +207,15 @@ class Problem(ABC):
 
 
 class DirectionProblem(Problem):
-    """A problem in one direction whose terms are samples: the base class of PCA and ICA.
+    """The base class of PCA and ICA: the point is one direction, and the terms are samples.
 
     Parameters
     ----------
     A
-        Samples as rows, (n, d), validated.
+        Samples as rows, (n, d), which the subclass has validated.
     orthogonal_to
-        Directions (r, d) that the solution must be orthogonal to (deflation), which need not be
-        orthogonal to each other; None: none.
+        Directions (r, d) that the solution must be orthogonal to (deflation); None: none. They
+        need not be orthogonal to each other.
     """
 
     def __init__(self, A: Any, orthogonal_to: Any) -> None:
@@ -247,9 +248,9 @@ class DirectionProblem(Problem):
         return drawn_rows(self.A, sampling, draw)
 
     def project(self, x: Point) -> Point:
-        """Return x without its component along the removed directions.
+        """Return x without its component along the directions in `orthogonal_to`.
 
-        The projection is applied twice, because the rounding errors of the first time matter if
+        The projection is applied twice, because the rounding errors of the first one matter if
         little of x remains.
         """
         for _ in range(2):

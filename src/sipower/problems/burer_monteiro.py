@@ -2,9 +2,9 @@
 """Burer-Monteiro form of a diagonally constrained SDP: max ⟨C, XXᵀ⟩ over unit rows σ_i of X.
 
 The SDP max ⟨C, Z⟩ over Z ⪰ 0, Z_ii = 1 is a relaxation of max-cut and of other problems in ±1
-variables; here Z = XXᵀ with r columns in X. The objective is linear in each row, so the step
-σ_i ← Σ_j C_ij σ_j, normalised, maximises it exactly over that row (degree p = 1 per row, for
-positive scalings). Rows interact, so they are updated one after another. With r > √(2n) a
+variables; here Z = XXᵀ, where X has r columns. The objective is linear in each row, so the step
+σ_i ← Σ_j C_ij σ_j, normalised, maximises the objective exactly over that row (degree p = 1 per row,
+for positive scalings). Rows interact, so they are updated one after another. With r > √(2n) a
 second-order stationary point is globally optimal (Boumal, Voroninski, Bandeira 2016). The dual
 certifies this: with y_i = σ_i·(CX)_i, Σy − n λ_min(Diag(y) − C) is an upper bound on the SDP.
 
@@ -75,7 +75,7 @@ class BurerMonteiro(Problem):
 
     @property
     def item_weights(self) -> Array:
-        """The weights of the items: 2, as every pair of rows occurs twice in ⟨C, XXᵀ⟩."""
+        """The weights of the items: all 2, because every pair of rows occurs twice in ⟨C, XXᵀ⟩."""
         return np.full(self.shape[0], 2.0)
 
     def value(self, X: Point) -> float:
@@ -83,7 +83,7 @@ class BurerMonteiro(Problem):
         return float((X * (self.C @ X)).sum() + self.diagonal.sum())
 
     def gradient(self, X: Point, S: Any = None) -> Point:
-        """Return CX without the diagonal of C; row i, normalised, is the best σ_i."""
+        """Return CX, with a zero diagonal in C; row i, normalised, is the best new σ_i."""
         return np.asarray(self.C @ X)
 
     def item_gradient(self, X: Point, item: int) -> Array:
@@ -98,7 +98,7 @@ class BurerMonteiro(Problem):
         )
 
     def upper_bound(self, X: Point) -> float:
-        """Return an upper bound on ⟨C, Z⟩ of all feasible Z: Σy − n min(λ_min(Diag(y) − C), 0)."""
+        """Return Σy − n min(λ_min(Diag(y) − C), 0), an upper bound on ⟨C, Z⟩ for feasible Z."""
         y = (X * (self.C @ X)).sum(axis=1)
         slack = sp.csr_array(sp.diags_array(y) - self.C)
         n = len(y)
@@ -135,7 +135,7 @@ class Cut(NamedTuple):
 def round_to_cut(
     weights: Any, problem: BurerMonteiro, X: Point, seed: int, rounds: int = 100
 ) -> Cut:
-    """Return the best of several cuts by random hyperplanes (Goemans & Williamson 1995)."""
+    """Return the best of `rounds` cuts by random hyperplanes (Goemans & Williamson 1995)."""
     total = weights.sum()
     best: tuple[float, Array] = (-np.inf, np.ones(len(X)))
     for r in range(rounds):

@@ -16,11 +16,11 @@ G       Σ_i R_ik / (n π_k); at a solution 1 where π > 0, else ≤ 1       (K,
 s       standard deviations of the features of X                        (d,)
 ======  ==============================================================  =========
 
-F has no maximum if a Gaussian may shrink onto one observation. Therefore, with all features divided
-by s, the eigenvalues of every covariance must be at least `regularise`. The best such Σ_k for given
-R is the weighted covariance with its small eigenvalues raised to this bound. Unlike a ridge that is
-added to every covariance, this keeps EM monotone and changes no solution that respects the bound.
-The units of the features do not matter.
+F has no maximum if a Gaussian may shrink onto one observation. Therefore the eigenvalues of every
+covariance, computed with all features divided by s, must be at least `regularise`. The best such
+Σ_k for given R is the weighted covariance with its small eigenvalues raised to this bound. Unlike a
+ridge that is added to every covariance, this keeps EM monotone and changes no solution that
+respects the bound. The units of the features do not matter.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class GaussianMixture:
     def m_step(self, R: Array, x: Gaussians) -> Gaussians:
         """Return x with the μ_k and Σ_k that maximise the expected log-likelihood for R.
 
-        The weights stay as they are, and so does a component whose responsibilities are all zero.
+        The weights do not change, and neither does a component whose responsibilities are all zero.
         """
         means, covariances = x.means.copy(), x.covariances.copy()
         masses = R.sum(axis=0)
@@ -138,7 +138,7 @@ class GaussianMixture:
         return Gaussians(x.weights, means, covariances)
 
     def _bound_eigenvalues(self, covariance: Array) -> Array:
-        """Raise the eigenvalues of a covariance, with features divided by s, to `regularise`."""
+        """Return a covariance with its small eigenvalues raised to the bound (see the module)."""
         units = np.outer(self.deviations, self.deviations)
         values, vectors = np.linalg.eigh(covariance / units)
         if values[0] >= self.regularise:
@@ -172,7 +172,10 @@ class GaussianMixture:
         return self.value(x)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error allowed for in F, 8 eps (d + |F|): L has sums of d squares."""
+        """Return the rounding error that F = `value` may have: 8 eps (d + |F|).
+
+        d is included because L holds sums of d squares.
+        """
         return 8 * float(np.finfo(np.float64).eps) * (self.shape[1] + abs(value))
 
     def is_finite(self, x: Gaussians) -> bool:
@@ -182,7 +185,7 @@ class GaussianMixture:
     # ---- starts ------------------------------------------------------------------------------
 
     def start(self, seed: int) -> Gaussians:
-        """Return a start with k-means++ centres, one covariance around them and equal weights."""
+        """Return a start with k-means++ centres, equal weights and one covariance for all."""
         # Imported here: sklearn.cluster takes longer to import than the rest of the package.
         from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415
         from sklearn.metrics import pairwise_distances_argmin  # noqa: PLC0415
@@ -195,7 +198,7 @@ class GaussianMixture:
         return Gaussians(np.full(K, 1 / K), means, np.stack([pooled] * K))
 
     def check_start(self, x0: Any) -> Gaussians:
-        """Check and copy the start of a user, and raise small eigenvalues of its covariances."""
+        """Return a checked copy of `x0`, with small eigenvalues of its covariances raised."""
         K, d = self.shape
         expected = (K,), (K, d), (K, d, d)
         try:
@@ -224,7 +227,7 @@ class GaussianMixture:
 
 
 def posterior(L: Array, weights: Array) -> Array:
-    """Return the responsibilities R: each row of π∘exp(L), divided by its sum."""
+    """Return the responsibilities R: π∘exp(L), with each row divided by its sum."""
     shares = weights * np.exp(L - L.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 

@@ -35,8 +35,8 @@ class ICA(DirectionProblem):
         Samples as rows, (n, d). They are whitened first unless ``whitened=True``.
     sign
         1 for super-Gaussian sources (positive kurtosis), −1 for sub-Gaussian ones. `SSciPi` and
-        ``Guarded(SciPi())`` increase f and find such a source. `SciPi` alone is FastICA, which
-        flips the sign of w when f < 0 and may converge to a source of the other kind.
+        ``Guarded(SciPi())`` increase f and find a source of this kind. `SciPi` alone is FastICA,
+        which flips the sign of w when f < 0 and may converge to a source of the other kind.
     orthogonal_to
         Directions (r, d) that the solution must be orthogonal to (deflation); None: none.
     whitened

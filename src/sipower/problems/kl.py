@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     gaps
         Certified gaps max_k G_k − 1, (items,).
     passes
-        Number of passes over its own nonzeros that each item needed, (items,).
+        Number of passes that each item needed over its own nonzeros, (items,).
     """
 
     h: Array
@@ -75,8 +75,8 @@ class KLBlock(Problem):
     dtype
         Working type; None: the working type of V.
     c, d
-        Masses (items,) and column sums (K,) to use if V is a batch of another block; None: computed
-        from V and B.
+        If V is a batch, the masses (items,) and the column sums (K,) of the block that it was drawn
+        from; None: computed from V and B.
     """
 
     degree = 0.0
@@ -132,7 +132,7 @@ class KLBlock(Problem):
         return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
 
     def gaps(self, h: Array) -> Float:
-        """Return the certified gap of every item, an upper bound on the decrease of D, (items,).
+        """Return the certified gap of every item: how much D can fall at most, (items,).
 
         Scaling the item to its mass lowers D by exactly kl_div(c, d·h). By convexity, D can then
         fall by at most c (max_k G_k − 1).
@@ -160,7 +160,7 @@ class KLBlock(Problem):
         Parameters
         ----------
         tol
-            Certified gap max_k G_k − 1 at which an item is solved.
+            An item is solved when its certified gap max_k G_k − 1 is at most `tol`.
         max_rounds
             Maximum number of rounds per item.
         exact
@@ -169,7 +169,8 @@ class KLBlock(Problem):
             Items that have at least this many times K² nonzeros begin with epochs of S-SCI-PI.
         """
         block = self.in_float64() if exact else self
-        start, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))  # 0: uniform start
+        # The kernel replaces an item that is zero in `start` by the uniform point.
+        start, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
         gaps, passes = np.zeros((2, self.shape[0]))
         min_nonzeros = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
         limits = tol, max_rounds, min_nonzeros
@@ -217,7 +218,7 @@ class KLBlock(Problem):
     def item_curvature(self, y: Point, item: int, S: KLBlock | None = None) -> Float:
         """Return M = diag(y) A diag(y) of one item with A = Lᵀ diag(v ⊘ (Lx)²) L / c, (K, K).
 
-        It satisfies M y = G∘y.
+        M satisfies M y = G∘y.
         """
         V, basis = (self if S is None else S).V, (self if S is None else S).B
         row = V.row(item)
@@ -240,7 +241,7 @@ class KLBlock(Problem):
         return self.V.shape[1]
 
     def single_item(self, item: int) -> KLBlock:
-        """Return a block with a single item, in float64."""
+        """Return a block that contains only the given item, in float64."""
         if self.shape[0] == 1:
             return self
         return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, d=self.d)
@@ -264,5 +265,5 @@ class KLBlock(Problem):
         return float(self.gaps(self.from_sphere(y)).sum()) / max(self.V.total, 1e-300)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error allowed for in `value`: 8 eps (ΣV + |value|)."""
+        """Return the rounding error that `value` may have: 8 eps (ΣV + |value|)."""
         return 8 * float(np.finfo(self.V.dtype).eps) * (self.V.total + abs(value))

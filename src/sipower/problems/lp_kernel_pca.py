@@ -44,7 +44,8 @@ class LpKernelPCA(DirectionProblem):
     p
         Exponent of the norm, at least 1; 2 is kernel PCA without centring.
     kernel, **parameters
-        A kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear", "rbf", "poly", ...).
+        Name and parameters of a kernel of `sklearn.metrics.pairwise.pairwise_kernels` ("linear",
+        "rbf", "poly", ...).
     orthogonal_to
         Directions (k, r) that the solution must be orthogonal to (deflation); None: none.
     """
@@ -126,7 +127,7 @@ class Cholesky(NamedTuple):
 
 
 def pivoted_cholesky(K: Array, tol: float = 1e-12) -> Cholesky:
-    """Return A (n, r) with 𝐊 ≈ A Aᵀ; the trace of the remainder is at most tol · tr(𝐊)."""
+    """Return A (n, r) with 𝐊 ≈ A Aᵀ, and its pivots; tr(𝐊 − A Aᵀ) is at most tol · tr(𝐊)."""
     check_kernel_matrix(K)
     rest = np.diag(K).astype(np.float64)
     trace = float(rest.sum())

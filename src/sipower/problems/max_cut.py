@@ -21,8 +21,10 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
     ----------
     graph
         Symmetric weights (n, n), dense or sparse, non-negative.
-    tol, rounds
-        Residual at which to stop, and maximum number of sweeps, for the Burer-Monteiro problem.
+    tol
+        Residual of the Burer-Monteiro problem at which to stop.
+    rounds
+        Maximum number of sweeps over the vertices.
     seed
         Seed of the start and of the random hyperplanes.
 

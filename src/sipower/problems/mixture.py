@@ -33,8 +33,8 @@ class MixtureProportions(KLBlock):
     Parameters
     ----------
     L
-        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. A factor on a row
-        only adds a constant to the log-likelihood.
+        Likelihoods, (n, K), non-negative; or their logarithms with ``log=True``. A constant factor
+        in a row only adds a constant to the log-likelihood.
     weights
         Weights of the observations, (n,); None: all 1.
     log
@@ -66,7 +66,7 @@ class MixtureProportions(KLBlock):
 
     @property
     def item_weights(self) -> Array:
-        """The weight of the only item: 1, because the value is f itself."""
+        """The weight of the only item, which is 1: `value` returns f unweighted."""
         return np.ones(1)
 
     def proportions(self, y: Point) -> Array:

@@ -89,5 +89,5 @@ class PCA(DirectionProblem):
         return self.project_hessian(dense)
 
     def rounding(self, value: float) -> float:
-        """Return the rounding error allowed for in f: 8 eps |f|, with eps of the dtype of A."""
+        """Return the rounding error that f = `value` may have: 8 eps |f|, eps of the dtype of A."""
         return 8 * float(np.finfo(self.A.dtype).eps) * abs(value)

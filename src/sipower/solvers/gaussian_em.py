@@ -4,7 +4,8 @@
     π ← normalised(π∘((1 − η) + η G)²),  G_k = (1/n) Σ_i N_ik / Σ_l π_l N_il
 
 The default η = 2/3 is the choice of the authors of SCI-PI and gives π ← normalised(π∘(½ + G)²). The
-ordinary EM update then computes means and covariances from the responsibilities of the new weights.
+ordinary EM update then computes means and covariances, with responsibilities that use the new
+weights.
 A round evaluates the densities and their sums once, which counts as one pass.
 """
 
@@ -74,7 +75,7 @@ class GaussianEM:
         return replace(state, round=state.round + 1, passes=state.passes + 1, value=math.nan)
 
     def new_weights(self, L: Array, weights: Array, step: float) -> Array:
-        """Return the weights after one damped power step on the sphere, y = √π."""
+        """Return the weights after one damped power step on the sphere, where y = √π."""
         proportions = MixtureProportions(L, log=True)
         state = PointState(x=np.sqrt(weights)[None, :], step=step, seed=0)
         return proportions.proportions(SciPi().advance(proportions, state).x)
@@ -95,5 +96,5 @@ class PlainEM(GaussianEM):
     step: float = 1.0
 
     def new_weights(self, L: Array, weights: Array, step: float) -> Array:
-        """Return the mean responsibilities."""
+        """Return the mean responsibility of each component, which is π∘G."""
         return np.asarray(posterior(L, weights).mean(axis=0))

@@ -2,10 +2,10 @@
 """`Guarded`: undo a round that made the objective worse, and take a shorter, safe step instead.
 
 Worse means worse by more than the rounding error, which is 8 eps (ΣV + D) for KL. A smaller
-deterioration is accepted, but the step size shrinks, to no less than ½. At ½, SCI-PI cannot cycle;
-otherwise a cycle of tiny rises and falls could look like progress. After a gain the step size grows
-again, up to the `largest_step` of the solver. The objective is evaluated after every round, and the
-cost of this is included in the passes.
+deterioration is accepted, but the step size shrinks, to no less than ½. With larger steps SCI-PI
+may cycle, and a cycle of tiny rises and falls could look like progress; at ½ it cannot cycle. After
+a gain the step size grows again, up to the `largest_step` of the solver. The objective is evaluated
+after every round, and the cost of these evaluations is included in the passes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 ======  =====================================================  ==========
 symbol  meaning                                                shape
 ======  =====================================================  ==========
-x₀, g̃   anchor and full gradient there                         (items, d)
+x₀, g̃   anchor (first point of an epoch), full gradient there  (items, d)
 x_t     inner iterate, kept at unit norm                       (items, d)
 α_t     ∇f(projection of x_t on x₀) = α_t g̃                    (items,)
 g_t     α_t g̃ + ∇f_S(x_t) − α_t ∇f_S(x₀), unbiased for ∇f(x_t)  (items, d)
@@ -17,8 +17,9 @@ An epoch costs 1 + 2 m s/n passes in general, 1 + 1.5 m s/n for KL and 1 + m s/n
 
 If no step is given, η comes from the paper's condition η√(Km) ≤ 1: K, the variance of the Hessian
 of a batch along the first step, is estimated from a few batches at every anchor, and η = κ/√(Km).
-The noise of the batches then adds about κ² times the squared error of the anchor, whatever the
-data. If this exceeds what m steps gain, the next anchor is worse than the last one, and κ shrinks.
+The noise of the batches in an epoch then adds about κ² times the squared error of its anchor,
+whatever the data. If this exceeds what m steps gain, the next anchor is worse than this one, and κ
+shrinks.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from sipower.problems.base import Point, Problem, Sampling
 from sipower.solvers.sci_pi import SciPi
 from sipower.solvers.state import PointState, check_positive, initial_state
 
-MIN_COSINE = 1e-12  # lower bound of |x·x₀| in the anchor factor, for p < 1
+MIN_COSINE = 1e-12  # lower bound of |x·x₀| in `anchor_factor` if p < 1
 PROBE_BATCHES = 8  # number of batches from which K is estimated
 MAX_KAPPA = 0.8  # initial and largest κ
-SHRINK, GROW = 0.7, 1.1  # factors of κ after an anchor that is worse, or not worse, than the last
+SHRINK, GROW = 0.7, 1.1  # factors of κ if an anchor is worse than the last one, and if not
 TINY = 1e-300
 
 
@@ -51,16 +52,18 @@ class SSciPi:
     Parameters
     ----------
     step
-        Fixed step size η; None: chosen at every anchor from the estimated variance of the batches.
+        Fixed step size η; None: chosen in every epoch from the estimated variance of the batches.
     batch
         Share s/n of the terms in a batch.
     epoch
         Number m of inner steps per full gradient.
-    scheme, replace
-        How batches are drawn, and whether with replacement.
+    scheme
+        Which entries are drawn; only KL-NMF has schemes other than "vectors".
+    replace
+        Whether batches are drawn with replacement.
     threshold
-        Threshold θ: for problems with a sign constraint, an inner step leaves each coordinate at
-        least θ times its value.
+        Threshold θ: for problems with a sign constraint, an inner step reduces no coordinate to
+        less than θ times its value before the step.
     """
 
     needs: ClassVar = (ScaleInvariant,)
@@ -118,10 +121,11 @@ class SSciPi:
     def _adapt_step(
         self, problem: Problem, state: PointState, g: Point, lam: NDArray[np.float64]
     ) -> tuple[PointState, NDArray[np.float64]]:
-        """Return the state with the new κ, and η = κ/√(Km) of every item, at most 1.
+        """Return the state with the new κ, and the step size η of every item, (items, 1).
 
-        Far from a solution the residual may rise while f still increases, so κ shrinks only if the
-        residual has risen and f has not.
+        η is κ/√(Km), with √(Km) raised to at least MAX_KAPPA, so that η is at most 1. Far from a
+        solution the residual may rise while f still increases, so κ shrinks only if the residual
+        has risen and f has not.
         """
         x0 = state.x
         multiplier = problem.inner(x0, g)
@@ -144,7 +148,7 @@ class SSciPi:
         return state, eta[:, None]
 
     def largest_step(self, problem: Problem) -> float:
-        """Return the largest step size that a guard may use: of η, or of κ if no step is given."""
+        """Return the largest step that a guard may use: η, or κ if no step size is given."""
         return MAX_KAPPA if self.step is None else max(self.step, 1.0)
 
     def safe(self) -> SciPi:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`PointState`: the state of SCI-PI and S-SCI-PI, and its value at the start of a run."""
+"""`PointState`, the state of SCI-PI and S-SCI-PI, and `initial_state`, which creates it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from sipower.problems.base import Point, Problem
 class PointState(Progress):
     """The state of a solver for a problem on the unit sphere.
 
-    `SSciPi` adapts its step with the residual and the objective at the last anchor.
+    `SSciPi` compares the residual and the objective at each anchor, the first point of an epoch,
+    with those at the last anchor to adapt its step size.
     """
 
     x: Point
@@ -27,7 +28,7 @@ class PointState(Progress):
 
 
 def initial_state(problem: Problem, x0: Point | None, seed: int, step: float) -> PointState:
-    """Return the state at x0, or at the random start of the problem."""
+    """Return the state at x0, or at a random start of the problem if x0 is None."""
     x = problem.start(seed) if x0 is None else np.asarray(x0)
     x = x.astype(np.float64) if x.dtype.kind != "f" else x
     if x.shape != problem.shape:

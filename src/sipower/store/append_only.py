@@ -18,7 +18,7 @@ _COPY_LENGTH = 1 << 16  # numbers copied at a time when an array is widened
 
 
 def append_numbers(path: Path, numbers: NDArray[Any]) -> None:
-    """Append numbers to a file."""
+    """Append the bytes of `numbers` to the file `path`."""
     with path.open("ab") as file:
         file.write(np.ascontiguousarray(numbers).view(np.uint8).data)
 
@@ -26,7 +26,7 @@ def append_numbers(path: Path, numbers: NDArray[Any]) -> None:
 def read_numbers(
     path: Path, dtype: np.dtype[Any], start: int, stop: int, offset: int = 0
 ) -> NDArray[Any]:
-    """Read a range of numbers from a file whose first number begins at byte `offset`."""
+    """Read the numbers `start` to `stop` − 1 of a file; number 0 begins at byte `offset`."""
     numbers = np.fromfile(path, dtype, stop - start, offset=offset + start * dtype.itemsize)
     if len(numbers) < stop - start:
         raise OSError(f"{path} has become shorter.")
@@ -50,14 +50,14 @@ class AppendOnlyArray:
         return self.dtypes[0]
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Write numbers after the last one."""
+        """Append numbers, and widen the dtype first if it cannot hold them exactly."""
         while len(self.dtypes) > 1 and not _is_exact(numbers, self.dtype):
             self._widen()
         append_numbers(self.path, numbers.astype(self.dtype, copy=False))
         self.length += len(numbers)
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Read the numbers of a range, all of them by default."""
+        """Read the numbers `start` to `stop` − 1; by default, read all numbers."""
         stop = self.length if stop is None else stop
         return read_numbers(self.path, self.dtype, start, stop, _HEADER_BYTES)
 

@@ -2,8 +2,9 @@
 """External sort: sorts entries by row through temporary files.
 
 Entries are first written to disk, and the entries of every row are counted. The rows are then cut
-into ranges that fit into memory, and every entry is moved to the file of its range, unless the
-entries came in the order of rows. Finally each range is read, sorted and returned as CSR.
+into ranges that fit into memory, and every entry is moved to the file of its range. This step is
+left out if the entries are in the order of the rows already. Finally, each range is read, sorted
+and returned as CSR.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float64
 
 
 class Entries(NamedTuple):
-    """Values with their rows and columns, counted from 0."""
+    """The values of entries, and the numbers of their rows and columns, which start at 0."""
 
     rows: NDArray[np.int32]
     columns: NDArray[np.int32]
     values: NDArray[Any]
 
     def transpose(self) -> Entries:
-        """Exchange rows and columns."""
+        """Return the entries of the transpose."""
         return Entries(self.columns, self.rows, self.values)
 
     def pack(self) -> NDArray[Any]:
-        """Return the entries as records."""
+        """Return the entries as a structured array of dtype `RECORD`."""
         records = np.empty(len(self.rows), RECORD)
         for name, part in zip(RECORD.fields or (), self, strict=True):
             records[name] = part
@@ -44,9 +45,10 @@ class Entries(NamedTuple):
 
 
 class DuplicateError(ValueError):
-    """An error for two entries with the same row and column, counted from 0.
+    """The error for two entries that have the same row and column.
 
-    `positions` are the indices of both in the arrays of entries.
+    Row and column numbers start at 0. `positions` are the indices of the two entries in the arrays
+    of an `Entries` object.
     """
 
     def __init__(self, row: int, column: int, positions: tuple[int, int]) -> None:
@@ -57,9 +59,9 @@ class DuplicateError(ValueError):
 def sort_by_rows(
     pieces: Iterable[Entries], shape: tuple[int, int], workspace: Workspace
 ) -> Generator[Csr, None, None]:
-    """Sort entries that come in any order into CSR blocks of rows.
+    """Yield all entries of `pieces`, which may be in any order, as CSR blocks of consecutive rows.
 
-    The values are float32 if those of all entries are, else float64. Zeros are left out. Two
+    The blocks are float32 if the values of all pieces are, else float64. Zeros are left out. Two
     entries with the same row and column raise `DuplicateError`.
     """
     with workspace.temporary_folder() as folder:
@@ -71,7 +73,7 @@ def sort_by_rows(
             dtypes.add(entries.values.dtype)
             length += len(entries.rows)
             workspace.report("entries", length, length)
-        starts = np.zeros(shape[0] + 1, np.int64)  # `pieces` has now checked the shape
+        starts = np.zeros(shape[0] + 1, np.int64)  # only now has `pieces` checked the shape
         for records in _read_records(file, length, workspace.cached_entries):
             np.add.at(starts, records["row"] + 1, 1)
         starts = np.cumsum(starts)
@@ -91,7 +93,10 @@ def sort_by_rows(
 def sort_records(
     pieces: Iterable[NDArray[Any]], starts: NDArray[np.int64], columns: int, workspace: Workspace
 ) -> Iterator[Csr]:
-    """Sort records into CSR blocks of rows; the entries of each row begin at `starts`."""
+    """Yield all records of `pieces` as CSR blocks of consecutive rows.
+
+    Row i has starts[i + 1] − starts[i] records. `columns` is the number of columns.
+    """
     cuts = list(ranges(starts, workspace.max_entries))
     dtype = np.min_scalar_type(len(cuts))  # the smaller the type, the faster the sort
     rows_per_range = [end - begin for begin, end in cuts]
@@ -110,7 +115,7 @@ def sort_records(
 def _read_records(
     file: Path, length: int, step: int, *, remove: bool = False
 ) -> Iterator[NDArray[Any]]:
-    """Read the records of a file in pieces, then delete the file if `remove` is true."""
+    """Yield the records of a file, `step` at a time; then delete it if `remove` is true."""
     for start in range(0, length, step):
         yield read_numbers(file, RECORD, start, min(start + step, length))
     if remove:
@@ -120,7 +125,7 @@ def _read_records(
 def _read_block(
     file: Path, starts: NDArray[np.int64], rows: tuple[int, int], columns: int, first: int = 0
 ) -> Csr:
-    """Read a range of rows, whose entries begin at the record `first` of a file, as CSR."""
+    """Return a range of rows as CSR; their entries begin at record `first` of the file."""
     begin, end = rows
     length = int(starts[end] - starts[begin])
     records = np.empty(0, RECORD)
@@ -131,9 +136,10 @@ def _read_block(
 
 
 def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
-    """Cut rows, whose entries begin at `starts`, into ranges that fit into memory.
+    """Cut all rows into ranges that fit into memory, and yield (begin, end) of each range.
 
-    Entries and rows of a range add up to at most `max_entries`, unless it is a single row.
+    Row i has starts[i + 1] − starts[i] entries. The number of entries of a range plus its number
+    of rows is at most `max_entries`, unless the range is a single row.
     """
     work = starts + np.arange(len(starts))
     begin = 0
@@ -145,7 +151,7 @@ def ranges(starts: NDArray[Any], max_entries: int) -> Iterator[tuple[int, int]]:
 
 
 def csr_from_entries(entries: Entries, shape: tuple[int, int], first_row: int = 0) -> Csr:
-    """Return entries of the rows from `first_row` on as CSR without zeros."""
+    """Return `entries` as CSR without zeros; row 0 of the result is row `first_row` of the data."""
     rows, columns, values = entries
     if first_row:
         rows = rows - np.int32(first_row)

@@ -86,7 +86,7 @@ class Layout:
     path
         Folder of the store.
     shape
-        Rows (samples) and columns (features).
+        Numbers of rows (samples) and of columns (features).
     nonzeros, total
         Number of nonzeros, and their sum.
     dtype
@@ -110,7 +110,7 @@ class Layout:
     orientations: tuple[str, ...]
 
     def open(self, side: str, name: str) -> OpenArray:
-        """Open one of the arrays: `side` is "rows" or "columns", `name` one of `PARTS`."""
+        """Open one of the arrays: `side` is "rows" or "columns", `name` is a key of `PARTS`."""
         items = self.shape[SIDES.index(side)]
         length = {"indptr": items + 1, "mass": items}.get(name, self.nonzeros)
         try:
@@ -120,12 +120,12 @@ class Layout:
 
 
 def is_store(path: str | PathLike[str]) -> bool:
-    """Return whether a folder is a complete store, which has store.json, the last file written."""
+    """Return whether `path` is a complete store: it has store.json, which is written last."""
     return (Path(path) / "store.json").is_file()
 
 
 def read_layout(path: str | PathLike[str]) -> Layout:
-    """Read store.json and check that every file it lists exists and is complete."""
+    """Read store.json and check that every array of the store exists and is complete."""
     folder = Path(path)
     if not is_store(folder):
         raise ValueError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The memory, the temporary folders and the progress reports of a conversion."""
+"""`Workspace`: the memory limit, temporary folders and progress reports of a conversion."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def byte_size(size: str | int) -> int:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The memory limit, the place of temporary files and the progress callback of a conversion.
+    """The memory limit, temporary folders and progress callback for writing a store.
 
-    Temporary folders are created beside `target`, the path of the store. `on_progress` is called
-    with "entries", "rows" or "columns", how many of them are done, and how many nonzeros they have.
+    Temporary folders are created beside `target`, the path of the store. `memory` is in bytes.
+    `on_progress` is called with three arguments: "entries", "rows" or "columns", how many of them
+    are done, and how many nonzeros these have.
     """
 
     target: Path
@@ -68,6 +69,6 @@ class Workspace:
             yield Path(folder)
 
     def report(self, what: str, items: int, nonzeros: int) -> None:
-        """Call the progress callback."""
+        """Call `on_progress` with these arguments, unless it is None."""
         if self.on_progress is not None:
             self.on_progress(what, items, nonzeros)

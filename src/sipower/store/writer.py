@@ -45,23 +45,24 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
     Parameters
     ----------
     blocks
-        Blocks of rows in their order, each anything that `as_matrix` accepts, all with the same
-        columns: a list or a generator. Thousands of rows make a good block. A single array or
-        sparse matrix is cut into blocks.
+        List or generator of blocks of rows, in the order of the rows. A block is anything that
+        `as_matrix` accepts, and all blocks have the same columns. Thousands of rows make a good
+        block. A single array or sparse matrix is cut into blocks.
     path
         Folder to create, by convention ending in ``.sipower``. It appears only when complete.
     rows_only
-        Leave out the transpose. This halves the disk space, but works only with the update rules
-        that need nothing but sums over the rows.
+        Whether to leave out the transpose. This halves the disk space, but the store works only
+        with update rules that need only sums over the rows.
     memory_limit
-        Memory to use in addition to `blocks` and a few numbers per row and column.
+        Memory to use, in bytes or as text such as "512MB". The memory of `blocks` and of a few
+        numbers per row and column is not included.
     samples, features
-        Names of the rows and columns. Those of a DataFrame are not used automatically.
+        Names of the rows and columns. The names in a DataFrame are not used.
     force
-        Replace an existing store.
+        Whether to replace an existing store.
     on_block
-        Called with "rows" or "columns", how many of them are written, and how many nonzeros
-        they have.
+        Called with three arguments: "rows" or "columns", how many of them have been written so
+        far, and how many nonzeros these have.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
 
 
 def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
-    """Validate the blocks one after another, in parts of at most `max_entries` entries."""
+    """Validate the blocks one after another; yield them in parts of at most `max_entries`."""
     row, first = 0, None
     for number, block in enumerate([blocks] if hasattr(blocks, "shape") else blocks, 1):
         for part in _cut_by_rows(block, max_entries):
@@ -111,7 +112,7 @@ def _validated_blocks(blocks: Any, max_entries: int) -> Iterator[RowBlocks]:
             if kind != first:
                 raise ValueError(
                     f"Block {number} has {kind[0]} columns of {kind[1]}, but the first block has "
-                    f"{first[0]} of {first[1]}: all blocks must have the same."
+                    f"{first[0]} of {first[1]}: all blocks must agree in both."
                 )
             row += matrix.shape[0]
             yield matrix
@@ -138,7 +139,10 @@ def _cut_by_rows(block: Any, max_entries: int) -> Iterator[Any]:
 
 
 class _SideWriter:
-    """A writer of the arrays of one orientation; `parts` has the types that each may have."""
+    """A writer of the arrays of one orientation.
+
+    `parts` maps the name of each array to the dtypes that it may have.
+    """
 
     def __init__(self, folder: Path, parts: Mapping[str, Sequence[np.dtype[Any]]]) -> None:
         folder.mkdir()
@@ -157,7 +161,7 @@ class _SideWriter:
         return self.arrays["indices"].length
 
     def append_rows(self, block: Any, mass: NDArray[np.float64]) -> None:
-        """Append rows, whose sums are `mass`."""
+        """Append the rows of `block`, a CSR array; their sums are `mass`."""
         self.arrays["indptr"].append(self.nonzeros + block.indptr[1:].astype(np.int64))
         self.arrays["indices"].append(block.indices)
         self.arrays["values"].append(block.data)
@@ -179,7 +183,7 @@ class _RowWriter(_SideWriter):
         self.fingerprint = Fingerprint()
 
     def append(self, matrix: RowBlocks) -> None:
-        """Write a block of rows."""
+        """Append a block of rows and update the statistics."""
         block, width = matrix.array, matrix.shape[1]
         if self.items == 0:
             self.dtype = matrix.dtype
@@ -222,7 +226,7 @@ class _RowWriter(_SideWriter):
         side.finish()
 
     def _transposed_records(self, max_entries: int) -> Iterator[NDArray[Any]]:
-        """Read all entries, row after row, as records of the transpose."""
+        """Yield all entries, row after row, as records with rows and columns exchanged."""
         starts = self.arrays["indptr"].read()
         for begin, end in ranges(starts, max_entries):
             first, last = int(starts[begin]), int(starts[end])
@@ -237,7 +241,7 @@ class _RowWriter(_SideWriter):
 
 @contextmanager
 def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
-    """Create a folder beside the target that replaces it when the block ends."""
+    """Create a temporary folder that becomes `workspace.target` when the `with` block ends."""
     target = workspace.target
     if target.exists() or target.is_symlink():
         _check_replaceable(target, force)

@@ -34,7 +34,7 @@ from sipower.kernels import Draw, Stream, batch_size
 from sipower.problems.base import DIFFERENCE, Point, Problem, Sampling
 
 MAX_ENUMERATED = 3000  # up to this number of possible batches, all of them are evaluated
-DRAWS = 100  # number of batches that are drawn if there are more
+DRAWS = 100  # number of batches that are drawn if more batches are possible
 POINTS = 5  # number of points in a neighbourhood of x*, including x*
 
 Array = NDArray[np.float64]
@@ -46,10 +46,14 @@ class LocalSpectrum:
 
     Attributes
     ----------
-    multiplier, residual
-        λ* itself, and ‖∇f/λ* − x‖.
-    radial, tangent
-        x·∇²f x, and the eigenvalues of ∇²f on the tangent space, (d − 1,), all divided by λ*.
+    multiplier
+        λ* itself.
+    residual
+        ‖∇f/λ* − x‖, which is zero at a solution.
+    radial
+        x·∇²f x, divided by λ*.
+    tangent
+        Eigenvalues of ∇²f on the tangent space, divided by λ*, (d − 1,).
     """
 
     multiplier: float
@@ -98,7 +102,7 @@ def local_spectrum(problem: Problem, x: Point, item: int = 0) -> LocalSpectrum:
 
 @dataclass(frozen=True)
 class Variance:
-    """K, L and L₀ in units of λ*², and how they were computed."""
+    """The constants K, L and L₀ in units of λ*², and how they were computed."""
 
     K: float
     L: float
@@ -131,7 +135,7 @@ def variance(
     batch
         Share s/n of the terms in a batch.
     item
-        Number of the item.
+        Number of the item for which the constants are computed.
     radius
         Distance from x within which points are drawn; 0: x alone.
     """
@@ -149,7 +153,7 @@ def variance(
 
 
 def _squares(one: Problem, points: list[Point], share: float) -> tuple[NDArray[Any], bool]:
-    """Return ‖G_S‖² of every point and batch, and whether all possible batches are included."""
+    """Return ‖G_S‖², (points, batches), and whether all possible batches are included."""
     n, sampling = one.terms, Sampling(share)
     s = 0 if n is None else batch_size(share, n)
     enumerated = n is not None and math.comb(n, s) <= MAX_ENUMERATED
@@ -169,16 +173,16 @@ def _squares(one: Problem, points: list[Point], share: float) -> tuple[NDArray[A
 
 @dataclass(frozen=True)
 class Curvature:
-    """M in units of λ*, and how it was computed."""
+    """The constant M in units of λ*, and how it was computed."""
 
     M: float
     method: str
 
 
 def curvature(problem: Problem, x: Point, *, item: int = 0, radius: float = 0.0) -> Curvature:
-    """Return a bound M on the third derivatives near x. The parameters are those of `variance`.
+    """Return a bound M on the third derivatives near x; `variance` has the same parameters.
 
-    M is the maximum over points y near x of ‖T(y)‖₂ + |λ* − λ₁|, divided by λ*. T(y) holds the
+    M is the maximum of ‖T(y)‖₂ + |λ* − λ₁| over points y near x, divided by λ*. T(y) holds the
     third derivatives as a (d, d²) matrix, and ‖T[u, u]‖ ≤ ‖T‖₂ for unit u. λ₁ = (p − 1)λ* is the
     eigenvalue of ∇²f(x*) along x*, so |λ* − λ₁|/λ* = |2 − p|. This term is needed because in the
     paper's definition of M the matrix F₁, which belongs to the direction x*, contains (λ* − λ₁)I.

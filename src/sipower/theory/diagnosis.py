@@ -22,14 +22,14 @@ from sipower.theory.constants import (
 from sipower.theory.kl import KLSpectrum, kl_spectrum
 from sipower.theory.theorem import Conditions, conditions, largest_delta
 
-START_SHARE = 0.25  # default Δ₀ as a share of the largest Δ₀, at which the eigengap may vanish
+START_SHARE = 0.25  # default Δ₀ / largest allowed Δ₀, at which no eigengap may be left
 MAX_RESIDUAL = 1e-4  # largest residual of a point that counts as a solution
-MIN_RATE = 1e-4  # a smaller rate is of no practical use: more than 10,000 epochs for a factor e
+MIN_RATE = 1e-4  # with a smaller ρ, reducing the error by a factor e takes over 10,000 epochs
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The constants, conditions and rates of the theorem at a solution; prints as a table."""
+    """The constants, conditions and rates of the theorem at a solution; `print` shows a table."""
 
     at: LocalSpectrum
     noise: Variance
@@ -94,10 +94,12 @@ def diagnose(
     ----------
     problem, x
         A problem and its solution (items, d), for instance from `solve`.
-    batch, epoch
-        Share s/n of the terms in a batch and number m of inner steps of S-SCI-PI.
+    batch
+        Share s/n of the terms in a batch of S-SCI-PI.
+    epoch
+        Number m of inner steps of S-SCI-PI.
     item
-        Number of the item; None: the item on which SCI-PI converges most slowly.
+        Number of the item to evaluate; None: the item on which SCI-PI converges most slowly.
     delta
         Δ₀ = 1 − x₀·x* of the start x₀; None: a quarter of the largest Δ₀ that the theorem allows.
 
@@ -119,8 +121,10 @@ def diagnose(
             f"`diagnose` does not support {type(problem).__name__}, whose items interact: the "
             "theorem holds for a single item only."
         )
-    if x.shape != problem.shape or not problem.is_finite(x):
-        raise ValueError(f"`x` must be finite and of shape {problem.shape}, got {x.shape}.")
+    if x.shape != problem.shape:
+        raise ValueError(f"`x` must have shape {problem.shape}, got {x.shape}.")
+    if not problem.is_finite(x):
+        raise ValueError("`x` must be finite, got NaN or infinity.")
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"`delta` must be 1 − x₀·x* of the start, in (0, 1), got {delta}.")
     check_epoch(batch, epoch, "vectors")
@@ -152,7 +156,7 @@ def _slowest_item(problem: Problem, x: Point) -> int:
 def _verdict(problem: Problem, at: LocalSpectrum, theorem: Conditions) -> str:
     """Return a sentence that says whether the theorem applies and, if not, why not."""
     if not problem.smooth:
-        return "The theorem does not apply: f has no Hessian everywhere (p < 2)."
+        return "The theorem does not apply: f does not have a Hessian everywhere (p < 2)."
     if at.residual > MAX_RESIDUAL:
         return f"The theorem does not apply: x has the residual {at.residual:.1e}; solve first."
     if at.bar >= 1:

@@ -23,13 +23,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KLSpectrum:
-    """The smallest and largest eigenvalue b_min and b₂ of M orthogonal to y, for each item.
+    """The smallest and largest eigenvalue, b_min and b₂, of M orthogonal to y for each item.
 
     Near the solution the update x ← x∘G^γ multiplies the error along an eigenvector with eigenvalue
     b by 1 − γb; γ is 1 for MU, 2 for SCI-PI and 2η for SCI-PI with step η.
 
     M is restricted to the support of the solution. Items without mass, or with one component only,
-    have no such eigenvalues and are left out: `items` lists the others.
+    have no such eigenvalues and are left out: `items` holds the numbers of the other items.
     """
 
     items: NDArray[np.intp]

@@ -41,7 +41,7 @@ class Conditions:
     rho: float
 
     def epochs(self, accuracy: float) -> float:
-        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that reduce the error by this factor."""
+        """Return ⌈(1/ρ) log(1/accuracy)⌉, the epochs that shrink the error by this factor."""
         return math.ceil(math.log(1 / accuracy) / self.rho) if self.rho > 0 else math.inf
 
 
@@ -51,13 +51,13 @@ def conditions(
     """Return all conditions of the theorem, the largest admissible η, and its rate ρ.
 
     The theorem requires that Δ₀ is small, that either L is small (the L-branch) or
-    η ≤ 1/max(ν₁, ν₂, ν₃) (the η-branch), and that η ≤ 1/max(1, ν₄, ν₅). The condition with ν₅ alone
-    implies ρ ≤ ¼, for every m.
+    η ≤ 1/max(ν₁, ν₂, ν₃) (the η-branch), and that η ≤ 1/max(1, ν₄, ν₅). The bound η ≤ 1/ν₅ alone
+    implies that ρ is at most ¼, for every m.
 
     Parameters
     ----------
     at, noise, M
-        Constants at the solution.
+        Constants near the solution, from `local_spectrum`, `variance` and `curvature`.
     delta
         Δ₀ at the start of an epoch.
     epoch
