@@ -194,7 +194,7 @@ def test_new_cells_are_projected_onto_the_programs():
     shuffled = new[:, ::-1].copy()
     tl.project(shuffled, cells)
     np.testing.assert_array_equal(shuffled.obsm["X_nmf"], copied.obsm["X_nmf"])
-    with pytest.warns(UserWarning, match=r"1 features of the run are not in the file"):
+    with pytest.warns(UserWarning, match=r"features of the run are not in the file"):
         tl.project(new[:, 1:].copy(), cells)
     with pytest.raises(TypeError, match="`programs` must be an AnnData object after tl"):
         tl.project(new, cells.X)

@@ -137,7 +137,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        return Run(W, H, trace, facts, samples, features, factors.get("order"))
+        return Run(W, H, trace, facts, samples, features, order=factors.get("order"))
     except ValueError:
         raise ValueError("W, H, their order and the names differ in size") from None
 

@@ -171,7 +171,8 @@ class Run:
         columns = [np.asarray(facts.get("trace", {}).get(f.name, ())) for f in fields(Record)]
         trace = [Record(int(row[0]), *map(float, row[1:])) for row in zip(*columns, strict=True)]
         known["parameters"] = dict(facts.get("params", {}))
-        return cls(W, H, trace, known, samples, tuple(adata.var_names), np.arange(len(H)))
+        features, order = tuple(adata.var_names), np.arange(len(H))
+        return cls(W, H, trace, known, samples, features, order=order)
 
     def sample_names(self) -> Names:
         """Return the names of the rows of W, or numbers from 1 if the data have none."""
