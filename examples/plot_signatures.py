@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sipower import KLNMF
+from sipower.results import Run
 from sipower.selection import match
 
 rng = np.random.default_rng(0)
@@ -24,8 +25,8 @@ V = rng.poisson(exposures @ signatures)  # tumours x kinds of mutation
 
 model = KLNMF(5, tol=1e-4, random_state=0)
 W = model.fit_transform(V)
-mass = model.components_.sum(axis=1)
-recovered, burden = model.components_ / mass[:, None], W * mass  # signatures sum to 1
+run = Run.from_model(model, W).normalised()
+recovered, burden = run.H, run.W  # signatures that sum to 1, and mutations
 partner, cosine = match(signatures, recovered)
 recovered, burden = recovered[partner], burden[:, partner]
 for process, (c, r) in enumerate(

@@ -15,7 +15,6 @@ import pandas as pd
 from scipy import sparse
 
 from sipower import pl, tl
-from sipower.results import Run
 from sipower.selection import match
 
 CELLS, GENES, TYPES = 400, 300, ("T cell", "B cell", "monocyte")
@@ -48,13 +47,10 @@ print("status:", adata.uns["nmf"]["status"], " gap:", adata.uns["nmf"]["certifie
 # The upper panel has one bar per cell: the share of its molecules that each program explains. The
 # lower panel compares the share of the common program with the truth.
 
-W, H = adata.obsm["X_nmf"], adata.varm["nmf"].T
-run = Run(W, H, samples=tuple(adata.obs_names), features=tuple(adata.var_names))
 figure, axes = plt.subplots(2, 1, figsize=(9, 7), layout="constrained")
-pl.structure(run, axes[0], groups=list(adata.obs["type"]))
-partner, cosine = match(programs, H)
-molecules = W * H.sum(axis=1)
-share = molecules[:, partner[3]] / molecules.sum(axis=1)
+pl.structure(adata, axes[0], groups=list(adata.obs["type"]))
+partner, cosine = match(programs, adata.varm["nmf"].T)
+share = adata.obsm["X_nmf_shares"][:, partner[3]]
 for number, (name, marker) in enumerate(zip(TYPES, "o^s", strict=True)):
     selected = kind == number
     axes[1].plot(activity[selected], share[selected], marker, color="black", ms=3, label=name)

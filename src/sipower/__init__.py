@@ -41,6 +41,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "save_state": "loop.checkpoint",
     "Matrix": "data.memory",
     "as_matrix": "data.validate",
+    "describe": "results.describe",
     "consensus": "selection",
     "rank_selection": "selection",
     "diagnose": "theory",

@@ -25,6 +25,7 @@ from sipower.loop.solve import Status as Status
 from sipower.loop.solve import Stop as Stop
 from sipower.loop.solve import solve as solve
 from sipower.problems.max_cut import max_cut as max_cut
+from sipower.results.describe import describe as describe
 from sipower.selection import consensus as consensus
 from sipower.selection import rank_selection as rank_selection
 from sipower.solvers import GaussianEM as GaussianEM

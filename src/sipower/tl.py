@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower.tl.nmf`: KL-NMF of an AnnData object, following the conventions of scverse."""
+"""KL-NMF of AnnData objects, following the conventions of scverse."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,25 @@ from scipy import sparse
 
 from sipower.data.plausibility import anndata_matrix
 from sipower.estimators import KLNMF
+from sipower.io import Table
+from sipower.results.annotations import annotate, as_annotations
+from sipower.results.new_samples import transform_samples
+from sipower.results.normalisation import to_shares
+from sipower.results.run import Run, is_anndata
 
-__all__ = ["nmf"]
+__all__ = ["nmf", "project"]
 
 ROWS_AT_A_TIME = 20_000
 
 
-def nmf(
+def nmf(  # noqa: PLR0913 - all options are keyword-only
     adata: Any,
-    n_components: int,
+    n_components: int | None = None,
     *,
     layer: str | None = None,
+    use_raw: bool = False,
     key_added: str = "nmf",
+    normalise: bool = True,
     copy: bool = False,
     **parameters: Any,
 ) -> Any:
@@ -33,11 +41,16 @@ def nmf(
         AnnData, in memory or backed. The counts, X or a layer, are read once. The results are
         stored in memory even for a backed object, whose file changes only when you write it.
     n_components
-        Number of components, K.
+        Number of components, K. `sipower.rank_selection` recommends one.
     layer
         Layer of raw counts, such as "counts"; None means X.
+    use_raw
+        Use the counts in ``adata.raw``, of the genes that `adata` has.
     key_added
         Name under which the results are stored.
+    normalise
+        Store W in counts, so that a row sums to the counts of the cell, and programs that sum to 1
+        over the genes. False stores the factors of the model.
     copy
         Return a copy with the results and leave `adata` unchanged.
     **parameters
@@ -46,43 +59,133 @@ def nmf(
     Returns
     -------
     AnnData or None
-        The copy if `copy` is true, else None. The results are
+        The copy if `copy` is true, else None. Components are in decreasing order of size:
 
         ``obsm["X_" + key_added]``
             W, (cells, K).
+        ``obsm["X_" + key_added + "_shares"]``
+            Share of a cell's counts that each component explains, (cells, K); rows sum to 1.
         ``varm[key_added]``
             Hᵀ, (genes, K).
         ``uns[key_added]``
-            "params" (of `KLNMF`, and the layer), "divergence", "certified_gap", "status", "rounds".
+            "params" (of `KLNMF`, and how it was called), "divergence", "certified_gap", "status",
+            "rounds" and "trace".
     """
-    if type(adata).__module__.partition(".")[0] != "anndata" or not hasattr(adata, "obsm"):
+    _check_anndata("adata", adata, copy)
+    if n_components is None:
+        raise ValueError(
+            "`n_components` must be given, such as 10: sipower.rank_selection(counts, "
+            "range(5, 31, 5)) recommends a number of programs for these counts."
+        )
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    counts = _choose_counts(adata, layer, use_raw)
+    model = KLNMF(n_components, **{"random_state": 0, **parameters})
+    model.set_output(transform="default")
+    W = model.fit_transform(anndata_matrix(adata, "raw" if use_raw else layer, counts, model))
+    run = Run.from_model(model, W)
+    called = {"layer": layer, "use_raw": use_raw}
+    annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
+    return adata if copy else None
+
+
+def project(
+    adata: Any,
+    programs: Any,
+    *,
+    key: str = "nmf",
+    layer: str | None = None,
+    use_raw: bool = False,
+    copy: bool = False,
+) -> Any:
+    """Compute the weights of new cells for the programs of an AnnData object.
+
+    Genes are matched by name; a gene of the programs that `adata` lacks counts as 0. The weights
+    are exact, as those of `KLNMF.transform`.
+
+    Parameters
+    ----------
+    adata
+        AnnData with the new cells; the results are stored in it.
+    programs
+        AnnData after `sipower.tl.nmf`.
+    key
+        Name of the results in both objects, `key_added` of `sipower.tl.nmf`.
+    layer, use_raw, copy
+        As for `sipower.tl.nmf`.
+
+    Returns
+    -------
+    AnnData or None
+        The copy if `copy` is true, else None. ``obsm["X_" + key]`` and
+        ``obsm["X_" + key + "_shares"]`` are as after `sipower.tl.nmf`, in the same units and order.
+
+    Examples
+    --------
+    >>> import anndata, sipower
+    >>> import numpy as np
+    >>> V = np.random.default_rng(0).poisson(5.0, (60, 10)).astype("float32")
+    >>> cells, new = anndata.AnnData(V[:40]), anndata.AnnData(V[40:])
+    >>> sipower.tl.nmf(cells, 3)
+    >>> sipower.tl.project(new, cells)
+    >>> new.obsm["X_nmf_shares"].shape
+    (20, 3)
+    """
+    _check_anndata("adata", adata, copy)
+    if not is_anndata(programs):
         raise TypeError(
-            f"`adata` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "
+            f"`programs` must be an AnnData object after tl.nmf, got a {type(programs).__name__}."
+        )
+    run = Run.from_anndata(programs, key)
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    counts = _choose_counts(adata, layer, use_raw)
+    table = Table(counts, tuple(adata.obs_names), tuple(adata.var_names))
+    W, remarks = transform_samples(run, table)
+    for remark in remarks:
+        warnings.warn(f"`adata`: {remark}", stacklevel=2)
+    annotate(adata, {"obsm": {f"X_{key}": W, f"X_{key}_shares": to_shares(W, run.H)}})
+    return adata if copy else None
+
+
+def _check_anndata(name: str, adata: Any, copy: bool) -> None:
+    if not is_anndata(adata):
+        raise TypeError(
+            f"`{name}` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "
             "arrays."
         )
     if adata.is_view and adata.isbacked and not copy:
-        raise ValueError("`adata` is a view of a file: use copy=True, or adata.to_memory() first.")
-    if copy:
-        adata = adata.to_memory() if adata.isbacked else adata.copy()
+        raise ValueError(f"`{name}` is a view of a file: use copy=True, or to_memory() first.")
+
+
+def _choose_counts(adata: Any, layer: str | None, use_raw: bool) -> Any:
+    """Return X, a layer, or the genes of `adata` in raw."""
+    if use_raw:
+        return _in_memory(_raw_counts(adata, layer))
     if layer is not None and layer not in adata.layers:
         layers = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
         raise ValueError(
             f"`layer` must be a layer of adata, got {layer!r}; the layers are: {layers}."
+            + (" use_raw=True takes adata.raw." if layer == "raw" and adata.raw is not None else "")
         )
-    counts = _in_memory(adata.X if layer is None else adata.layers[layer])
-    model = KLNMF(n_components, **{"random_state": 0, **parameters})
-    model.set_output(transform="default")
-    W = model.fit_transform(anndata_matrix(adata, layer, counts, model))
-    adata.obsm[f"X_{key_added}"] = W
-    adata.varm[key_added] = np.ascontiguousarray(model.components_.T)
-    adata.uns[key_added] = {
-        "params": _storable(model.get_params() | {"layer": layer}),
-        "divergence": model.kl_divergence_,
-        "certified_gap": model.kkt_residual_,
-        "status": model.status_,
-        "rounds": model.n_iter_,
-    }
-    return adata if copy else None
+    return _in_memory(adata.X if layer is None else adata.layers[layer])
+
+
+def _raw_counts(adata: Any, layer: str | None) -> Any:
+    if layer is not None:
+        raise ValueError(f"`layer` must be None with use_raw=True, got {layer!r}.")
+    if adata.raw is None:
+        raise ValueError("`use_raw` needs adata.raw, which is None: choose a layer with `layer`.")
+    genes, columns = adata.var_names, adata.raw.var_names
+    if genes.equals(columns):
+        return adata.raw.X
+    missing = genes.difference(columns)
+    if len(missing):
+        raise ValueError(
+            f"`use_raw` needs every gene of adata in adata.raw, which lacks {len(missing)}, such "
+            f"as {missing[0]!r}."
+        )
+    return adata.raw[:, genes].X
 
 
 def _in_memory(X: Any) -> Any:
@@ -98,11 +201,3 @@ def _in_memory(X: Any) -> Any:
     if sparse.issparse(parts[0]):
         return sparse.csr_array(sparse.vstack(parts))
     return np.concatenate([np.asarray(part) for part in parts])
-
-
-def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Drop None and callables, and convert other objects to strings, as .h5ad files require."""
-    plain = {k: v for k, v in parameters.items() if v is not None and not callable(v)}
-    if parameters.get("dtype") is not None:
-        plain["dtype"] = str(np.dtype(parameters["dtype"]))
-    return {k: v if isinstance(v, str | int | float) else str(v) for k, v in plain.items()}

@@ -6,8 +6,9 @@ import json
 import numpy as np
 
 from cli.calls import V, call, events
-from sipower import KLNMF
+from sipower import KLNMF, consensus
 from sipower.results import load_run
+from sipower.results.folder import load_consensus
 
 
 def test_consensus_is_a_run(counts):
@@ -17,8 +18,28 @@ def test_consensus_is_a_run(counts):
     assert run.facts["replicates"] == 3
     assert run.facts["status"] == "converged"
     model = KLNMF(3, random_state=run.facts["parameters"]["random_state"])
-    np.testing.assert_array_equal(model.fit_transform(V), run.W)
+    np.testing.assert_array_equal(model.fit_transform(V)[:, run.order], run.W)
     call("transform", "run", "counts.csv", "-o", "W.npz")
+
+
+def test_stability_is_in_the_order_of_the_run(counts):
+    """In folders of the first format it is in the order of the model, as the factors are."""
+    call("consensus", "counts.csv", "-k", 3, "-o", "run", "--replicates", 3)
+    run, file = load_run("run"), counts / "run" / "consensus.json"
+    assert (run.order != np.arange(3)).any()
+    ordered = load_consensus(run, "run").stability
+    np.testing.assert_array_equal(json.loads(file.read_text())["stability"], ordered)
+    model = KLNMF(3, random_state=0)
+    result = consensus(V, model, replicates=3)
+    np.testing.assert_allclose(result.stability[run.order], ordered, rtol=1e-12)
+
+    back = np.argsort(run.order)
+    np.savez(counts / "run" / "factors.npz", W=run.W[:, back], H=run.H[back])
+    facts = json.loads((counts / "run" / "run.json").read_text())
+    (counts / "run" / "run.json").write_text(json.dumps(facts | {"format": 1}))
+    old = json.loads(file.read_text()) | {"stability": result.stability.tolist()}
+    file.write_text(json.dumps(old))
+    np.testing.assert_array_equal(load_consensus(load_run("run"), "run").stability, ordered)
 
 
 def test_consensus_does_not_overwrite_a_fit(counts):

@@ -14,12 +14,18 @@ def test_transform_is_that_of_the_model(counts):
     call("fit", "counts.csv", "-k", 3, "-o", "run", "--no-report")
     pd.DataFrame(V[:7], columns=[f"word{j}" for j in range(40)]).to_csv("new.csv", index=False)
     call("transform", "run", "new.csv", "-o", "W.csv")
-    weights = pd.read_csv("W.csv", index_col="name")
-    model = KLNMF(3, random_state=0).fit(V)
-    order = describe(load_run("run").W, model.components_).order
-    np.testing.assert_allclose(weights, model.transform(V[:7])[:, order], rtol=1e-6)
+    weights, shares = (pd.read_csv(f, index_col="name") for f in ("W.csv", "W_shares.csv"))
+    run, model = load_run("run"), KLNMF(3, random_state=0).fit(V)
+    own = model.transform(V[:7])[:, run.order]
+    np.testing.assert_allclose(weights, own * run.H.sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(weights.sum(axis=1), V[:7].sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(shares, describe(run).memberships[:7], rtol=1e-12)
     call("transform", "run", "new.csv", "-o", "W.npz")
-    np.testing.assert_allclose(np.load("W.npz")["W"][:, order], weights, rtol=1e-12)
+    np.testing.assert_allclose(np.load("W.npz")["W"], weights, rtol=1e-12)
+    np.testing.assert_allclose(np.load("W.npz")["shares"], shares, rtol=1e-12)
+    call("transform", "run", "new.csv", "-o", "W.npz", "--no-normalise")
+    np.testing.assert_array_equal(np.load("W.npz")["W"], own)  # to the bit
+    np.testing.assert_array_equal(own, np.load("run/factors.npz")["W"][:7])
 
 
 def test_transform_finds_features_by_name(counts):

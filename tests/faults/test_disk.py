@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Disks that are full and folders that nobody may write to, for everything that is written."""
 
+import atexit
 import os
 import signal
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +20,8 @@ from sipower.io import convert
 from sipower.loop.solve import Record
 from sipower.report import write_report
 from sipower.results import Run, save_run
-from sipower.results.export import export, write_rows
+from sipower.results.annotations import AnnDataFile
+from sipower.results.export import export, write_weights
 from sipower.selection import RankSelection
 from sipower.selection.outcome import save_outcome
 from sipower.store import write_store
@@ -54,6 +57,21 @@ def a_selection(seed):
     return RankSelection((2, 3, 5), errors, np.array([0.9, 0.8, 0.7]), 3, "why", "thinning")
 
 
+def two_tables(seed):
+    return a_run(seed).W, a_run(seed).W
+
+
+@cache
+def an_anndata_file():
+    folder = TemporaryDirectory()
+    Path(folder.name).chmod(0o755)
+    atexit.register(folder.cleanup)
+    file = Path(folder.name, "cells.h5ad")
+    pytest.importorskip("anndata").AnnData(V.astype(np.float32)).write_h5ad(file)
+    file.chmod(0o644)
+    return file
+
+
 WRITERS = {
     "state": lambda folder, seed: save_state(folder / "state.npz", a_state(seed)),
     "run": lambda folder, seed: save_run(a_run(seed), folder / "run"),
@@ -61,8 +79,11 @@ WRITERS = {
     "csv": lambda folder, seed: export(a_run(seed), folder, "csv"),
     "parquet": lambda folder, seed: export(a_run(seed), folder, "parquet"),
     "h5ad": lambda folder, seed: export(a_run(seed), folder, "h5ad"),
-    "npz": lambda folder, seed: write_rows(folder / "W.npz", a_run(seed).W, None),
-    "tsv": lambda folder, seed: write_rows(folder / "W.tsv", a_run(seed).W, None),
+    "copied h5ad": lambda folder, seed: export(
+        a_run(seed), folder, "h5ad", origin=AnnDataFile(an_anndata_file())
+    ),
+    "npz": lambda folder, seed: write_weights(folder / "W.npz", *two_tables(seed), None),
+    "tsv": lambda folder, seed: write_weights(folder / "W.tsv", *two_tables(seed), None),
     "store": lambda folder, seed: write_store(V + seed, folder / "v.sipower", force=True),
     "rows alone": lambda folder, seed: write_store(
         V + seed, folder / "v.sipower", force=True, rows_only=True

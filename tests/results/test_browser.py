@@ -188,7 +188,7 @@ def test_other_controls_redraw(page: Any) -> None:
         "feature-component": "document.getElementById('feature-plot').data[0].x",
         "correlation-over": "document.getElementById('correlation-plot').data[0].z",
     }
-    values = ("passes", "distinctive", "2", "features")
+    values = ("passes", "frex", "2", "features")
     for (control, place), value in zip(read.items(), values, strict=True):
         before = page.execute_script(f"return {place}")
         choose(page, control, value)
@@ -211,7 +211,7 @@ def test_table_is_searched_and_sorted(page: Any, hostile_run: Run) -> None:
     box.clear()
     box.send_keys("<SCRIPT>window")
     about = describe(hostile_run.W, hostile_run.H)
-    tables = (about.profiles, about.distinctiveness())
+    tables = (about.profiles, about.frex())
     listed = [any(0 in largest(values[k], 10) for values in tables) for k in range(3)]
     assert visible_rows() == [str(k + 1) for k in range(3) if listed[k]]
     page.execute_script("arguments[0].value = ''", box)
@@ -222,6 +222,18 @@ def test_table_is_searched_and_sorted(page: Any, hostile_run: Run) -> None:
         assert visible_rows() == expected
         head = size.find_element("xpath", "..")
         assert head.get_attribute("aria-sort") == state
+
+
+def test_no_row_and_no_column_of_the_components_is_hidden(page: Any) -> None:
+    hidden = page.execute_script(
+        "const box = document.getElementById('component-table').parentElement;"
+        "return [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
+    )
+    assert max(hidden) <= 1
+    last = page.find_element("css selector", "#component-table tbody tr:last-child td:last-child")
+    assert "bits" in last.text
+    title = page.execute_script("return getComputedStyle(arguments[0], '::before').content", last)
+    assert (title == '"information"') == (page.execute_script("return innerWidth") < 600)
 
 
 def test_focus_is_visible(page: Any) -> None:

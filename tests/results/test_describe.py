@@ -12,6 +12,7 @@ from sipower.results.describe import (
     convergence,
     correlations,
     describe,
+    is_excluded,
     largest,
     order_by_similarity,
     readable,
@@ -147,3 +148,46 @@ def test_readable_names_are_one_visible_line() -> None:
     assert readable("a\x00b\nc\u202ed\x85e\ud800", 99) == "a␀b␊c\ufffdd\ufffde\ufffd"
     assert readable("שלום naïve 👍", 99) == "שלום naïve 👍"
     assert readable("x" * 11, 10) == "x" * 9 + "…"
+
+
+def housekeeping() -> tuple[np.ndarray, np.ndarray]:
+    """Return a large and two small components: five frequent features in all, ten own ones each."""
+    H = np.full((3, 35), 1e-5)
+    H[:, :5] = 0.1
+    H[0, :5] = 0.18
+    for k in range(3):
+        H[k, 5 + 10 * k : 15 + 10 * k] = 0.01
+    return np.diag([6.0, 3.0, 1.0]) * 1000, H
+
+
+def test_frex_ranks_exclusive_features_before_frequent_ones() -> None:
+    about = describe(*housekeeping())
+    own = [{str(j + 1) for j in range(5 + 10 * k, 15 + 10 * k)} for k in range(3)]
+    assert [set(names) for names in about.top_features(10)] == own
+    assert {"1", "2", "3", "4", "5"} == set(about.top_features(5, by="probability")[0])
+    assert {"1", "2", "3", "4", "5"} & set(about.top_features(5, by="information")[0])
+    scores = about.frex()
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_frex_is_the_harmonic_mean_of_two_ranks() -> None:
+    about = describe(W, H)
+    exclusivity = about.profiles / about.profiles.sum(axis=0)
+    for k, f in ((0, 0), (2, 7), (4, 11)):
+        frequency = np.mean(about.profiles[k] <= about.profiles[k, f])
+        exclusive = np.mean(exclusivity[k] <= exclusivity[k, f])
+        assert_allclose(about.frex()[k, f], 1 / (0.5 / frequency + 0.5 / exclusive))
+    with pytest.raises(ValueError, match="`by` must be frex, probability, lift or information"):
+        about.top_features(by="bits")
+
+
+def test_features_are_excluded_by_pattern_or_list() -> None:
+    genes = [*(f"RPL{j}" for j in range(4)), "RPS3", *(f"gene{j}" for j in range(30))]
+    about = describe(*housekeeping(), features=genes)
+    assert set(about.top_features(5, by="probability")[0]) == set(genes[:5])
+    for exclude in ("^RP[LS]", genes[:5]):
+        assert set(about.top_features(10, by="probability", exclude=exclude)[0]) == set(genes[5:15])
+    assert_array_equal(is_excluded(genes, "^RP[LS]"), np.arange(35) < 5)
+    assert not is_excluded(genes, None).any()
+    with pytest.raises(ValueError, match=r"`exclude` must be a regular expression .* got '\('"):
+        is_excluded(genes, "(")

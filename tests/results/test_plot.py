@@ -143,6 +143,20 @@ def test_top_features_are_the_most_probable_of_the_component_by_size(ax: Any) ->
         plot.top_features(RUN, 5, ax)
 
 
+def test_top_features_can_be_ranked_otherwise_and_excluded(ax: Any) -> None:
+    names = tuple(f"gene{i}" for i in range(15))
+    parts = {"by": "frex", "exclude": "^gene1.$", "n": 15}
+    plot.top_features((RUN.W, RUN.H), 3, ax, features=names, **parts)
+    scores = describe(RUN).frex()[2]
+    expected = [f"gene{f}" for f in np.argsort(-scores[:10]) if scores[f] > 0]
+    drawn = [label.get_text() for label in ax.get_yticklabels()]
+    assert "gene1" in drawn
+    assert sorted(drawn) == sorted(expected)
+    assert_allclose(
+        [scores[int(name.removeprefix("gene"))] for name in drawn], sorted(scores[:10])[::-1]
+    )
+
+
 def test_rank_selection_draws_means_stability_and_the_recommendation(ax: Any) -> None:
     mean, best = plot.rank_selection(SELECTION, ax).lines
     assert_allclose(mean.get_ydata(), SELECTION.deviance.mean(axis=1))

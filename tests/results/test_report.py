@@ -107,7 +107,7 @@ def test_data_within_are_the_numbers_of_the_run(
     assert_allclose(shares, about.memberships, atol=1e-4)
     assert sorted(data["samples"]["similar"]) == list(range(20))
     assert data["samples"]["names"] == [readable(name, 60) for name in hostile_run.sample_names()]
-    top = data["features"][0]["probable"]
+    top = data["features"][0]["probability"]
     assert_allclose(top["probability"], np.sort(about.profiles[0])[::-1], rtol=1e-3)
     assert_allclose(top["lift"], np.array(top["probability"]) / np.array(top["overall"]), rtol=2e-3)
     assert data["convergence"]["excess"][-1] is None
@@ -146,6 +146,8 @@ def test_the_certificate_is_in_plain_words(hostile_run: Run, tmp_path: Path) -> 
     words = " ".join(Reader(write_and_parse(hostile_run, tmp_path)).texts)
     assert "by more than 3.085 (0.25% of the sum)" in words  # 0.0025 x 1234
     assert "does not certify that no other pair of factors is better" in words
+    assert "drawn relative to this run's own" in words
+    assert "Information says how much a component differs from" in words
     assert "KLNMF(n_components=3, random_state=0, dtype='float32')" in words
 
 

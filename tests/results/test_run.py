@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs, their folders and exports, and runs of fitted models."""
 
-import io
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 
-from sipower import KLNMF, as_matrix, pl
+from sipower import as_matrix
 from sipower.data.row_blocks import ROWS_HASHED_AT_ONCE
-from sipower.datasets import poisson_topics
 from sipower.loop.solve import Record
-from sipower.report import write_report
 from sipower.results import Run, load_run, save_run
 from sipower.results.describe import describe
-from sipower.results.export import export, write_rows
-from sipower.results.run import as_run
+from sipower.results.export import export, write_weights
 
 NAMES = ("a", 'quote " and , comma', "line\nbreak", "<script>", "ä€𝄞")
 
@@ -99,41 +95,89 @@ def test_a_run_holds_no_pickle(run, tmp_path):
         load_run(tmp_path)
 
 
-def by_size(run):
-    """The factors with the components as the report counts them."""
-    order = describe(run.W, run.H).order
-    assert order.tolist() == [1, 0]
-    return run.W[:, order], run.H[order]
+FACTORS = np.random.default_rng(0)
+W0, H0 = FACTORS.gamma(1.0, size=(5, 2)), FACTORS.gamma(1.0, size=(2, 4))  # of the fixture `run`
 
 
-def test_tables_hold_the_factors(run, tmp_path):
-    factors = by_size(run)
-    for ending, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
-        weights, components = export(run, tmp_path, ending)
-        W, H = read(weights), read(components)
-        if ending == "csv":
-            W, H = W.set_index("name"), H.set_index("name")
-            np.testing.assert_allclose(W, factors[0], rtol=1e-12)
-        else:
-            np.testing.assert_array_equal(W, factors[0])
-        assert tuple(W.index) == NAMES
-        np.testing.assert_allclose(H, factors[1].T, rtol=1e-12)
+def test_components_are_in_order_of_size_and_remember_the_model(run):
+    assert describe(W0, H0).order.tolist() == [1, 0]
+    np.testing.assert_array_equal(run.order, [1, 0])
+    np.testing.assert_array_equal(run.W, W0[:, ::-1])
+    np.testing.assert_array_equal(run.H, H0[::-1])
+    again = replace(run, facts={})
+    np.testing.assert_array_equal(again.order, [1, 0])
+    np.testing.assert_array_equal(again.W, run.W)
+    part = Run(W0[:1], H0, order=[0, 1])  # the numbers of a larger run, whatever the sizes here
+    np.testing.assert_array_equal(part.H, H0)
+    with pytest.raises(ValueError, match="`order` must hold each of 0 to 1 once"):
+        Run(W0, H0, order=[0, 0])
 
 
-def test_anndata_holds_the_factors(run, tmp_path):
+def test_a_folder_of_the_first_format_is_read_and_sorted(run, tmp_path):
+    save_run(run, tmp_path)
+    np.savez(tmp_path / "factors.npz", W=W0, H=H0)
+    facts = json.loads((tmp_path / "run.json").read_text())
+    assert facts["format"] == 2
+    (tmp_path / "run.json").write_text(json.dumps(facts | {"format": 1}))
+    loaded = load_run(tmp_path)
+    np.testing.assert_array_equal(loaded.W, run.W)
+    np.testing.assert_array_equal(loaded.order, run.order)
+    assert json.loads((save_run(loaded, tmp_path) / "run.json").read_text())["format"] == 2
+
+
+def test_a_run_is_shown_on_five_lines(run):
+    facts = run.facts | {"seconds": 0.25, "input": {"file": "counts.mtx"}}
+    assert repr(replace(run, facts=facts)) == (
+        "Run of 5 samples x 4 features, 2 components (float64)\n"
+        "  status: converged, rounds: 3, seconds: 0.25\n"
+        "  divergence: 1.5, certified gap: 0.0001\n"
+        "  file: counts.mtx"
+    )
+    assert repr(Run(W0, H0)) == "Run of 5 samples x 4 features, 2 components (float64)"
+
+
+def expected_tables(normalise):
+    """W, H transposed and shares, the largest component first."""
+    W, H = W0[:, ::-1], H0[::-1]
+    mass = H.sum(axis=1)
+    counts = W * mass
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    return (counts, (H / mass[:, None]).T, shares) if normalise else (W, H.T, shares)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_hold_counts_profiles_and_shares(run, tmp_path, ending, normalise):
+    files = export(run, tmp_path, ending, normalise=normalise)
+    assert [file.name for file in files] == [f"{name}.{ending}" for name in ("W", "H", "shares")]
+    for file, expected in zip(files, expected_tables(normalise), strict=True):
+        table = pd.read_parquet(file) if ending == "parquet" else pd.read_csv(file, index_col=0)
+        np.testing.assert_allclose(table, expected, rtol=1e-12)
+        assert list(table) == ["component 1", "component 2"]
+        assert list(table.index) == ([1, 2, 3, 4] if file.stem == "H" else list(NAMES))
+    if normalise:
+        totals = (W0 @ H0).sum(axis=1)
+        np.testing.assert_allclose(pd.DataFrame(expected_tables(True)[0]).sum(axis=1), totals)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_anndata_holds_the_factors(run, tmp_path, normalise):
     anndata = pytest.importorskip("anndata")
-    (file,) = export(run, tmp_path, "h5ad")
+    (file,) = export(run, tmp_path, "h5ad", normalise=normalise)
     adata = anndata.read_h5ad(file)
-    W, H = by_size(run)
-    np.testing.assert_array_equal(adata.obsm["X_nmf"], W)
-    np.testing.assert_array_equal(adata.varm["nmf"], H.T)
+    W, profiles, shares = expected_tables(normalise)
+    np.testing.assert_allclose(adata.obsm["X_nmf"], W, rtol=1e-12)
+    np.testing.assert_allclose(adata.obsm["X_nmf_shares"], shares, rtol=1e-12)
+    np.testing.assert_allclose(adata.varm["nmf"], profiles, rtol=1e-12)
     assert tuple(adata.obs_names) == NAMES
     assert adata.uns["nmf"]["status"] == "converged"
+    assert adata.uns["nmf"]["params"]["normalise"] == normalise
+    np.testing.assert_array_equal(adata.uns["nmf"]["trace"]["objective"], [12.5, np.nan])
 
 
 def test_weights_in_an_unknown_format_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.npz, \.csv, \.tsv or \.parquet"):
-        write_rows(tmp_path / "W.xlsx", np.ones((2, 2)), None)
+        write_weights(tmp_path / "W.xlsx", np.ones((2, 2)), np.ones((2, 2)), None)
     assert not list(tmp_path.iterdir())
 
 
@@ -166,73 +210,3 @@ def test_frames_arrays_of_names_and_numbers_of_numpy_are_taken(tmp_path):
     assert (loaded.facts["rounds"], loaded.facts["divergence"]) == (3, 0.5)
     with pytest.raises(TypeError, match=r"run\.json cannot hold"):
         save_run(Run(W, H, (), {"command": object()}), tmp_path / "other")
-
-
-# ---- fitted models -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def fitted_model():
-    frame = pd.DataFrame(poisson_topics(40, 30, 3, length=80, seed=0).toarray())
-    frame.columns = [f"word{j}" for j in range(30)]
-    model = KLNMF(3, random_state=5, dtype=np.float32)
-    return model, model.fit_transform(frame)
-
-
-def test_a_run_is_made_of_a_fitted_model(fitted_model, tmp_path):
-    model, W = fitted_model
-    run = Run.from_model(model, W, samples=[f"document {i}" for i in range(40)])
-    np.testing.assert_array_equal(run.W, W)
-    np.testing.assert_array_equal(run.H, model.components_)
-    assert run.features[:2] == ("word0", "word1")
-    assert run.samples[-1] == "document 39"
-    assert list(run.trace) == list(model.trace_)
-    facts = run.facts
-    assert (facts["status"], facts["rounds"]) == (model.status_, model.n_iter_)
-    assert (facts["divergence"], facts["certified_gap"]) == (
-        model.kl_divergence_, model.kkt_residual_,
-    )  # fmt: skip
-    assert facts["parameters"]["random_state"] == 5
-    assert facts["parameters"]["dtype"] == "float32"
-    assert load_run(save_run(run, tmp_path)).facts == {"format": 1, **facts}
-
-
-def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):
-    V = poisson_topics(40, 30, 3, length=80, seed=0)
-    model = KLNMF(3, random_state=np.random.RandomState(0)).partial_fit(V)
-    run = load_run(save_run(Run.from_model(model, model.transform(V)), tmp_path))
-    assert not run.trace
-    assert "status" not in run.facts
-    assert run.facts["parameters"]["random_state"].startswith("RandomState")
-
-
-def test_what_is_no_run_and_no_fitted_model_is_refused(fitted_model, run):
-    model, W = fitted_model
-    assert as_run(run) is run
-    with pytest.raises(ValueError, match="`W` must be given with a fitted model"):
-        as_run(model)
-    with pytest.raises(ValueError, match="which has its own W"):
-        as_run(run, W)
-    with pytest.raises(TypeError, match="`run` must be a Run or a fitted KLNMF, got a ndarray"):
-        as_run(W)
-    with pytest.raises(NotFittedError):
-        as_run(KLNMF(3), W)
-
-
-def test_plots_and_the_report_of_a_model_are_those_of_its_run(fitted_model, tmp_path):
-    figures = pytest.importorskip("matplotlib.figure")
-    model, W = fitted_model
-    run = Run.from_model(model, W)
-
-    def pixels(draw, *arguments, **more):
-        figure = figures.Figure()
-        draw(*arguments, ax=figure.add_subplot(), **more)
-        file = io.BytesIO()
-        figure.savefig(file, format="raw")
-        return file.getvalue()
-
-    for draw, more in ((pl.convergence, ()), (pl.structure, ()), (pl.top_features, (2,))):
-        assert pixels(draw, model, *more, W=W) == pixels(draw, run, *more)
-    of_model = write_report(model, tmp_path / "model.html", W=W).read_bytes()
-    assert of_model == write_report(run, tmp_path / "run.html").read_bytes()
-    assert b"word7" in of_model

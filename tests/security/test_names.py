@@ -21,7 +21,7 @@ from sipower.cli import app
 from sipower.io import ReadError, read
 from sipower.report import write_report
 from sipower.results import Run, load_run, plot
-from sipower.results.export import write_rows
+from sipower.results.export import write_weights
 from sipower.selection import RankSelection
 
 # What a file system takes: neither a slash nor a NUL.
@@ -188,7 +188,7 @@ def a_run(**more):
 def test_tables_hold_the_names_unchanged(tmp_path, ending):
     """Formulas too: data are not altered, and SECURITY.md says what that means for spreadsheets."""
     file = tmp_path / f"W.{ending}"
-    write_rows(file, a_run().W, NAMES)
+    write_weights(file, a_run().W, a_run().W, NAMES)
     text = io.StringIO(file.read_bytes().decode(), newline="")
     rows = list(csv.reader(text, delimiter="," if ending == "csv" else "\t"))
     assert tuple(row[0] for row in rows[1:]) == NAMES

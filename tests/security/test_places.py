@@ -15,7 +15,7 @@ from sipower._files import DamagedError, atomic_write, file_lock, read_archive
 from sipower.io import ReadError, open_h5ad, open_store, read
 from sipower.report import write_report
 from sipower.results import Run, save_run
-from sipower.results.export import export, write_rows
+from sipower.results.export import export, write_weights
 from sipower.store import write_store
 
 V = counts(9, 7)
@@ -248,7 +248,7 @@ def test_files_are_as_private_as_the_user_wants(tmp_path, mask):
     before = os.umask(mask)
     try:
         folder = save_run(a_run(), tmp_path / "run")
-        write_rows(folder / "W.csv", np.ones((3, 2)), None)
+        write_weights(folder / "W.csv", np.ones((3, 2)), np.ones((3, 2)), None)
         pytest.importorskip("anndata")
         export(a_run(), folder, "h5ad")
         write_report(a_run(), folder / "report.html")

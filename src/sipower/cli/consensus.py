@@ -12,6 +12,7 @@ from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.progress import FitCounter
 from sipower.results import Run, load_run, save_run
+from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
 from sipower.selection import save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
@@ -28,7 +29,8 @@ def consensus(
 ) -> int:
     """Fit from many starts, keep the fit closest to all others and report component stability."""
     require("plotly", "jinja2")
-    console, formats = Console(output.as_json), output.formats()
+    console = Console(output.as_json)
+    output.check()
     folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
     with run_folder.claim(folder, output.force or _has_begun(folder)):
         table, model = run_folder.load(data, console), solver.model()
@@ -49,8 +51,10 @@ def consensus(
         run_folder.add_facts_of_table(facts, table)
         names = table.samples, table.features
         run = Run(result.W, result.H, (), facts, *names, feature_ids=table.feature_ids)
+        result = order_consensus(result, run)
         save_run(run, folder)
-        run_folder.write_derived_files(run, folder, console, formats, {"consensus": result})
+        derived = run_folder.derived_files(output, data, table, {"consensus": result})
+        run_folder.write_derived_files(run, folder, console, derived)
         save_outcome(result, folder / "consensus.json")
         low, mean = result.stability.min(), result.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"

@@ -13,7 +13,7 @@ from sipower.datasets import docstrings
 from sipower.estimators import KLNMF
 from sipower.io import Table
 from sipower.results import Run, save_run
-from sipower.results.describe import describe, largest, readable
+from sipower.results.describe import describe, readable
 
 WORDS_PER_TOPIC = 9
 
@@ -37,7 +37,7 @@ def demo(
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
         run = run_folder.fit_with_progress(model, table, console, None)
         save_run(run, out)
-        run_folder.write_derived_files(run, out, console, [], {})
+        run_folder.write_derived_files(run, out, console, run_folder.DerivedFiles({}))
         _say_topics(run, console)
         run_folder.say_result(run, out, console)
         console.say(f"Open {out}/report.html in a browser.")
@@ -46,8 +46,8 @@ def demo(
 
 def _say_topics(run: Run, console: Console) -> None:
     """Print the size and the most distinctive features of each component on one line."""
-    about, names = describe(run.W, run.H), run.feature_names()
-    for k, (size, bits) in enumerate(zip(about.sizes, about.distinctiveness(), strict=True), 1):
-        words = (readable(names[j], 30) for j in largest(bits, WORDS_PER_TOPIC))
-        console.say(f"{k:3}  {size:6.1%}  {' '.join(words)}")
+    about = describe(run)
+    topics = about.top_features(WORDS_PER_TOPIC)
+    for k, (size, words) in enumerate(zip(about.sizes, topics, strict=True), 1):
+        console.say(f"{k:3}  {size:6.1%}  {' '.join(readable(word, 30) for word in words)}")
     console.say("")

@@ -18,7 +18,8 @@ def fit(
     out: options.RunFolder = None,
 ) -> int:
     """Factorise a file of counts and write a run folder with factors, trace and report."""
-    console, formats = Console(output.as_json), output.formats()
+    console = Console(output.as_json)
+    output.check()
     if output.report:
         require("plotly", "jinja2")
     folder = out or run_folder.default_folder(data.source, f"k{components}")
@@ -37,7 +38,8 @@ def fit(
             save_run(run, folder)
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
             report = {"image_shape": shape} if output.report else None
-            run_folder.write_derived_files(run, folder, console, formats, report, was_finished)
+            derived = run_folder.derived_files(output, data, table, report)
+            run_folder.write_derived_files(run, folder, console, derived, was_finished)
         with report_errors(f"the run is in {folder}"):
             run_folder.say_result(run, folder, console)
             used = own_checkpoint if was_finished else checkpoint

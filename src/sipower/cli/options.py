@@ -14,6 +14,7 @@ from sipower.estimators import KLNMF
 from sipower.io import FORMATS
 from sipower.nmf import SOLVERS
 from sipower.nmf.init import INITS
+from sipower.results.describe import is_excluded
 
 DEFAULT_MAX_ITER = 500
 # Formats of the factors, and the libraries that write them.
@@ -34,6 +35,8 @@ _MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for 
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
 _OUT = "Run folder; by default named after the file."
+_UNITS = "Write W in counts and H as profiles that sum to 1, or as the solver left them."
+_EXCLUDE = "Regular expression of features to leave out of the report's lists, such as ^RP[LS]."
 _PIXELS = "Height x width if the features are pixels, such as 19x19."
 
 Rank = Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")]
@@ -41,6 +44,8 @@ Replicates = Annotated[int, typer.Option(min=1, help="Number of starts or splits
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
 ImageShape = Annotated[str | None, typer.Option(help=_PIXELS)]
+Normalise = Annotated[bool, typer.Option(help=_UNITS)]
+Exclude = Annotated[str | None, typer.Option(help=_EXCLUDE)]
 Force = Annotated[bool, typer.Option("--force", help="Start again and replace an older run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one event per line.")]
 Tol = Annotated[float, _limit(help=_TOL, min=0)]
@@ -136,8 +141,15 @@ class OutputOptions:
     """The options for additional files in the run folder, and for messages."""
 
     also: Annotated[str | None, typer.Option(help=_ALSO)] = None
+    normalise: Normalise = True
+    exclude: Exclude = None
     force: Force = False
     as_json: Json = False
+
+    def check(self) -> None:
+        """Raise an error for wrong options before a long fit."""
+        self.formats()
+        is_excluded((), self.exclude)
 
     def formats(self) -> list[str]:
         """Return the formats of --also, after checking that their libraries are installed."""

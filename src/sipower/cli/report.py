@@ -10,8 +10,9 @@ from sipower.cli import options
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.results import load_run
+from sipower.results.folder import load_consensus
 from sipower.results.report import write_report
-from sipower.selection import Consensus, RankSelection, load_outcome
+from sipower.selection import RankSelection, load_outcome
 
 _OUT = "HTML file; by default RUN/report.html."
 
@@ -22,13 +23,14 @@ def report(
     out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None,
     rank: Annotated[Path | None, typer.Option(help="Folder of `sipower rank` to show.")] = None,
     image_shape: options.ImageShape = None,
+    exclude: options.Exclude = None,
 ) -> None:
     """Write the report of a run again, as one HTML file that opens offline."""
     require("plotly", "jinja2")
     run, target = load_run(folder), out or folder / "report.html"
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"exclude": exclude}
     if (folder / "consensus.json").exists():
-        more["consensus"] = load_outcome(Consensus, folder / "consensus.json", W=run.W, H=run.H)
+        more["consensus"] = load_consensus(run, folder)
     if rank is not None:
         more["selection"] = load_outcome(RankSelection, rank / "rank.json")
     shape = options.parse_image_shape(image_shape, run.H.shape[1])

@@ -3,9 +3,9 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower._files import file_lock
 from sipower.cli.console import Console, name_options
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
-from sipower.cli.options import InputOptions
+from sipower.cli.options import InputOptions, OutputOptions
 from sipower.cli.progress import FitProgress
 from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.plausibility import count_remark
@@ -24,6 +24,7 @@ from sipower.estimators import KLNMF
 from sipower.io import FORMATS, Table, open_h5ad, open_store, read
 from sipower.loop.solve import Interrupted
 from sipower.results import Run, load_run
+from sipower.results.annotations import AnnDataFile, is_anndata_file
 from sipower.results.export import export, export_paths
 from sipower.results.folder import FILES, MEASUREMENTS
 from sipower.results.provenance import first_difference, initial_facts
@@ -161,22 +162,57 @@ def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
     return run if ended else None
 
 
-def write_derived_files(
-    run: Run, folder: Path, console: Console, formats: list[str], report: Any, missing: bool = False
-) -> None:
-    """Write the factors in each of `formats`, and report.html unless `report` is None.
+@dataclass(frozen=True)
+class DerivedFiles:
+    """The files that are written from a run.
 
-    `report` contains the options of `write_report`. If `missing` is true, only files that do not
-    exist yet are written.
+    Parameters
+    ----------
+    report
+        The options of `write_report`; None writes no report.
+    formats
+        Formats of the factors.
+    normalise, origin
+        As for `export`.
     """
-    for ending in formats:
+
+    report: dict[str, Any] | None
+    formats: Sequence[str] = ()
+    normalise: bool = True
+    origin: AnnDataFile | Table | None = None
+
+
+def derived_files(
+    output: OutputOptions, data: InputOptions, table: Table, report: dict[str, Any] | None
+) -> DerivedFiles:
+    """Return what to write; `report` has the options of the report besides those of `output`."""
+    origin: AnnDataFile | Table | None = None
+    formats = output.formats()
+    if "h5ad" in formats:
+        if data.source.suffix.lower() in (".h5ad", ".h5") and is_anndata_file(data.source):
+            origin = AnnDataFile(data.source, data.layer, data.transpose)
+        elif not isinstance(table.counts, RowBlocks):  # a store is too large for one file
+            origin = table
+    options = None if report is None else report | {"exclude": output.exclude}
+    return DerivedFiles(options, formats, output.normalise, origin)
+
+
+def write_derived_files(
+    run: Run, folder: Path, console: Console, derived: DerivedFiles, missing: bool = False
+) -> None:
+    """Write the factors in other formats and report.html.
+
+    If `missing` is true, only files that do not exist yet are written.
+    """
+    for ending in derived.formats:
         if missing and all(file.exists() for file in export_paths(folder, ending)):
             continue
-        for file in export(run, folder, ending):
+        scale, origin = derived.normalise, derived.origin
+        for file in export(run, folder, ending, normalise=scale, origin=origin):
             console.say(f"wrote {file}")
     page = folder / "report.html"
-    if report is not None and not (missing and page.exists()):
-        write_report(run, page, **report)
+    if derived.report is not None and not (missing and page.exists()):
+        write_report(run, page, **derived.report)
 
 
 def say_result(run: Run, folder: Path, console: Console) -> None:

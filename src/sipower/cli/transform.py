@@ -11,9 +11,9 @@ from sipower.cli.application import command
 from sipower.cli.console import Console
 from sipower.cli.run_folder import load
 from sipower.results import Run, load_run
-from sipower.results.describe import describe
-from sipower.results.export import write_rows
+from sipower.results.export import write_weights
 from sipower.results.new_samples import transform_samples
+from sipower.results.normalisation import to_counts, to_shares
 
 
 @command("nothing is saved")
@@ -21,6 +21,7 @@ def transform(
     folder: options.Run,
     data: options.InputOptions,
     out: Annotated[Path, typer.Option("-o", "--out", help="W: .npz, .csv, .tsv or .parquet.")],
+    normalise: options.Normalise = True,
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
@@ -30,11 +31,11 @@ def transform(
     W, remarks = transform_samples(run, table, threads)
     for remark in remarks:
         console.say(remark)
-    if out.suffix.lower() != ".npz":  # the column headings number components by size
-        W = W[:, describe(run.W, run.H).order]
-    write_rows(out, W, table.samples)
+    scaled = to_counts(W, run.H) if normalise else W
+    files = write_weights(out, scaled, to_shares(W, run.H), table.samples)
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
-    console.say(f"wrote {out}: {W.shape[0]:,} samples x {W.shape[1]} components")
+    names = " and ".join(map(str, files))
+    console.say(f"wrote {names}: {W.shape[0]:,} samples x {W.shape[1]} components")
 
 
 def text_settings(run: Run, data: options.InputOptions) -> dict[str, Any]:

@@ -3,28 +3,34 @@
 
 V ≈ W H is read as a probability model: a count belongs to component k with probability size_k, and
 then to feature f with probability profile_kf. Components are numbered from 1 in decreasing order of
-size, whatever their order in W and H.
+size, whatever their order in the model.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
+from scipy.stats import rankdata
 
 from sipower.kernels import Array
-from sipower.results.run import Run
+from sipower.results.normalisation import divide, explained_counts, to_profiles, to_shares
+from sipower.results.run import Names, Run, RunLike, RunParts, as_run
 
 __all__ = [
     "Description",
+    "Exclude",
     "choose_evenly",
     "convergence",
     "correlations",
     "describe",
+    "is_excluded",
     "largest",
     "order_by_similarity",
     "readable",
@@ -33,6 +39,7 @@ __all__ = [
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Exclude: TypeAlias = str | Sequence[str] | None  # a regular expression, or names
 
 # Bidirectional control characters reorder the text around them, so one name could look like
 # another.
@@ -48,7 +55,8 @@ class Description:
     Parameters
     ----------
     order
-        Position of each component in the columns of W and the rows of H, (K,).
+        Position of each component in the model: in the columns of its W and the rows of its
+        `components_`, (K,).
     sizes
         Share of all counts that a component explains, (K,); they sum to 1.
     profiles
@@ -57,6 +65,8 @@ class Description:
         p(feature), (features,): the average of the profiles, weighted by size.
     memberships
         Share of a sample's counts that a component explains, (samples, K); zero for a zero row.
+    features
+        Names of the features; their numbers from 1 if the data have none.
     """
 
     order: Indices
@@ -64,10 +74,62 @@ class Description:
     profiles: Numbers
     overall: Numbers
     memberships: Numbers
+    features: Names
+
+    def top_features(
+        self, n: int = 10, *, by: str = "frex", exclude: Exclude = None
+    ) -> list[list[str]]:
+        """Return the names of the n highest-ranked features of each component.
+
+        Parameters
+        ----------
+        n
+            Largest number of features per component.
+        by : {"frex", "probability", "lift", "information"}
+            The score, see `scores`.
+        exclude
+            Features to leave out: a regular expression that is searched in the names, such as
+            ``"^RP[LS]"``, or a list of names.
+        """
+        excluded = is_excluded(self.features, exclude)
+        scores = np.where(excluded, 0, self.scores(by))
+        return [[self.features[f] for f in largest(row, n)] for row in scores]
+
+    def scores(self, by: str) -> Numbers:
+        """Return a score of each feature in each component, (K, features).
+
+        It is the probability, the `lift`, the `frex` score, or the information, which is
+        `distinctiveness`.
+        """
+        if by not in ("frex", "probability", "lift", "information"):
+            raise ValueError(f"`by` must be frex, probability, lift or information, got {by!r}.")
+        if by == "probability":
+            return self.profiles
+        return {"frex": self.frex, "lift": self.lift, "information": self.distinctiveness}[by]()
+
+    def frex(self) -> Numbers:
+        """Return how frequent and how exclusive each feature is, from 0 to 1, (K, features).
+
+        It is the harmonic mean of two ranks within the component, each divided by the number of
+        features: of the probability, and of the exclusivity, the share of the component in the
+        sum of the probabilities over the components (Bischof and Airoldi 2012, FREX with weight
+        1/2). A feature that is frequent in every component, such as a housekeeping gene, has a low
+        exclusivity, and one that hardly occurs has a low frequency.
+        """
+        occurs = self.overall > 0
+        profiles = self.profiles[:, occurs]
+        exclusivity = divide(profiles, profiles.sum(axis=0))
+        frequency, exclusive = (
+            rankdata(values, method="max", axis=1) / values.shape[1]
+            for values in (profiles, exclusivity)
+        )
+        scores = np.zeros_like(self.profiles)
+        scores[:, occurs] = np.where(profiles > 0, 2 / (1 / frequency + 1 / exclusive), 0)
+        return scores
 
     def lift(self) -> Numbers:
         """Return p(feature | component) / p(feature), (K, features); 0 where both are 0."""
-        return _divide(self.profiles, self.overall)
+        return divide(self.profiles, self.overall)
 
     def distinctiveness(self) -> Numbers:
         """Return p(feature | component) · log2(lift), in bits, (K, features).
@@ -85,43 +147,77 @@ class Description:
         return np.bincount(leaders, minlength=len(self.sizes))
 
 
-def describe(W: Array, H: Array) -> Description:
-    """Describe the factors W (samples, K) and H (K, features) as probabilities.
+def describe(run: RunLike, H: Any = None, **parts: Unpack[RunParts]) -> Description:
+    """Describe the factors of a fit as probabilities.
 
-    Components are numbered by their size in this W; with other samples the order may differ.
+    The components of arrays and models are numbered by their size in the given W; with other
+    samples the order may differ.
+
+    Parameters
+    ----------
+    run
+        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or the
+        array W, (samples, K), with the array `H`.
+    H
+        (K, features), if `run` is the array W.
+    **parts
+        ``W``, the result of `fit_transform`; ``features``, their names; ``key``, the name of the
+        results in an AnnData object.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sipower.results.describe import describe
-    >>> describe(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])).sizes
+    >>> from sipower import describe
+    >>> W, H = np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])
+    >>> about = describe(W, H, features=["apples", "pears"])
+    >>> about.sizes
     array([0.75, 0.25])
+    >>> about.top_features(1)
+    [['apples'], ['pears']]
     """
-    for name, factor in (("W", W), ("H", H)):
+    run = as_run(run if H is None else (run, H), **parts)
+    _check_factors(run)
+    counts = explained_counts(run.W, run.H)
+    if not counts.any():
+        raise ValueError("`W` and `H` must have a positive product, got zero everywhere.")
+    sizes = counts / counts.sum()
+    profiles = np.where(sizes[:, np.newaxis] > 0, to_profiles(run.H.astype(np.float64)), 0)
+    shares = to_shares(run.W.astype(np.float64), run.H)
+    overall = sizes @ profiles
+    return Description(run.order, sizes, profiles, overall, shares, run.feature_names())
+
+
+def _check_factors(run: Run) -> None:
+    """Raise an error with the place in the factors of the model, if a value is not valid."""
+    for name, factor in (("W", run.W), ("H", run.H)):
         wrong = np.argwhere(~(np.isfinite(factor) & (factor >= 0)))
         if len(wrong):
             row, column = wrong[0]
             value = factor[row, column]
+            if name == "W":
+                column = run.order[column]
+            else:
+                row = run.order[row]
             raise ValueError(
                 f"{name} has {value} in row {row}, column {column} (counted from 0): "
                 "expected finite, non-negative values."
             )
-    mass = H.sum(axis=1, dtype=np.float64)
-    counts = W.sum(axis=0, dtype=np.float64) * mass
-    if not counts.any():
-        raise ValueError("`W` and `H` must have a positive product, got zero everywhere.")
-    order = np.argsort(-counts, kind="stable")
-    sizes = counts[order] / counts.sum()
-    profiles = _divide(H[order], np.where(sizes > 0, mass[order], 0)[:, np.newaxis])
-    explained = W[:, order] * mass[order]
-    memberships = _divide(explained, explained.sum(axis=1, keepdims=True))
-    return Description(order, sizes, profiles, sizes @ profiles, memberships)
 
 
-def _divide(above: Array, below: Array) -> Numbers:
-    """Return the quotient, or 0 where the divisor is 0."""
-    zero = np.zeros(np.broadcast_shapes(above.shape, below.shape))
-    return np.divide(above, below, where=np.broadcast_to(below > 0, zero.shape), out=zero)
+def is_excluded(names: Sequence[str], exclude: Exclude) -> NDArray[np.bool_]:
+    """Return for each name whether it matches a regular expression, or is in a list of names."""
+    if exclude is None:
+        return np.zeros(len(names), dtype=np.bool_)
+    if not isinstance(exclude, str):
+        listed = set(map(str, exclude))
+        return np.array([name in listed for name in names], dtype=np.bool_)
+    try:
+        pattern = re.compile(exclude)
+    except re.error as problem:
+        raise ValueError(
+            f"`exclude` must be a regular expression or a list, got {exclude!r}: {problem}."
+        ) from None
+    return np.array([pattern.search(name) is not None for name in names], dtype=np.bool_)
 
 
 def convergence(run: Run) -> dict[str, Numbers]:

@@ -6,60 +6,99 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sipower._files import atomic_write
+from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results import plot
-from sipower.results.describe import describe
+from sipower.results.annotations import AnnDataFile, write_anndata
+from sipower.results.normalisation import to_shares
 from sipower.results.run import Run
 from sipower.selection import RankSelection, save_outcome
 
 
-def export(run: Run, folder: Path, ending: str) -> list[Path]:
-    """Write W and H as .csv or .parquet tables, or the run as one .h5ad file.
+def export(
+    run: Run,
+    folder: Path,
+    ending: str,
+    *,
+    normalise: bool = True,
+    origin: AnnDataFile | Table | None = None,
+) -> list[Path]:
+    """Write W, H and shares as .csv or .parquet tables, or the run as one .h5ad file.
 
-    Component k is the k-th largest, as in the report.
+    Parameters
+    ----------
+    run
+        The run.
+    folder
+        Folder to write to.
+    ending
+        "csv", "parquet" or "h5ad".
+    normalise
+        Write W in counts, so that a row sums to the total of the sample, and H as profiles that sum
+        to 1. False writes the factors of the model.
+    origin
+        The data of the run, which an .h5ad file then has as well; see `write_anndata`.
     """
-    files, order = export_paths(folder, ending), describe(run.W, run.H).order
-    run = replace(run, W=run.W[:, order], H=run.H[order])
+    files = export_paths(folder, ending)
     if ending == "h5ad":
-        _write_anndata(run, files[0])
-    else:
-        write_rows(files[0], run.W, run.samples)
-        write_rows(files[1], run.H.T, run.features)  # transposed: one line per feature
+        write_anndata(run, files[0], origin, normalise=normalise)
+        return files
+    scaled = run.normalised() if normalise else run
+    frames = (
+        _frame(scaled.W, run.samples),
+        _frame(scaled.H.T, run.features),  # transposed: one line per feature
+        _frame(to_shares(run.W, run.H), run.samples),
+    )
+    _write_tables(files, frames)
     return files
 
 
 def export_paths(folder: Path, ending: str) -> list[Path]:
     """Return the files that `export` writes."""
-    names = ("run",) if ending == "h5ad" else ("W", "H")
+    names = ("run",) if ending == "h5ad" else ("W", "H", "shares")
     return [folder / f"{name}.{ending}" for name in names]
 
 
-def write_rows(file: Path, W: Array, names: Sequence[str] | None) -> None:
-    """Write weights to a .npz, .csv, .tsv or .parquet file, one line per item."""
+def write_weights(file: Path, W: Array, shares: Array, names: Sequence[str] | None) -> list[Path]:
+    """Write weights and shares to a .npz file, or to two .csv, .tsv or .parquet files.
+
+    The name of the second file ends in ``_shares`` before the suffix.
+    """
     ending = file.suffix.lower()
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
         raise ValueError(f"{file} must end in .npz, .csv, .tsv or .parquet.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(file) as to:
-        if ending == ".npz":
-            np.savez(to, allow_pickle=False, W=W, **_name_arrays(file, names))
-            return
-        frame = _frame(W, names)
-        if ending == ".parquet":
-            frame.to_parquet(to)
-        else:
-            separator = "\t" if ending == ".tsv" else ","
-            # Quote all strings: by default pandas does not quote a carriage return, which also ends
-            # a line.
-            options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-            frame.to_csv(to, sep=separator, index_label="name", **options)
+    if ending == ".npz":
+        with atomic_write(file) as to:
+            arrays = {"W": W, "shares": shares, **_name_arrays(file, names)}
+            np.savez(to, allow_pickle=False, **arrays)
+        return [file]
+    files = [file, file.with_stem(f"{file.stem}_shares")]
+    _write_tables(files, (_frame(W, names), _frame(shares, names)))
+    return files
+
+
+def _write_tables(files: Sequence[Path], frames: Sequence[Any]) -> None:
+    """Write .csv, .tsv or .parquet files, one line per item; replace all files or none."""
+    with ExitStack() as replacements:
+        for file, frame in zip(files, frames, strict=True):
+            to, ending = replacements.enter_context(atomic_write(file)), file.suffix.lower()
+            if ending == ".parquet":
+                frame.to_parquet(to)
+            else:
+                separator = "\t" if ending == ".tsv" else ","
+                # Quote all strings: by default pandas does not quote a carriage return, which also
+                # ends a line.
+                options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+                frame.to_csv(to, sep=separator, index_label="name", **options)
+            to.flush()
 
 
 def export_selection(selection: RankSelection, folder: Path) -> None:
@@ -99,27 +138,3 @@ def _frame(W: Array, names: Sequence[str] | None) -> Any:
     index = range(1, len(W) + 1) if names is None else list(names)
     columns = [f"component {k + 1}" for k in range(W.shape[1])]
     return pd.DataFrame(W, index=index, columns=columns)
-
-
-def _write_anndata(run: Run, file: Path) -> None:
-    """Write the factors where scanpy expects them: obsm["X_nmf"], varm["nmf"], uns["nmf"]."""
-    import anndata as ad  # noqa: PLC0415 - optional
-    import h5py  # noqa: PLC0415
-    import pandas as pd  # noqa: PLC0415
-
-    adata = ad.AnnData(
-        obs=pd.DataFrame(index=list(run.sample_names())),
-        var=pd.DataFrame(index=list(run.feature_names())),
-    )
-    adata.obsm["X_nmf"], adata.varm["nmf"] = run.W, run.H.T
-    facts = run.facts
-    adata.uns["nmf"] = {
-        key: facts[key]
-        for key in ("divergence", "certified_gap", "status", "rounds")
-        if key in facts
-    }
-    memory = io.BytesIO()  # because HDF5 can crash the process on a full disk
-    with h5py.File(memory, "w") as content:
-        ad.io.write_elem(content, "/", adata)
-    with atomic_write(file) as to:
-        to.write(memory.getbuffer())

@@ -2,7 +2,8 @@
 """Reading and writing of a run as a folder of files, none of which is a pickle.
 
 ================  ==============================================================================
-factors.npz       W (samples, K) and H (K, features)
+factors.npz       W (samples, K) and H (K, features), the largest component first, and `order`,
+                  the position of each component in the fitted model
 names.json        names of the samples and features, and ids of these, where the data have them
 run.json          parameters, seed, input and its hash, status, certified gap, versions
 trace.csv         round, passes, seconds, objective, gap, step
@@ -17,7 +18,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,13 @@ import numpy as np
 from sipower._files import DamagedError, atomic_write, read_archive, shorten
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
+from sipower.selection import Consensus, load_outcome
 
-__all__ = ["FILES", "MEASUREMENTS", "load_run", "save_run"]
+__all__ = ["FILES", "MEASUREMENTS", "load_consensus", "load_run", "order_consensus", "save_run"]
 
-FORMAT = 1
-_TABLES = tuple(f"{factor}.{ending}" for factor in "WH" for ending in ("csv", "parquet"))
+FORMAT = 2  # format 1 has the components in the order of the model, and no `order`
+READABLE_FORMATS = (1, FORMAT)
+_TABLES = tuple(f"{n}.{e}" for n in ("W", "H", "shares") for e in ("csv", "parquet"))
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
@@ -52,7 +55,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
     replaces_a_run = (to / "run.json").exists()
-    facts = {"format": FORMAT, **run.facts}
+    facts = {**run.facts, "format": FORMAT}
     names = {kind: getattr(run, kind) for kind in ("samples", "features", "feature_ids")}
     texts = {
         "run.json": json.dumps(facts, indent=2, default=_as_python) + "\n",
@@ -66,7 +69,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
             file.flush()
             os.fsync(file.fileno())
         file = replacements.enter_context(atomic_write(to / "factors.npz"))
-        np.savez(file, allow_pickle=False, W=run.W, H=run.H)
+        np.savez(file, allow_pickle=False, W=run.W, H=run.H, order=run.order)
     for name in DERIVED_FILES if replaces_a_run else ():
         (to / name).unlink(missing_ok=True)
     return to
@@ -88,7 +91,7 @@ def _trace_table(trace: Sequence[Record]) -> str:
 
 
 def load_run(folder: str | PathLike[str]) -> Run:
-    """Read a run from a folder written by `save_run`."""
+    """Read a run from a folder written by `save_run`, of this or an older format."""
     place = Path(folder)
     if not (place / "run.json").is_file():
         raise ValueError(f"{place} is not a run of sipower: it has no run.json.")
@@ -96,7 +99,7 @@ def load_run(folder: str | PathLike[str]) -> Run:
         facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
         _check_types(facts, _TYPES)
         version = facts.get("format")
-        run = _read_run(place, facts) if version == FORMAT else None
+        run = _read_run(place, facts) if version in READABLE_FORMATS else None
     except MemoryError:
         raise
     except Exception as error:  # damaged files can raise nearly anything
@@ -105,9 +108,21 @@ def load_run(folder: str | PathLike[str]) -> Run:
     if run is None:
         raise ValueError(
             f"{place} is of format {shorten(repr(version))}, but this version of sipower reads "
-            f"format {FORMAT}."
+            f"formats up to {FORMAT}."
         )
     return run
+
+
+def order_consensus(consensus: Consensus, run: Run) -> Consensus:
+    """Return a consensus with its components in the order of its run."""
+    return replace(consensus, W=run.W, H=run.H, stability=consensus.stability[run.order])
+
+
+def load_consensus(run: Run, folder: str | PathLike[str]) -> Consensus:
+    """Read the consensus of a run from the folder that the run was loaded from."""
+    file = Path(folder) / "consensus.json"
+    consensus = load_outcome(Consensus, file, W=run.W, H=run.H)
+    return order_consensus(consensus, run) if run.facts.get("format") == 1 else consensus
 
 
 def _read_run(place: Path, facts: dict[str, Any]) -> Run:
@@ -124,9 +139,10 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        return Run(W, H, trace, facts, samples, features, feature_ids=ids)
+        order = factors.get("order")
+        return Run(W, H, trace, facts, samples, features, feature_ids=ids, order=order)
     except ValueError:
-        raise ValueError("W, H and the names differ in size") from None
+        raise ValueError("W, H, their order and the names differ in size") from None
 
 
 def _checked_names(names: Any) -> Names | None:

@@ -33,7 +33,9 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        W = model._rows_for(as_matrix(counts, dtype=model.dtype, n_jobs=n_jobs), run.H)
+        matrix = as_matrix(counts, dtype=model.dtype, n_jobs=n_jobs)
+        # With components in the order of the model, sums of products are rounded as in the fit.
+        W = model._rows_for(matrix, run.H[np.argsort(run.order)])[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
 
 

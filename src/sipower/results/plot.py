@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matplotlib plots of a run or a fitted model; each function takes and returns an Axes.
+"""Matplotlib plots of fits and selections; each function takes and returns an Axes.
 
-Components are numbered from 1 in decreasing order of size.
+A fit is a run, a fitted model with its W, an AnnData object after `sipower.tl.nmf`, or a pair of
+arrays (W, H). Components are numbered from 1 in decreasing order of size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from sipower.results import describe
-from sipower.results.run import RunOrModel, as_run
+from sipower.results.run import RunLike, RunParts, as_run
 from sipower.selection import Consensus, RankSelection
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def _shade(hue: str, tint: float) -> str:
     return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
-def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Axes:
+def convergence(run: RunLike, ax: Axes | None = None, **parts: Unpack[RunParts]) -> Axes:
     """Draw the certified gap and the excess objective against seconds, on log scales.
 
     The excess is the objective minus its lowest value. Both are relative to the sum of the counts.
-    The point with excess 0 is not drawn. `run` and `W` are as for `structure`.
+    The point with excess 0 is not drawn. `run` and `parts` are as for `structure`.
     """
-    run, ax = as_run(run, W), _axes(ax)
+    run, ax = as_run(run, **parts), _axes(ax)
     if not run.trace:
         raise ValueError("`run` must have a trace: without one there is no curve to draw.")
     curves = describe.convergence(run)
@@ -67,12 +68,11 @@ def convergence(run: RunOrModel, ax: Axes | None = None, *, W: Any = None) -> Ax
 
 
 def structure(
-    run: RunOrModel,
+    run: RunLike,
     ax: Axes | None = None,
     groups: Sequence[Any] | None = None,
     max_samples: int = 1000,
-    *,
-    W: Any = None,
+    **parts: Unpack[RunParts],
 ) -> Axes:
     """Draw the memberships of the samples as stacked bars, one bar per sample.
 
@@ -81,7 +81,8 @@ def structure(
     Parameters
     ----------
     run
-        A run, or a fitted model.
+        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or a
+        pair of arrays (W, H).
     ax
         Axes to draw on; None creates a new figure.
     groups
@@ -89,10 +90,12 @@ def structure(
         occurrence. Within each group, or overall if None, similar samples are adjacent.
     max_samples
         Largest number of samples to draw; if there are more, evenly spaced ones are drawn.
-    W
-        Required with a fitted model: the result of `fit_transform` or ``model.transform(V)``.
+    **parts
+        ``W``: the result of `fit_transform` or ``model.transform(V)``, required with a fitted
+        model. ``samples``, ``features``: names. ``key``: the name of the results in an AnnData
+        object, ``"nmf"`` by default.
     """
-    run = as_run(run, W)
+    run = as_run(run, **parts)
     if max_samples < 1:
         raise ValueError(f"`max_samples` must be a positive integer, got {max_samples}.")
     if groups is not None and len(groups) != len(run.W):
@@ -102,7 +105,7 @@ def structure(
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
     chosen = describe.choose_evenly(len(run.W), max_samples)
-    memberships = describe.describe(run.W, run.H).memberships[chosen]
+    memberships = describe.describe(run).memberships[chosen]
     blocks: dict[str, list[int]] = {}
     for at, sample in enumerate(chosen):
         blocks.setdefault("" if labels is None else labels[sample], []).append(at)
@@ -143,23 +146,45 @@ def _label_samples(ax: Axes, blocks: dict[str, list[int]], drawn: int, samples: 
 
 
 def top_features(
-    run: RunOrModel, component: int, ax: Axes | None = None, n: int = 10, *, W: Any = None
+    run: RunLike,
+    component: int,
+    ax: Axes | None = None,
+    n: int = 10,
+    *,
+    by: str = "probability",
+    exclude: describe.Exclude = None,
+    **parts: Unpack[RunParts],
 ) -> Axes:
-    """Draw the n most probable features of a component (1 is the largest) with their lift.
+    """Draw n features of a component with their probability and lift.
 
     A black line marks the overall probability of the feature; the lift is the ratio of the two
-    probabilities. `run` and `W` are as for `structure`.
+    probabilities.
+
+    Parameters
+    ----------
+    run, **parts
+        As for `structure`.
+    component
+        Number of the component; 1 is the largest.
+    ax
+        Axes to draw on; None creates a new figure.
+    n
+        Largest number of features.
+    by : {"probability", "frex", "lift", "information"}
+        Score by which the features are chosen and ordered, see `Description.scores`.
+    exclude
+        Features to leave out: a regular expression such as ``"^RP[LS]"``, or a list of names.
     """
-    run = as_run(run, W)
-    facts = describe.describe(run.W, run.H)
+    facts = describe.describe(run, **parts)
     if not 1 <= component <= len(facts.sizes):
         raise ValueError(
             f"`component` must be an integer from 1 to {len(facts.sizes)}, got {component}."
         )
+    excluded, names = describe.is_excluded(facts.features, exclude), facts.features
+    top = describe.largest(np.where(excluded, 0, facts.scores(by)[component - 1]), n)
     ax = _axes(ax)
     profile, size = facts.profiles[component - 1], facts.sizes[component - 1]
-    top = describe.largest(profile, n)
-    places, names = np.arange(len(top)), run.feature_names()
+    places = np.arange(len(top))
     ax.barh(places, profile[top], color=palette(component)[-1])
     ax.vlines(facts.overall[top], places - 0.4, places + 0.4, color="black", label="overall")
     for place, feature in zip(places, top, strict=True):

@@ -20,6 +20,11 @@ from sipower.selection import Consensus, RankSelection
 
 FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # per component
 NAME_LENGTH = 60
+FEATURE_SCORES = (  # names of `Description.scores` and their titles
+    ("probability", "most probable"),
+    ("frex", "most distinctive"),
+    ("information", "most informative"),
+)
 SHARES = 10_000  # shares of a sample are stored as integers in units of 1 / SHARES
 
 STATUS = {
@@ -44,8 +49,11 @@ RUN_CARDS = {
 }
 
 
-def content(run: Run, about: Description) -> dict[str, Any]:
-    """Return the values that the template shows in text and tables."""
+def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
+    """Return the values that the template shows in text and tables.
+
+    Features for which `excluded` is true are not listed.
+    """
     facts, data = run.facts, run.facts.get("input") or {}
     gap = facts.get("certified_gap")
     cards: list[tuple[str, float | None]] = [("samples", len(run.W))]
@@ -61,8 +69,10 @@ def content(run: Run, about: Description) -> dict[str, Any]:
         "gap": gap if gap is not None and np.isfinite(gap) else None,
         "total": describe.total(run),
         "has_trace": bool(run.trace),
-        "components": list(_components(run, about)),
+        "components": list(_components(about, excluded)),
+        "excluded": int(excluded.sum()),
         "numbers": numbers,
+        "scores": FEATURE_SCORES,
         "orders": orders + [(key, f"component {k}") for key, k in numbers],
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
@@ -71,13 +81,15 @@ def content(run: Run, about: Description) -> dict[str, Any]:
     }
 
 
-def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
+def _components(about: Description, excluded: Array) -> Iterator[dict[str, Any]]:
     """Yield the table row of each component."""
-    names, lift, bits = run.feature_names(), about.lift(), about.distinctiveness()
+    names, lift = about.features, about.lift()
+    bits = about.distinctiveness().sum(axis=1)
+    probable_scores, frex = (np.where(excluded, 0, s) for s in (about.profiles, about.frex()))
     leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
         probable, distinctive = (
-            describe.largest(values, FEATURES_IN_TABLE) for values in (about.profiles[k], bits[k])
+            describe.largest(scores[k], FEATURES_IN_TABLE) for scores in (probable_scores, frex)
         )
         yield {
             "number": k + 1,
@@ -86,7 +98,7 @@ def _components(run: Run, about: Description) -> Iterator[dict[str, Any]]:
             "probable": [(names[f], f"{about.profiles[k, f]:.2%}") for f in probable],
             "distinctive": [(names[f], f"×{lift[k, f]:.3g}") for f in distinctive],
             "leading": int(leading[k]),
-            "bits": bits[k].sum(),
+            "bits": bits[k],
         }
 
 
@@ -148,7 +160,6 @@ def plot_data(
     data: dict[str, Any] = {
         "colours": palette(len(about.sizes)),
         "sizes": _numbers(about.sizes),
-        "features": _features(run, about),
         "samples": _samples(run, about, drawn),
     }
     if run.trace:
@@ -175,9 +186,9 @@ def plot_data(
     return data
 
 
-def _features(run: Run, about: Description) -> list[dict[str, Any]]:
-    """Return the most probable and the most distinctive features of each component."""
-    names, lift = run.feature_names(), about.lift()
+def features(about: Description, excluded: Array) -> list[dict[str, Any]]:
+    """Return the features of each component that lead by each score, without excluded ones."""
+    names, lift = about.features, about.lift()
 
     def feature_list(k: int, values: Array) -> dict[str, Any]:
         top = describe.largest(values, FEATURES_IN_PLOT)
@@ -188,11 +199,10 @@ def _features(run: Run, about: Description) -> list[dict[str, Any]]:
             "lift": _numbers(lift[k, top]),
         }
 
+    scores = {name: np.where(excluded, 0, about.scores(name)) for name, _ in FEATURE_SCORES}
     return [
-        {"probable": feature_list(k, profile), "distinctive": feature_list(k, bits)}
-        for k, (profile, bits) in enumerate(
-            zip(about.profiles, about.distinctiveness(), strict=True)
-        )
+        {name: feature_list(k, values[k]) for name, values in scores.items()}
+        for k in range(len(about.sizes))
     ]
 
 

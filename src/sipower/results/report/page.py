@@ -7,25 +7,26 @@ from functools import cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from sipower._files import atomic_write
-from sipower.results.describe import choose_evenly, describe, readable
-from sipower.results.report.content import HELD_OUT, content, images, number, plot_data
-from sipower.results.run import RunOrModel, as_run
+from sipower.results.describe import Exclude, choose_evenly, describe, is_excluded, readable
+from sipower.results.report.content import HELD_OUT, content, features, images, number, plot_data
+from sipower.results.run import RunLike, RunParts, as_run
 from sipower.selection import Consensus, RankSelection
 
 MAX_SAMPLES = 2000
 
 
 def write_report(
-    run: RunOrModel,
+    run: RunLike,
     file: str | PathLike[str],
     *,
-    W: Any = None,
     selection: RankSelection | None = None,
     consensus: Consensus | None = None,
     image_shape: tuple[int, int] | None = None,
+    exclude: Exclude = None,
+    **parts: Unpack[RunParts],
 ) -> Path:
     """Write the report of a run as one HTML file that opens offline and loads no other file.
 
@@ -35,15 +36,20 @@ def write_report(
     Parameters
     ----------
     run
-        A run, or a fitted model. Facts that a run does not have are left out.
+        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or a
+        pair of arrays (W, H). Facts that a run does not have are left out.
     file
         Path of the report. Missing folders are created; an older report is replaced.
-    W
-        Required with a fitted model: the result of `fit_transform`.
     selection, consensus
         Optional results that are drawn as well.
     image_shape
         Height and width of the images if the features are pixels, row by row.
+    exclude
+        Features to leave out of the lists: a regular expression such as ``"^RP[LS]"``, or a list of
+        names. They remain part of the profiles and of all numbers.
+    **parts
+        ``W``: the result of `fit_transform`, required with a fitted model. ``samples``,
+        ``features``: names. ``key``: the name of the results in an AnnData object.
 
     Examples
     --------
@@ -56,7 +62,7 @@ def write_report(
     ...     print(write_report(model, f"{folder}/report.html", W=W).name)
     report.html
     """
-    run, target = as_run(run, W), Path(file)
+    run, target = as_run(run, **parts), Path(file)
     pixels = run.H.shape[1]
     if target.is_dir():
         raise ValueError(f"{target} is a folder: name a file in it, such as report.html.")
@@ -65,11 +71,11 @@ def write_report(
         raise ValueError(
             f"`image_shape` {height} x {width} must have {pixels} pixels, one per feature."
         )
-    about = describe(run.W, run.H)
+    about, excluded = describe(run), is_excluded(run.feature_names(), exclude)
     drawn = choose_evenly(len(run.W), MAX_SAMPLES)
     source = (run.facts.get("input") or {}).get("file")
     page = _template().render(
-        content(run, about),
+        content(run, about, excluded),
         title="sipower report" + (f": {Path(source).name}" if source else ""),
         images=[] if image_shape is None else list(images(about, image_shape)),
         drawn=len(drawn),
@@ -78,7 +84,8 @@ def write_report(
         consensus=consensus,
         style=_own_text("page.css"),
         plotly=_plotly(),
-        data=plot_data(run, about, drawn, selection, consensus),
+        data=plot_data(run, about, drawn, selection, consensus)
+        | {"features": features(about, excluded)},
         script=_own_text("page.js") + _own_text("plots.js"),
     )
     target.parent.mkdir(parents=True, exist_ok=True)
