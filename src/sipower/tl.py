@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,11 @@ def nmf(
         ``uns[key_added]``
             "params" (of `KLNMF`, and the layer), "divergence", "certified_gap", "status", "rounds".
     """
+    if isinstance(adata, str | PathLike):
+        raise TypeError(
+            f"`adata` must be an AnnData object, got the path {str(adata)!r}: read it first, with "
+            "anndata.read_h5ad."
+        )
     if type(adata).__module__.partition(".")[0] != "anndata" or not hasattr(adata, "obsm"):
         raise TypeError(
             f"`adata` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "

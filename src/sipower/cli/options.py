@@ -25,14 +25,17 @@ _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
 _RULE, _START = _limit(help="Update rule."), _limit(help="Kind of start.")
 _INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, or a 10x folder."
+_RANK = "Rank K; sipower rank recommends one."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
 _MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for it, such as 512MB."
+_CACHE = "Convert an .h5ad file with --memory-limit to a store beside OUT, which later fits reuse."
+_DRY_RUN = "Estimate memory and time from a few rounds, and write nothing."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
 _OUT = "Run folder; by default named after the file."
 _PIXELS = "Height x width if the features are pixels, such as 19x19."
 
-Rank = Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")]
+Rank = Annotated[int, typer.Option("-k", "--components", min=1, help=_RANK)]
 Replicates = Annotated[int, typer.Option(min=1, help="Number of starts or splits.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
@@ -69,6 +72,7 @@ class SolverOptions:
     seed: Seed = 0
     threads: Threads = None
     dtype: Dtype = None
+    dry_run: Annotated[bool, _limit("--dry-run", help=_DRY_RUN)] = False
 
     def model(self, **parameters: Any) -> KLNMF:
         """Return the model; `parameters` are further parameters of `KLNMF`."""
@@ -100,6 +104,7 @@ class LongRunOptions:
     """The options for checkpoints and for the memory limit of data on disk."""
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
+    cache: Annotated[bool, _read("--cache/--no-cache", help=_CACHE)] = True
     checkpoint: Annotated[Path | None, _long_run(help="File to save the state to.")] = None
     checkpoint_every: Annotated[float, _long_run(help="Seconds between saves.", min=0)] = 60.0
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False

@@ -25,6 +25,11 @@ def transform(
     as_json: options.Json = False,
 ) -> None:
     """Compute exact weights of new samples for the components of a run, and certify each row."""
+    if not _is_run(folder) and _is_run(data.source):
+        raise ValueError(
+            f"{folder} is not a run, but {data.source} is: the run comes first, as in sipower "
+            f"transform {data.source} {folder} -o {out}."
+        )
     console, run = Console(as_json), load_run(folder)
     table = load(data, console)
     W, remarks = transform_samples(run, table, threads)
@@ -35,3 +40,7 @@ def transform(
     write_rows(out, W, table.samples)
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
     console.say(f"wrote {out}: {W.shape[0]:,} samples x {W.shape[1]} components")
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()

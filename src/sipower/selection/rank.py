@@ -137,6 +137,7 @@ def _ignore_fit_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
+        warnings.filterwarnings("ignore", "`n_components` is")
         yield
 
 
@@ -225,7 +226,9 @@ def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int
     lowest = int(np.argmin(errors))
     error = f"{errors[at]:.4g} nats per count"
     text = f"K = {ranks[at]} predicts unseen counts with an error of {error}"
-    if at == lowest:
+    if len(ranks) == 1:
+        text += ", the only K tried"
+    elif at == lowest:
         text += ", the lowest of all"
     else:
         text += (
