@@ -56,21 +56,31 @@ def test_the_time_left_follows_the_gap_unless_a_limit_comes_first():
     for passes in (10.0, 20.0, 30.0):
         progress(trend(passes, 1 / passes))
     left, words = progress.time_left(progress.records[-1], spent=3.0)
-    assert words == "left"
+    assert words == "about {} left"
     assert 0.5 < left / ((100 - 30) * 0.1) < 2
     progress.max_time = 4.0
-    assert progress.time_left(progress.records[-1], 3.0) == (1.0, "left until --max-time")
+    assert progress.time_left(progress.records[-1], 3.0) == (
+        1.0,
+        "about {} left until --max-time",
+    )
     progress.max_time, progress.max_iter = None, 40
     left, words = progress.time_left(progress.records[-1], 3.0)
-    assert words == "left until --max-iter"
+    assert words == "about {} left until --max-iter"
     assert left == pytest.approx(1.1)
+
+
+def test_without_a_trend_the_limit_is_the_most_it_can_take():
+    progress = FitProgress(Console(), KLNMF(2, tol=1e-2, max_time=60.0))
+    progress(trend(10.0, 0.1))
+    most = 57.0, "at most {} left, the limit of --max-time"
+    assert progress.time_left(progress.records[-1], 3.0) == most
 
 
 def test_a_gap_that_is_met_leaves_no_time():
     progress = FitProgress(Console(), KLNMF(2, tol=1e-2, max_time=1000.0))
     for passes in (10.0, 20.0, 120.0):
         progress(trend(passes, 1 / passes))
-    assert progress.time_left(progress.records[-1], 12.0) == (0.0, "left")
+    assert progress.time_left(progress.records[-1], 12.0) == (0.0, "about {} left")
 
 
 def test_the_time_of_many_fits_weighs_their_costs(capsys, monkeypatch):

@@ -71,29 +71,34 @@ class FitProgress(ProgressBar):
         if not self.records:
             return
         spent, last = time.monotonic() - self.started, self.records[-1]
-        left, reason = self.time_left(record, spent)
+        left, words = self.time_left(record, spent)
         text = (
             f"{spent:6.1f} s  round {record.round}  passes {record.passes:.0f}  "
             f"KL {last.objective:.6g}  gap {last.gap:.1e} (tol {self.tol:.0e})"
         )
         if left is not None:
-            text += f"  about {format_duration(left)} {reason}"
+            text += f"  {words.format(format_duration(left))}"
         self.show(text, 0.0 if left is None else spent / max(spent + left, 1e-9))
 
     def time_left(self, record: Record, spent: float) -> tuple[float | None, str]:
-        """Return the seconds until the fit will probably end, or None, and the words for it."""
+        """Return the seconds until the fit will probably end, or None, and the words for it.
+
+        As long as the gap shows no trend, the time to the limit is called the most it can take.
+        """
         per_pass = EVALUATIONS * record.seconds / max(record.passes, 1.0)
-        ends: list[tuple[float, str]] = []
         total = forecast_passes(self.records, self.tol)
+        is_known = total is not None or self.tol == 0
+        words = "about {} left until" if is_known else "at most {} left, the limit of"
+        ends: list[tuple[float, str]] = []
         if total is not None:
-            ends.append((max(total - record.passes, 0.0) * per_pass, "left"))
+            ends.append((max(total - record.passes, 0.0) * per_pass, "about {} left"))
         if self.max_time is not None:
-            ends.append((max(self.max_time - spent, 0.0), "left until --max-time"))
+            ends.append((max(self.max_time - spent, 0.0), f"{words} --max-time"))
         if len(self.records) > 1:
             before, last = self.records[-2:]
             per_round = (last.passes - before.passes) / max(last.round - before.round, 1)
             rounds = max(self.max_iter - record.round, 0)
-            ends.append((rounds * per_round * per_pass, "left until --max-iter"))
+            ends.append((rounds * per_round * per_pass, f"{words} --max-iter"))
         return min(ends, default=(None, ""))
 
 
