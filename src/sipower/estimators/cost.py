@@ -27,8 +27,8 @@ __all__ = ["Estimate", "estimate"]
 
 TRIAL_ROUNDS = 2
 # Passes from the first start of "auto" to a gap of 1e-3, and of any other solver from its start, on
-# four fifths of the sets of benchmarks/zoo. A gap of 1e-2 takes about a third of them.
-AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 650.0), (300.0, 4000.0), 1e-3
+# most sets of benchmarks/zoo. A gap of 1e-2 takes about a third of them.
+AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 1000.0), (300.0, 4000.0), 1e-3
 SAMPLE_PASSES = 14.0  # cost of a start from a sample of the items
 OVERHEAD = 1.15  # time of the evaluations and of the exact W at the end
 FACTOR_COPIES = 6  # numbers for each entry of W and H
