@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from contract.small_fits import V, quick
-from sipower import KLNMF, non_negative_factorization
+from sipower import KLNMF, non_negative_factorization, tl
 
 
 def test_a_large_vocabulary_needs_a_number_of_components():
@@ -78,3 +78,8 @@ def test_what_is_left_out_is_named():
     sentence = "No component has feature 'c', but row 'x' has counts of it: 2 such entries are left"
     with pytest.warns(UserWarning, match=sentence):
         non_negative_factorization(frame, H=H, update_H=False)
+
+
+def test_a_path_is_not_an_anndata_object():
+    with pytest.raises(TypeError, match=r"the path 'cells.h5ad': read it first, with anndata.read"):
+        tl.nmf("cells.h5ad", 4)

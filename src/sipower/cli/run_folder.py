@@ -19,7 +19,7 @@ from sipower.cli.on_disk import open_on_disk
 from sipower.cli.options import InputOptions
 from sipower.cli.progress import FitProgress
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
+from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF, Estimate
 from sipower.io import FORMATS, Table, read
 from sipower.loop.forecast import forecast_passes, format_duration
@@ -79,11 +79,11 @@ def load(
 
 
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
-    """Return the counts in the dtype of the model; raise an error if all are zero."""
+    """Return the counts in the dtype of the model, with names; raise an error if all are zero."""
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
     if not V.total > 0:
         raise ValueError("The data are all zero: a fit needs positive counts.")
-    return V
+    return V.with_names(name_array(table.samples), name_array(table.features))
 
 
 @contextmanager
