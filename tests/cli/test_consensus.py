@@ -11,7 +11,8 @@ from sipower.results import load_run
 
 
 def test_consensus_is_a_run(counts):
-    call("consensus", "counts.csv", "-k", 3, "-o", "run", "--replicates", 3, "--threads", 2)
+    words = ("consensus", "counts.csv", "-k", 3, "-o", "run", "--replicates", 3, "--threads", 2)
+    assert "3 fits, 2 at a time: " in call(*words).stdout
     run = load_run("run")
     assert run.facts["replicates"] == 3
     assert run.facts["status"] == "converged"

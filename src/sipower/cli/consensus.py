@@ -43,6 +43,8 @@ def consensus(
         V = run_folder.nonzero_matrix(table, model)
         if output.force:
             remove_saved_fits(folder / "fits")
+        if output.force or not has_begun:
+            _say_estimate(V, model, replicates, console)
         with FitCounter(console, V.threads) as counter, run_folder.say_warnings(console):
             result = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter

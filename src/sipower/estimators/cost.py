@@ -25,10 +25,11 @@ from sipower.nmf.sampled_items import can_sample_items
 
 __all__ = ["Estimate", "estimate"]
 
-TRIAL_ROUNDS = 2
+TRIAL_ROUNDS = 3
+NOISE = 1.4  # factor by which measured times vary
 # Passes from the first start of "auto" to a gap of 1e-3, and of any other solver from its start, on
 # most sets of benchmarks/zoo. A gap of 1e-2 takes about a third of them.
-AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 1000.0), (300.0, 4000.0), 1e-3
+AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 800.0), (300.0, 4000.0), 1e-3
 SAMPLE_PASSES = 14.0  # cost of a start from a sample of the items
 OVERHEAD = 1.15  # time of the evaluations and of the exact W at the end
 FACTOR_COPIES = 6  # numbers for each entry of W and H
@@ -140,7 +141,7 @@ def _total_seconds(model: KLNMF, V: RowBlocks, rank: int, speed: _Speed) -> tupl
     low, high = (min(passes * scale, limit) for passes in typical)
     low, high = (OVERHEAD * (start * speed.early + passes * speed.late) for passes in (low, high))
     most = math.inf if model.max_time is None else model.max_time
-    return min(low, most), min(high, most)
+    return min(low / NOISE, most), min(high * NOISE, most)
 
 
 def _start_passes(model: KLNMF, V: RowBlocks, rank: int) -> float:
