@@ -59,6 +59,7 @@ bench: $(VENV)/.tools
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/transform.py
 	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/estimates.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/sampling.py

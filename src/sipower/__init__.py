@@ -25,6 +25,7 @@ _MODULES = (
 _HOMES = {  # maps every other public name to the module that defines it
     "KLNMF": "estimators",
     "LpPCA": "estimators",
+    "estimate": "estimators",
     "non_negative_factorization": "estimators",
     "GaussianEM": "solvers",
     "Guarded": "solvers",

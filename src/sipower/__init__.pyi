@@ -13,6 +13,7 @@ from sipower.data.memory import Matrix as Matrix
 from sipower.data.validate import as_matrix as as_matrix
 from sipower.estimators import KLNMF as KLNMF
 from sipower.estimators import LpPCA as LpPCA
+from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
 from sipower.kernels import instruction_set as instruction_set
 from sipower.loop.check_problem import check_problem as check_problem

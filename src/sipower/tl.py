@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,11 @@ def project(
 
 
 def _check_anndata(name: str, adata: Any, copy: bool) -> None:
+    if isinstance(adata, str | PathLike):
+        raise TypeError(
+            f"`{name}` must be an AnnData object, got the path {str(adata)!r}: read it first, with "
+            "anndata.read_h5ad."
+        )
     if not is_anndata(adata):
         raise TypeError(
             f"`{name}` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "

@@ -12,8 +12,10 @@ from sipower.results.folder import load_consensus
 
 
 def test_consensus_is_a_run(counts):
-    words = ("-o", "run", "--replicates", 3, "--threads", 2)
-    assert "All 3 replicates are kept." in call("consensus", "counts.csv", "-k", 3, *words).stdout
+    words = ("consensus", "counts.csv", "-k", 3, "-o", "run", "--replicates", 3, "--threads", 2)
+    output = call(*words).stdout
+    assert "All 3 replicates are kept." in output
+    assert "3 fits, 2 at a time: " in output
     run = load_run("run")
     assert run.facts["replicates"] == 3
     assert run.facts["status"] == "converged"

@@ -6,13 +6,20 @@ import pty
 import re
 import select
 import subprocess
+from types import SimpleNamespace
+
+import pytest
 
 from cli.calls import command
-from sipower.cli.progress import duration
+from sipower import KLNMF, Record
+from sipower.cli.console import Console
+from sipower.cli.progress import FitCounter, FitProgress
+from sipower.loop.forecast import format_duration
 
 
 def test_times_are_told_in_words():
-    assert [duration(s) for s in (40, 720, 12600)] == ["40 s", "12 min", "3.5 h"]
+    texts = [format_duration(seconds) for seconds in (0.31, 40, 720, 12600)]
+    assert texts == ["0.3 s", "40 s", "12 min", "3.5 h"]
 
 
 def test_a_terminal_shows_live_progress(large):
@@ -36,3 +43,54 @@ def test_a_terminal_shows_live_progress(large):
     assert len(set(re.findall(rb"round (\d+)", output))) > 2  # the line is drawn again and again
     assert b"gap" in output
     assert b"left" in output
+
+
+def trend(passes, gap):
+    """A round whose pass takes 0.1 s."""
+    return Record(int(passes), passes, passes / 10, 1.0, gap, 1.0)
+
+
+def test_the_time_left_follows_the_gap_unless_a_limit_comes_first():
+    """A gap of 1/passes reaches 1e-2 at 100 passes by either extrapolation's order of size."""
+    progress = FitProgress(Console(), KLNMF(2, tol=1e-2, max_time=1000.0, max_iter=500))
+    for passes in (10.0, 20.0, 30.0):
+        progress(trend(passes, 1 / passes))
+    left, words = progress.time_left(progress.records[-1], spent=3.0)
+    assert words == "about {} left"
+    assert 0.5 < left / ((100 - 30) * 0.1) < 2
+    progress.max_time = 4.0
+    assert progress.time_left(progress.records[-1], 3.0) == (
+        1.0,
+        "about {} left until --max-time",
+    )
+    progress.max_time, progress.max_iter = None, 40
+    left, words = progress.time_left(progress.records[-1], 3.0)
+    assert words == "about {} left until --max-iter"
+    assert left == pytest.approx(1.1)
+
+
+def test_without_a_trend_the_limit_is_the_most_it_can_take():
+    progress = FitProgress(Console(), KLNMF(2, tol=1e-2, max_time=60.0))
+    progress(trend(10.0, 0.1))
+    most = 57.0, "at most {} left, the limit of --max-time"
+    assert progress.time_left(progress.records[-1], 3.0) == most
+
+
+def test_a_gap_that_is_met_leaves_no_time():
+    progress = FitProgress(Console(), KLNMF(2, tol=1e-2, max_time=1000.0))
+    for passes in (10.0, 20.0, 120.0):
+        progress(trend(passes, 1 / passes))
+    assert progress.time_left(progress.records[-1], 12.0) == (0.0, "about {} left")
+
+
+def test_the_time_of_many_fits_weighs_their_costs(capsys, monkeypatch):
+    """The first of two replicates' fits costs ten times the second."""
+    clock = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr("sipower.cli.progress.time", clock)
+    counter = FitCounter(Console(), 1, [100.0, 10.0, 100.0, 10.0])
+    clock.monotonic = lambda: 100.0
+    counter(1, 4)
+    assert capsys.readouterr().out == "1 of 4 fits, about 2 min left\n"
+    clock.monotonic = lambda: 110.0
+    counter(2, 4)
+    assert capsys.readouterr().out == "2 of 4 fits, about 2 min left\n"

@@ -47,3 +47,16 @@ def test_transform_finds_features_by_name(counts):
     np.save("narrow.npy", np.ones((3, 5)))
     result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
     assert "The data have 5 features, but the run has 40" in result.stderr
+
+
+def test_what_no_component_has_is_told_by_name(counts):
+    frame = pd.DataFrame(V, columns=[f"word{j}" for j in range(40)])
+    frame["word7"] = 0
+    frame.to_csv("without.csv", index_label="name")
+    call("fit", "without.csv", "-k", 3, "-o", "run", "--no-report")
+    new = frame.head(4).copy()
+    new.loc[2, "word7"] = 5
+    new.index = ["a", "b", "c", "d"]
+    new.to_csv("new.csv", index_label="name")
+    sentence = "No component has feature 'word7', but row 'c' has counts of it: 1 such entry is"
+    assert sentence in call("transform", "run", "new.csv", "-o", "W.npz").stdout

@@ -228,7 +228,9 @@ def test_ctrl_c_during_the_exact_rows_keeps_the_model(monkeypatch):
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_counts_that_no_component_explains_are_left_out_with_a_warning(layout, count):
     H = np.array([[1.0, 0, 0], [0, 1, 0]])
-    with pytest.warns(UserWarning, match="No component has feature 2, but row 0 has counts of it"):
+    place = r"feature 2 \(counted from 0\), but row 0 \(counted from 0\) has counts of it"
+    sentence = f"No component has {place}: 1 such entry is left out."
+    with pytest.warns(UserWarning, match=sentence):
         W, _, _ = non_negative_factorization(layout([[9.0, 1, count]]), H=H, update_H=False)
     np.testing.assert_allclose(W, [[9.0, 1.0]], rtol=1e-6)
 

@@ -226,5 +226,5 @@ def test_score_and_the_transpose_of_a_store(store):
 def test_counts_that_no_component_explains_are_named(store):
     model = fit_model(V, "mu")
     model.components_[:, 7] = 0
-    with pytest.raises(ValueError, match="No component has feature 7"):
+    with pytest.raises(ValueError, match="No component has feature 'f7', but the data on disk"):
         model.transform(open_store(store))

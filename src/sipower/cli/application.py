@@ -40,8 +40,9 @@ app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 done, 1 a bug in sipower, 2 bad input, 3 interrupted with results "
-    "saved, 4 saved but not converged.",
+    epilog="Exit codes: 0 converged, or stopped by --max-iter or --max-time; 1 a bug in sipower; "
+    "2 bad input or options; 3 interrupted, what was finished is saved; 4 saved, but not converged "
+    "within the default number of rounds.",
 )
 
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower consensus`: fit from many starts and report the stability of the components."""
 
-import warnings
 from pathlib import Path
 
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
 
 from sipower import selection
 from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
+from sipower.cli.exit_codes import DONE
 from sipower.cli.progress import FitCounter
+from sipower.data.row_blocks import RowBlocks
+from sipower.estimators import KLNMF, estimate
+from sipower.loop.forecast import format_duration
 from sipower.results import Run, load_run, save_run
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
@@ -32,13 +35,19 @@ def consensus(
     console = Console(output.as_json)
     output.check()
     folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
-    with run_folder.claim(folder, output.force or _has_begun(folder)):
-        table, model = run_folder.load(data, console), solver.model()
-        V = run_folder.nonzero_matrix(table, model.set_params(n_components=components))
+    model, has_begun = solver.model(n_components=components), _has_begun(folder)
+    if solver.dry_run:
+        V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
+        _say_estimate(V, model, replicates, console)
+        return DONE
+    with run_folder.claim(folder, output.force or has_begun):
+        table = run_folder.load(data, console)
+        V = run_folder.nonzero_matrix(table, model)
         if output.force:
             remove_saved_fits(folder / "fits")
-        with FitCounter(console) as counter, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
+        if output.force or not has_begun:
+            _say_estimate(V, model, replicates, console)
+        with FitCounter(console, V.threads) as counter, run_folder.say_warnings(console):
             result = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter
             )
@@ -65,6 +74,16 @@ def consensus(
             "done", medoid=medoid, stability=result.stability.tolist(), outliers=result.outliers
         )
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
+
+
+def _say_estimate(V: RowBlocks, model: KLNMF, replicates: int, console: Console) -> None:
+    """Print how long the fits will probably take; each has one thread."""
+    one = estimate(V, clone(model).set_params(n_jobs=1))
+    jobs = min(V.threads, replicates)
+    low, high = (-(-replicates // jobs) * seconds for seconds in one.seconds)
+    duration = f"{format_duration(low)} to {format_duration(high)}"
+    console.say(f"{replicates} fits, {jobs} at a time: {duration}.")
+    console.event("estimate", seconds=[low, high], memory=one.memory, threads=jobs)
 
 
 def _has_begun(folder: Path) -> bool:

@@ -10,8 +10,8 @@ import typer
 from sipower import io
 from sipower.cli import options
 from sipower.cli.application import command
-from sipower.cli.console import Console, name_options, printable
-from sipower.cli.progress import ProgressBar
+from sipower.cli.console import Console, name_options
+from sipower.cli.progress import ConversionProgress
 from sipower.store import read_layout
 
 _OUT = "Folder to create, such as x.sipower."
@@ -31,14 +31,8 @@ def convert(
     console, started = Console(as_json), time.monotonic()
     settings: dict[str, Any] = data.settings() | {"rows_only": rows_only, "force": force}
     source = data.source
-    with ProgressBar(console, f"reading {printable(str(source))}", interval=5.0) as bar:
-
-        def on_block(kind: str, items: int, nonzeros: int) -> None:
-            console.event("block", of=kind, items=items, nonzeros=nonzeros)
-            more = "" if kind == "entries" else f", {nonzeros:,} nonzeros"
-            bar.show(f"{items:,} {kind}{more}")
-
-        remarks = io.convert(source, out, memory_limit=memory_limit, on_block=on_block, **settings)
+    with ConversionProgress(console, source) as progress:
+        remarks = io.convert(source, out, memory_limit=memory_limit, on_block=progress, **settings)
     remarks = tuple(map(name_options, remarks))
     for remark in remarks:
         console.say(remark)

@@ -4,7 +4,7 @@
 ====  ==============================================================================
 code  meaning
 ====  ==============================================================================
-0     success: converged, or stopped by a limit that the user has set
+0     success: converged, or stopped by ``--max-iter`` or ``--max-time``
 1     a bug in sipower; ``--debug`` shows the traceback
 2     bad input or options
 3     interrupted; what was finished is saved

@@ -5,6 +5,7 @@ from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import report_errors
+from sipower.estimators import estimate
 from sipower.results import save_run
 
 
@@ -25,9 +26,14 @@ def fit(
     folder = out or run_folder.default_folder(data.source, f"k{components}")
     own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
     model = solver.model(n_components=components, init=solver.init, n_init=solver.n_init)
+    if solver.dry_run:
+        table = run_folder.load(data, console, long_run.memory_limit)
+        V = run_folder.nonzero_matrix(table, model)
+        return run_folder.say_estimate(estimate(V, model), console)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
-        table = run_folder.load(data, console, long_run.memory_limit)
+        cache = folder.parent if long_run.cache else None
+        table = run_folder.load(data, console, long_run.memory_limit, cache)
         shape = options.parse_image_shape(output.image_shape, table.counts.shape[1])
         resume = long_run.resume and not output.force
         run = run_folder.finished_run(folder, model, table) if resume else None

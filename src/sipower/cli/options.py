@@ -30,8 +30,11 @@ _LAYER = "Layer of an .h5ad file instead of X; raw is .raw."
 _TEXT_COLUMN = "Column of a table that holds texts, whose words are counted."
 _STOP_WORDS = "Leave out frequent English words of texts."
 _MIN_DF = "Leave out words that occur in fewer texts than this."
+_RANK = "Rank K; sipower rank recommends one."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
 _MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for it, such as 512MB."
+_CACHE = "Convert an .h5ad file with --memory-limit to a store beside OUT, which later fits reuse."
+_DRY_RUN = "Estimate memory and time from a few rounds, and write nothing."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
 _OUT = "Run folder; by default named after the file."
@@ -39,7 +42,7 @@ _UNITS = "Write W in counts and H as profiles that sum to 1, or as the solver le
 _EXCLUDE = "Regular expression of features to leave out of the report's lists, such as ^RP[LS]."
 _PIXELS = "Height x width if the features are pixels, such as 19x19."
 
-Rank = Annotated[int, typer.Option("-k", "--components", min=1, help="Rank K.")]
+Rank = Annotated[int, typer.Option("-k", "--components", min=1, help=_RANK)]
 Replicates = Annotated[int, typer.Option(min=1, help="Number of starts or splits.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 RunFolder = Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)]
@@ -90,6 +93,7 @@ class SolverOptions:
     seed: Seed = 0
     threads: Threads = None
     dtype: Dtype = None
+    dry_run: Annotated[bool, _limit("--dry-run", help=_DRY_RUN)] = False
 
     def model(self, **parameters: Any) -> KLNMF:
         """Return the model; `parameters` are further parameters of `KLNMF`."""
@@ -121,6 +125,7 @@ class LongRunOptions:
     """The options for checkpoints and for the memory limit of data on disk."""
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
+    cache: Annotated[bool, _read("--cache/--no-cache", help=_CACHE)] = True
     checkpoint: Annotated[Path | None, _long_run(help="File to save the state to.")] = None
     checkpoint_every: Annotated[float, _long_run(help="Seconds between saves.", min=0)] = 60.0
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False

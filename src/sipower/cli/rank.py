@@ -10,9 +10,12 @@ from sipower._files import file_lock
 from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
-from sipower.cli.progress import FitCounter, duration
+from sipower.cli.new_folder import make_folder
+from sipower.cli.progress import FitCounter
+from sipower.loop.forecast import format_duration
 from sipower.results.export import export_selection
 from sipower.selection import estimated_seconds, rank_selection
+from sipower.selection.rank import FIRST_ROUNDS, NEXT_ROUNDS
 
 _RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; finished fits in it are reused."
 
@@ -31,12 +34,13 @@ def rank(
     console, ranks, model = Console(as_json), parse_ranks(components), solver.model(init="random")
     folder = out or run_folder.default_folder(data.source, "ranks")
     V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
-    seconds = estimated_seconds(V, ranks, model, replicates=replicates)
-    console.say(f"{len(ranks) * replicates} fits: about {duration(seconds)}.")
+    seconds, jobs = estimated_seconds(V, ranks, model, replicates=replicates), V.threads
+    console.say(f"{len(ranks) * replicates} fits: about {format_duration(seconds)}.")
     console.event("estimate", seconds=seconds)
-    folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / "run"):
-        with FitCounter(console) as counter:
+    if solver.dry_run:
+        return
+    with make_folder(folder), file_lock(folder / "run"):
+        with FitCounter(console, jobs, path_costs(ranks, replicates, jobs)) as counter:
             result = rank_selection(
                 V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter
             )
@@ -44,6 +48,21 @@ def rank(
     console.say(result.reason)
     console.say(f"wrote {folder}/ (rank.json, rank.csv, rank.png)")
     console.event("done", best=result.best, reason=result.reason, folder=str(folder))
+
+
+def path_costs(ranks: list[int], replicates: int, jobs: int) -> list[float]:
+    """Return the expected time of every fit relative to the others, in the order they will finish.
+
+    As many replicates as there are jobs run at a time, each from its largest rank down; only the
+    first fit of a replicate begins at random.
+    """
+    rounds = [FIRST_ROUNDS] + [NEXT_ROUNDS] * (len(ranks) - 1)
+    costs: list[float] = []
+    for begin in range(0, replicates, jobs):
+        together = min(jobs, replicates - begin)
+        for rank, n in zip(sorted(ranks, reverse=True), rounds, strict=True):
+            costs += [rank * n / together] * together
+    return costs
 
 
 def parse_ranks(text: str) -> list[int]:
@@ -57,8 +76,10 @@ def parse_ranks(text: str) -> list[int]:
             ranks = sorted({int(part) for part in text.split(",")})
     except ValueError:
         ranks = []
-    if not ranks or ranks[0] < 1:
+    if not ranks:
         raise ValueError(
-            f"-k {text}: expected numbers of components such as 20, 5,10,20 or 5:50:5."
+            f"-k {text}: expected numbers of components such as 20, 5,10,20, 2:8 or 5:50:5."
         )
+    if min(ranks) < 1:
+        raise ValueError(f"-k {text}: K must be at least 1, got {min(ranks)}.")
     return ranks

@@ -41,7 +41,7 @@ def reproduce(
             done = next(count)
             what = f"{row['problem']} {row['dataset']} {row['method']} {row['seed']}"
             time_left = f"about {seconds / 60:.0f} min left in this stage, {left} runs"
-            bar.show(f"{what}: {row['status']}; {time_left}", done, done + left)
+            bar.show(f"{what}: {row['status']}; {time_left}", done / (done + left))
 
         rows = experiments.reproduce(
             names, BUDGETS[budget], folder / "runs.jsonl", jobs=jobs, on_row=on_row

@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower._files import file_lock
 from sipower.cli.console import Console, name_options
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
+from sipower.cli.new_folder import make_folder
+from sipower.cli.on_disk import open_on_disk
 from sipower.cli.options import InputOptions, OutputOptions
 from sipower.cli.progress import FitProgress
-from sipower.data.on_disk import DEFAULT_LIMIT
-from sipower.data.plausibility import count_remark
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
-from sipower.estimators import KLNMF
-from sipower.io import FORMATS, Table, open_h5ad, open_store, read
+from sipower.data.validate import as_matrix, name_array
+from sipower.estimators import KLNMF, Estimate
+from sipower.io import FORMATS, Table, read
+from sipower.loop.forecast import forecast_passes, format_duration
 from sipower.loop.solve import Interrupted
 from sipower.results import Run, load_run
 from sipower.results.annotations import AnnDataFile, is_anndata_file
@@ -45,8 +46,7 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
     """Create and lock a run folder until the block ends; an older run requires `may_replace`."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, expected a folder: choose another with -o.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / "run"):
+    with make_folder(folder), file_lock(folder / "run"):
         older = next((name for name in FILES if (folder / name).exists()), None)
         if older is not None and not may_replace:
             file = "a run already" if older == "run.json" else f"{older}, which a run may replace"
@@ -57,15 +57,20 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
 
 
 def load(
-    data: InputOptions, console: Console, memory_limit: str | None = None, **texts: Any
+    data: InputOptions,
+    console: Console,
+    memory_limit: str | None = None,
+    cache: Path | None = None,
+    **texts: Any,
 ) -> Table:
-    """Read a file, or open a store on disk, and print a summary of the data.
+    """Read a file, or open it on disk, and print a summary of the data.
 
+    With a memory limit, an .h5ad file is converted to a store in the folder `cache`, if given.
     `texts` replaces `text_column` and `text_options` of `sipower.io.read`.
     """
     source = data.source
     if is_store(source) or memory_limit is not None:
-        table = _open_on_disk(data, memory_limit or DEFAULT_LIMIT)
+        table = open_on_disk(data, console, memory_limit, cache)
     else:
         table = read(source, **data.settings() | texts)
     table = replace(table, remarks=tuple(map(name_options, table.remarks)))
@@ -77,37 +82,34 @@ def load(
     return table
 
 
-def _open_on_disk(data: InputOptions, memory_limit: str | int) -> Table:
-    source = data.source
-    if any(v for name, v in data.settings().items() if name != "layer"):
-        raise ValueError(
-            "--transpose, --layout and the options of texts need the data in memory: pass them to "
-            "sipower convert."
-        )
-    if is_store(source):
-        if data.layer is not None:
-            raise ValueError(f"{source} is a store and has no layers: omit --layer.")
-        V = open_store(source, memory_limit=memory_limit)
-    elif source.suffix in (".h5ad", ".h5"):
-        V = open_h5ad(source, data.layer, memory_limit=memory_limit)
-    else:
-        needed = f"convert {source} to a store first, with sipower convert"
-        raise ValueError(f"--memory-limit is for stores and .h5ad files: {needed}.")
-    samples, features = (
-        None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names)
-    )
-    remark = count_remark(V, V.source.origin)
-    remarks = () if remark is None else (remark,)
-    counts: Any = V  # used like an array
-    return Table(counts, samples, features, remarks, V.source.feature_ids)
-
-
 def nonzero_matrix(table: Table, model: KLNMF) -> RowBlocks:
-    """Return the counts in the dtype of the model; raise an error if all are zero."""
+    """Return the counts in the dtype of the model, with names; raise an error if all are zero."""
     V = as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
     if not V.total > 0:
         raise ValueError("The data are all zero: a fit needs positive counts.")
-    return V
+    return V.with_names(name_array(table.samples), name_array(table.features))
+
+
+@contextmanager
+def say_warnings(console: Console) -> Iterator[None]:
+    """Print warnings as sentences; `say_result` and the exit code report those on convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("once")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+        def say(message: Warning | str, *_: object, **__: object) -> None:
+            console.say(str(message))
+            console.event("warning", text=str(message))
+
+        warnings.showwarning = say
+        yield
+
+
+def say_estimate(cost: Estimate, console: Console) -> int:
+    """Print what a fit will probably take, and return the exit code; nothing is written."""
+    console.say(str(cost))
+    console.event("estimate", **asdict(cost))
+    return DONE
 
 
 def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | None) -> Run:
@@ -115,8 +117,7 @@ def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | 
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file), time.monotonic()
     add_facts_of_table(facts, table)
-    with FitProgress(console, model.tol, model.max_time) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the exit code
+    with say_warnings(console), FitProgress(console, model) as progress:
         model.set_params(on_round=progress)
         try:
             W = model.fit_transform(V)
@@ -141,8 +142,8 @@ def exit_code(run: Run, own_limit: bool) -> int:
     status, tol = run.facts["status"], run.facts["parameters"]["tol"]
     if status == "interrupted":
         return INTERRUPTED
-    limited = status in ("max_rounds", "not_finite")
-    return NOT_CONVERGED if limited and not own_limit and tol > 0 else DONE
+    is_limited = status == "max_rounds" and not own_limit
+    return NOT_CONVERGED if (is_limited or status == "not_finite") and tol > 0 else DONE
 
 
 def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
@@ -215,6 +216,27 @@ def write_derived_files(
         write_report(run, page, **derived.report)
 
 
+def _advice(run: Run) -> str | None:
+    """Return what to do about a fit that has not converged, or None."""
+    facts, parameters = run.facts, run.facts["parameters"]
+    tol, gap = parameters["tol"], facts["certified_gap"]
+    options = {"max_rounds": "--max-iter", "max_seconds": "--max-time"}
+    if not gap > tol > 0 or facts["status"] not in options:
+        return None
+    option = options[facts["status"]]
+    limit = parameters["max_iter" if option == "--max-iter" else "max_time"]
+    solver, last = parameters["solver"], run.trace[-1]
+    total, needed = forecast_passes(run.trace, tol), ""
+    if total is not None:
+        duration = format_duration(total * last.seconds / last.passes)
+        needed = f" (the gap so far suggests {duration} in all)"
+    faster = "" if solver == "auto" else f", use --solver auto in place of {solver}"
+    return (
+        f"Not converged, the gap is above --tol {tol:g}: raise {option} above {limit:g}{needed}"
+        f"{faster}, or accept the gap with a larger --tol."
+    )
+
+
 def say_result(run: Run, folder: Path, console: Console) -> None:
     """Print how a fit ended and where its run folder is."""
     facts = {key: run.facts[key] for key in ("status", *MEASUREMENTS)}
@@ -222,5 +244,8 @@ def say_result(run: Run, folder: Path, console: Console) -> None:
     ended = f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s"
     reached = f"KL divergence {facts['divergence']:.6g}, certified gap {facts['certified_gap']:.1e}"
     console.say(f"{ended}: {reached} of all counts")
+    advice = _advice(run)
+    if advice is not None:
+        console.say(advice)
     report = ", report.html" if (folder / "report.html").exists() else ""
     console.say(f"wrote {folder}/ (factors.npz, run.json, trace.csv{report})")

@@ -26,6 +26,11 @@ def transform(
     as_json: options.Json = False,
 ) -> None:
     """Compute exact weights of new samples for the components of a run, and certify each row."""
+    if not _is_run(folder) and _is_run(data.source):
+        raise ValueError(
+            f"{folder} is not a run, but {data.source} is: the run comes first, as in sipower "
+            f"transform {data.source} {folder} -o {out}."
+        )
     console, run = Console(as_json), load_run(folder)
     table = load(data, console, **text_settings(run, data))
     W, remarks = transform_samples(run, table, threads)
@@ -36,6 +41,10 @@ def transform(
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
     names = " and ".join(map(str, files))
     console.say(f"wrote {names}: {W.shape[0]:,} samples x {W.shape[1]} components")
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
 
 
 def text_settings(run: Run, data: options.InputOptions) -> dict[str, Any]:

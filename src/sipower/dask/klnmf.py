@@ -40,15 +40,11 @@ from sipower.dask.chunks import (
 from sipower.dask.factorization import WorkerFactorization
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
-from sipower.estimators.attributes import (
-    FittedAttributes,
-    restore_on_failure,
-    row_tolerance,
-    warn_unless_converged,
-)
+from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import as_fit, exact_rows, fit_profile
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, fit_settings
+from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factors
@@ -188,6 +184,7 @@ class KLNMF(  # type: ignore[call-arg]
             seed, rank = as_seed(self.random_state), int(self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             self._set_features(V)
+            warn_about_data(V, rank)
             draw = fit_sample if self.init == "sample" else partial(random_factor, side=1)
             H = draw(V, rank, seed).astype(V.dtype)
             start = Factors(np.zeros((0, rank), V.dtype), H)

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.fit import Fit, exact_rows
 from sipower.kernels import FLOOR, Array
-from sipower.loop.solve import Status
 from sipower.problems.kl import KLBlock
 
 MIN_STATISTIC = 1e-200  # smaller statistics decay no further: their quotients would lose precision
@@ -94,14 +91,3 @@ def row_tolerance(transform_tol: float, tol: float) -> float:
     Rows with a larger gap could raise the gap of the whole fit above `tol` again.
     """
     return min(transform_tol, max(tol / 4, MIN_ROW_TOL)) if tol > 0 else transform_tol
-
-
-def warn_unless_converged(fit: Fit, tol: float) -> None:
-    """Warn if a fit has not converged; the warning points to the call of `fit_transform`."""
-    if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
-        warnings.warn(
-            f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "
-            f"tol is {tol:.2e}. Increase `max_iter` or `tol`.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

@@ -92,19 +92,25 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
     if not V.is_in_memory:
         first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
         raise ValueError(
-            f"No component has feature {first}, but the data on disk have counts of it: create "
-            "a store without it, or read the data into memory."
+            f"No component has {_name('feature', first, V.column_names)}, but the data on disk "
+            "have counts of it: create a store without it, or read the data into memory."
         )
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
+    feature, count = int(np.flatnonzero(missing)[column]), int(lost.astype(bool).sum())
+    entries = "1 such entry is" if count == 1 else f"{count:,} such entries are"
     warnings.warn(
-        f"No component has feature {int(np.flatnonzero(missing)[column])}, but row {row} has "
-        f"counts of it: {int(lost.astype(bool).sum())} such entries are left out.",
+        f"No component has {_name('feature', feature, V.column_names)}, but "
+        f"{_name('row', row, V.row_names)} has counts of it: {entries} left out.",
         UserWarning,
         stacklevel=4,
     )
     explained = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
     return as_matrix(explained, dtype=V.dtype, n_jobs=V.threads)
+
+
+def _name(kind: str, at: int, names: Array | None) -> str:
+    return f"{kind} {at} (counted from 0)" if names is None else f"{kind} {str(names[at])!r}"
 
 
 # ---- the fit ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     W, H
         Initial factors, (n_samples, K) and (K, n_features), for ``init="custom"``.
     update_H
-        Whether to fit H; if false, the given H is kept.
+        Whether to fit H; if false, the given H is kept, and W is not used, with a warning.
     n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose
         As in `KLNMF`.
     alpha_W, alpha_H, l1_ratio, shuffle
@@ -75,6 +76,13 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         shuffle=shuffle,
     )
     if not update_H:
+        if W is not None:
+            warnings.warn(
+                "`W` is not used with update_H=False: the rows are solved exactly for the given H, "
+                "whatever their start.",
+                RuntimeWarning,  # as in scikit-learn
+                stacklevel=2,
+            )
         return model._rows_for(X, H), np.asarray(H), 1
     W = model.set_output(transform="default").fit_transform(X, W=W, H=H)
     return W, model.components_, model.n_iter_

@@ -22,12 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
-from sipower.estimators.attributes import (
-    FittedAttributes,
-    restore_on_failure,
-    row_tolerance,
-    warn_unless_converged,
-)
+from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
 from sipower.estimators.fit import as_fit, exact_rows, fit
 from sipower.estimators.parameters import (
@@ -40,6 +35,7 @@ from sipower.estimators.parameters import (
     initial_components,
     initial_point,
 )
+from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Record
 from sipower.nmf import Factorization
@@ -62,7 +58,8 @@ class KLNMF(
     Parameters
     ----------
     n_components : int or "auto"
-        Rank K. "auto" means the rank of a custom start, or else the number of features.
+        Rank K. "auto" means the rank of a custom start, or else the number of features, of which
+        there may then be at most 64: `sipower.rank_selection` recommends a K for other data.
     solver : str
         "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd", "newton"
         or "profile".
@@ -202,6 +199,7 @@ class KLNMF(
         listener = Listener(self, X)
         with restore_on_failure(self, Interrupted):
             V = self._matrix(X, reset=True)
+            warn_about_data(V, self.n_components)
             seed = as_seed(self.random_state)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             start = initial_point(self, V, seed, W, H)
@@ -214,7 +212,7 @@ class KLNMF(
                 raise
             self._set_fit(result)
         listener.end()
-        warn_unless_converged(result, self.tol)
+        warn_unless_converged(result, self.tol, self.solver)
         return result.W
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

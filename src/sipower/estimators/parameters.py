@@ -32,6 +32,7 @@ __all__ = [
     "initial_point",
 ]
 
+MAX_AUTO_RANK = 64  # largest number of features for which "auto" means one component each
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
     "solver": [StrOptions({*SOLVERS, "cd"})],
@@ -74,7 +75,15 @@ def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:
     """Return the rank K of the start or, if it is None, of the parameter `n_components`."""
     if start is not None:
         return int(start.W.shape[1])
-    return V.shape[1] if model.n_components in ("auto", None) else int(model.n_components)
+    if model.n_components not in ("auto", None):
+        return int(model.n_components)
+    if V.shape[1] > MAX_AUTO_RANK:
+        raise ValueError(
+            f"`n_components` must be a number for data with more than {MAX_AUTO_RANK} features, "
+            f"got {model.n_components!r} and {V.shape[1]:,} features: choose one, such as "
+            "KLNMF(10), for example by sipower.rank_selection(V, range(2, 21)).best."
+        )
+    return V.shape[1]
 
 
 def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factors | None:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sipower._files import shorten
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
+from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
 from sipower.io import Table
@@ -27,15 +27,16 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     same weights again. The remarks are sentences for the user.
     """
     counts, remarks = _align_features(table, run)
+    V = as_matrix(counts, dtype=run.H.dtype, n_jobs=n_jobs)
+    V = V.with_names(name_array(table.samples), name_array(run.features))
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
     tol = (run.facts.get("parameters") or {}).get("tol")
     if isinstance(tol, float) and tol > 0:
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        matrix = as_matrix(counts, dtype=model.dtype, n_jobs=n_jobs)
         # With components in the order of the model, sums of products are rounded as in the fit.
-        W = model._rows_for(matrix, run.H[np.argsort(run.order)])[:, run.order]
+        W = model._rows_for(V, run.H[np.argsort(run.order)])[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
 
 

@@ -181,6 +181,7 @@ def _ignore_fit_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
         warnings.filterwarnings("ignore", ".*KL-NMF models counts")  # said of the whole data
+        warnings.filterwarnings("ignore", "`n_components` is")
         yield
 
 
@@ -275,7 +276,9 @@ def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int
     lowest = int(np.argmin(errors))
     error = f"{errors[at]:.4g} nats per count"
     text = f"K = {ranks[at]} predicts unseen counts with an error of {error}"
-    if at == lowest:
+    if len(ranks) == 1:
+        text += ", the only K tried"
+    elif at == lowest:
         text += ", the lowest of all"
     else:
         text += (

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Warnings about a fit: too many components, data without counts, not converged."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.estimators.fit import Fit
+from sipower.loop.forecast import forecast_passes, format_duration
+from sipower.loop.solve import Status
+
+__all__ = ["warn_about_data", "warn_unless_converged"]
+
+# Passes that "auto" needs to a gap of 1e-3 on most sets of benchmarks/zoo, and the time of one of
+# them relative to a pass of a simple rule.
+AUTO_PASSES, AUTO_PASS_TIME = (200, 800), 2.0
+
+
+def warn_about_data(V: RowBlocks, n_components: Any) -> None:
+    """Warn if the data are all zero or a given number of components exceeds a dimension of V.
+
+    The warnings point to the caller of the function that calls this one.
+    """
+    if not V.total > 0:
+        warnings.warn(
+            "The data are all zero: W and H are zero, and no component was learned.", stacklevel=3
+        )
+    elif isinstance(n_components, Integral) and int(n_components) > min(V.shape):
+        samples, features = V.shape
+        warnings.warn(
+            f"`n_components` is {n_components}, but {min(V.shape)} components reproduce "
+            f"{samples:,} samples x {features:,} features exactly: choose fewer, for example by "
+            "sipower.rank_selection.",
+            stacklevel=3,
+        )
+
+
+def warn_unless_converged(fit: Fit, tol: float, solver: str | None = None) -> None:
+    """Warn if a fit has not converged, and say what it would take, from the rounds so far.
+
+    `solver` is the name of the solver if "auto" could take its place, else None. The warning points
+    to the call of `fit_transform`.
+    """
+    if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
+        warnings.warn(
+            f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "
+            f"tol is {tol:.2e}. {_advice(fit, tol, solver)}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _advice(fit: Fit, tol: float, solver: str | None) -> str:
+    last, total = fit.trace[-1], forecast_passes(fit.trace, tol)
+    per_pass = last.seconds / max(last.passes, 1.0)
+    text = "Increase `max_iter` or `tol`"
+    before = next((r for r in reversed(fit.trace) if r.round < last.round), None)
+    if total is not None and before is not None:
+        per_round = (last.passes - before.passes) / (last.round - before.round)
+        rounds = float(f"{last.round + (total - last.passes) / per_round:.2g}")
+        duration = format_duration(total * per_pass)
+        text += f" (the gap so far suggests about {rounds:,.0f} rounds, {duration} in all)"
+    if solver in (None, "auto"):
+        return f"{text}."
+    low, high = (format_duration(n * per_pass * AUTO_PASS_TIME) for n in AUTO_PASSES)
+    return (
+        f"{text}, or use solver='auto', which needs {AUTO_PASSES[0]} to {AUTO_PASSES[1]} passes on "
+        f"most data, here {low} to {high}."
+    )
