@@ -167,7 +167,7 @@ def test_verdicts_say_why_there_is_no_theorem():
     assert "x has the residual" in diagnose(problem, tilted).verdict
     edgy = LpKernelPCA(np.random.default_rng(5).normal(size=(20, 3)), 1.0)
     point = solve(edgy, SciPi(), stop=Stop(1e-12)).x
-    assert "no Hessian" in diagnose(edgy, point).verdict
+    assert "does not have a Hessian" in diagnose(edgy, point).verdict
 
 
 def test_the_spectrum_leaves_out_what_has_none():

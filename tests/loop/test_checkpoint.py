@@ -39,7 +39,7 @@ def test_a_fit_that_dies_after_any_round_goes_on_to_the_same_bits(tmp_path, solv
         same(whole, model(path, **settings).fit(V))
 
 
-@pytest.mark.parametrize(("solver", "seed"), [("auto", 989), ("s-sci-pi", 0), ("mu", 2)])
+@pytest.mark.parametrize(("solver", "seed"), [("auto", 932), ("s-sci-pi", 0), ("mu", 2)])
 def test_loops_after_the_first_go_on_to_the_same_bits(tmp_path, solver, seed):
     """Where the exact rows open the gap again, with and without a kill."""
     data = np.random.default_rng(seed).poisson(0.5, (30, 20))
