@@ -61,17 +61,16 @@ class KLNMF(
         Rank K. "auto" means the rank of a custom start, or else the number of features, of which
         there may then be at most 64: `sipower.rank_selection` recommends a K for other data.
     solver : str
-        "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd", "newton"
-        or "profile".
-        "auto" takes power steps, then extrapolated second-order steps; the others are update
-        rules, with a guard if necessary, so that no round raises the divergence.
+        "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd",
+        "newton", "shared-newton" or "profile". "auto" takes power steps, then extrapolated
+        second-order steps; the others are update rules. No round of any raises the divergence.
     init : {"auto", "random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
-        Start. "auto": random; if `solver` is "auto" and does not begin with a sample of the data,
-        it is compared with a start with surplus components, which are merged. None: "nndsvda"
-        if K ≤ min(n_samples, n_features), else "random".
+        Start. "auto": random. If `solver` is "auto" and does not begin with a sample of the data,
+        a second start is made from surplus components, which are then merged, and the better
+        start is kept. None: "nndsvda" if K ≤ min(n_samples, n_features), else "random".
     n_init : int
-        Number of random starts, compared by successive halving on counted passes. The rounds of
-        all starts count towards `max_iter`. Checkpoints begin once the best start is known.
+        Number of random starts, compared by successive halving; their cost is counted in passes.
+        The rounds of all count towards `max_iter`. Checkpoints begin once the best is known.
     tol : float
         Stop when the certified gap (`kkt_residual_`) is at most this. It bounds how far D can fall
         by changing one factor alone, relative to the sum of the data. scikit-learn's `tol` differs.
@@ -82,11 +81,14 @@ class KLNMF(
         Seed; the same seed gives the same bits for any number of threads.
     n_jobs : int or None
         Number of threads; None: all cores, or one inside a joblib or Dask worker.
-    dtype, transform_tol : {float32, float64} or None; float
-        Working type; None means float32 for float32 data, else float64. Certified gap to which
-        `transform` solves every row; after `fit`, a quarter of `tol` if that is smaller.
-    forget_factor, verbose : float; int
-        Decay of the statistics of earlier batches in `partial_fit`. If nonzero, print progress.
+    dtype : {float32, float64} or None
+        Working type; None means float32 for float32 data, else float64.
+    transform_tol : float
+        `transform` solves every row to this certified gap, or to tol/4 if that is smaller.
+    forget_factor : float
+        Decay of the statistics of earlier batches in `partial_fit`.
+    verbose : int
+        If nonzero, progress is printed.
     on_round : callable or None
         Called with a `Record` after every round; if it returns true, the fit stops. Callbacks of
         scikit-learn 1.9 and later are set by `set_callbacks`.

@@ -77,8 +77,8 @@ def _open_long(grid: Grid) -> OpenCounts:
     grid.check_counts(counts, 2)
     if grid.headings and count_problem(grid.headings[2]) is None:
         raise ReadError(
-            f"{grid.path}, line 1, holds a count where headings are expected: put a line such as "
-            "sample, feature, count above it."
+            f"{grid.path}, line 1, holds a count where headings are expected: insert a first line "
+            "such as 'sample,feature,count'."
         )
     (rows, samples), (columns, features) = (column.factorize() for column in grid.columns[:2])
     if min(rows.min(), columns.min()) < 0:

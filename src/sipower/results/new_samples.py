@@ -57,7 +57,7 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
             "The data on disk do not have the features of the run in the same order: read the file "
-            "without --memory-limit, or convert a file that has them in this order."
+            "without --memory-limit, so that features are matched by name, or reorder them first."
         )
     column = {key: at for at, key in enumerate(run_keys)}
     positions = np.array([column.get(key, -1) for key in keys])

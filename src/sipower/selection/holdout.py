@@ -89,10 +89,11 @@ def thin(V: RowBlocks, seed: int, dispersion: float = 0.0) -> Thinned:
 class Halved:
     """A split into halves of rows and columns: three blocks to learn from, one to predict."""
 
-    train: Any  # D
-    test: Any  # A
-    beside: Any  # B: the rows of A, the columns of D
-    below: Any  # C: the rows of D, the columns of A
+    # V is cut into blocks [[A, B], [C, D]].
+    train: Any  # block D
+    test: Any  # block A
+    beside: Any  # block B
+    below: Any  # block C
     features: NDArray[np.int64]
 
     def errors(self, W: Array, H: Array) -> Numbers:

@@ -60,8 +60,8 @@ class Replicates:
     def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
         """Return [work(0), work(1), ...], with as many calls at a time as there are threads.
 
-        After an interruption, the running fits stop at the end of their current round. Workers of
-        a client finish their fits, but the results are dropped.
+        After an interruption, the running fits stop at the end of their current round. With a Dask
+        client, its workers finish their fits, but the results are dropped.
         """
         threads = count_threads(self.model.n_jobs)
         if self.client is not None:
