@@ -191,7 +191,13 @@ def _raw_counts(adata: Any, layer: str | None) -> Any:
             f"`use_raw` needs every gene of adata in adata.raw, which lacks {len(missing)}, such "
             f"as {missing[0]!r}."
         )
-    return adata.raw[:, genes].X
+    repeated = genes[genes.isin(columns[columns.duplicated()])]
+    if len(repeated):
+        raise ValueError(
+            f"`use_raw` needs unique names of genes in adata.raw, which has {repeated[0]!r} more "
+            "than once: make them unique before raw is set, with adata.var_names_make_unique()."
+        )
+    return adata.raw[:, columns.get_indexer_for(genes)].X
 
 
 def _in_memory(X: Any) -> Any:

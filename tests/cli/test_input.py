@@ -10,7 +10,9 @@ import pytest
 from scipy import sparse
 
 from cli.calls import V, call, events
-from sipower.results import load_run
+from sipower.io import Table
+from sipower.results import Run, load_run
+from sipower.results.new_samples import transform_samples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Variable names are not unique")
 COUNTS = sparse.csr_matrix(V, dtype=np.float32)
@@ -195,3 +197,18 @@ def test_refusals_write_arguments_as_options(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("x,a text,y\n1,good film,2\n2,a bad film,3\n")
     result = call("fit", "t.csv", "-k", 2, code=2)
     assert "count their words by --text-column 'a text'." in result.stderr
+
+
+def test_names_are_used_where_some_ids_are_empty():
+    run = Run(np.ones((2, 1)), np.ones((1, 3)), features=("a", "b", "c"), feature_ids=("", "", "1"))
+    table = Table(np.array([[1.0, 2.0, 3.0]]), None, ("c", "b", "a"), (), ("1", "", ""))
+    W, remarks = transform_samples(run, table)
+    np.testing.assert_allclose(W, [[2.0]])
+    assert remarks == []
+
+
+def test_features_that_share_a_name_are_remarked_on():
+    run = Run(np.ones((2, 1)), np.ones((1, 3)), features=("a", "DUP", "DUP (2)"))
+    table = Table(np.array([[1.0, 2.0, 3.0]]), None, ("DUP", "DUP (2)", "a"))
+    _, (remark,) = transform_samples(run, table)
+    assert "such as 'DUP': these features are matched by their order in the file" in remark

@@ -83,7 +83,7 @@ def test_one_random_start_is_no_race():
 
 
 def test_dense_data_with_a_sample_have_no_surplus_start():
-    problem = Factorization(oracles.counts(300, 20), 3)
+    problem = Factorization(oracles.counts(1200, 20), 3)
     assert Auto(surplus=True).init(problem, None, 0).phase == "sample"
     x = Auto().init(problem, None, 0).x
     assert Auto(surplus=True).init(Factorization(V, 6), None, 0).phase == "race"

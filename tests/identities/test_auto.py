@@ -22,10 +22,10 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
 
 
 def test_auto_samples_long_dense_data_only():
-    V = np.random.default_rng(0).poisson(50.0, (320, 30)) * 1.0
+    V = np.random.default_rng(0).poisson(50.0, (1600, 30)) * 1.0
     assert can_sample_items(as_matrix(V), 4)
     assert can_sample_items(as_matrix(V.T), 4)
-    assert not can_sample_items(as_matrix(V), 5)  # 100 rows would be more than a quarter of it
+    assert not can_sample_items(as_matrix(V), 5)  # 100 rows would be more than a twentieth
     assert not can_sample_items(as_matrix(sp.csr_array(V)), 4)
 
 
@@ -41,13 +41,13 @@ def test_a_sample_of_items_gives_a_better_start(transposed):
     assert problem.value(x) < power.value < problem.value(start.x)
 
 
-@pytest.mark.parametrize("shape", [(60, 50), (400, 50)], ids=["all items", "a sample first"])
+@pytest.mark.parametrize("shape", [(60, 50), (1600, 50)], ids=["all items", "a sample first"])
 def test_auto_never_raises_the_divergence(shape):
     rng = np.random.default_rng(1)
     mean = rng.gamma(0.5, 1.0, (shape[0], 4)) @ rng.gamma(0.5, 1.0, (4, shape[1]))
     V = rng.poisson(mean * 20) * 1.0
     problem = Factorization(V, 4)
-    assert Auto().init(problem, None, 0).phase == ("sample" if shape[0] == 400 else "power")
+    assert Auto().init(problem, None, 0).phase == ("sample" if shape[0] == 1600 else "power")
     result = solve(problem, Auto(), stop=Stop(0, rounds=60), trace="every")
     values = np.array([record.objective for record in result.trace])
     assert (np.diff(values) <= 1e-12 * V.sum()).all()

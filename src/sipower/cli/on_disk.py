@@ -36,7 +36,7 @@ def open_on_disk(
     If `place` is None, the rows of an .h5ad file are read from the file itself.
     """
     source, limit = data.source, memory_limit or DEFAULT_LIMIT
-    use_cache = place is not None and not is_store(source) and source.suffix in HDF5
+    use_cache = place is not None and not is_store(source) and source.suffix.lower() in HDF5
     if not use_cache and any(v for name, v in data.settings().items() if name != "layer"):
         raise ValueError(
             "--transpose, --layout and the options of texts need the data in memory: pass them to "
@@ -51,7 +51,7 @@ def open_on_disk(
         if data.layer is not None:
             raise ValueError(f"{source} is a store and has no layers: omit --layer.")
         V = open_store(source, memory_limit=limit)
-    elif source.suffix in HDF5:
+    elif source.suffix.lower() in HDF5:
         V = open_h5ad(source, data.layer, memory_limit=limit)
     else:
         needed = f"convert {source} to a store first, with sipower convert"

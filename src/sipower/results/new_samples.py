@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from typing import Any
@@ -56,8 +57,8 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
         _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
-            "The data on disk do not have the features of the run in the same order: read the file "
-            "without --memory-limit, so that features are matched by name, or reorder them first."
+            "The data on disk do not have the features of the run in the same order: transform the "
+            "original file, whose features are matched by name, or reorder them before converting."
         )
     column = {key: at for at, key in enumerate(run_keys)}
     positions = np.array([column.get(key, -1) for key in keys])
@@ -73,7 +74,7 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     is_known = columns >= 0
     entries = counts.data[is_known], (counts.row[is_known], columns[is_known])
     shape = table.counts.shape[0], len(run_keys)
-    remarks = []
+    remarks = _remark_on_renamed(run_keys) if kind == "name" else []
     if shared < len(run_keys):
         remarks.append(
             f"{len(run_keys) - shared:,} of {len(run_keys):,} features of the run are not in the "
@@ -91,17 +92,33 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
 def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:
     """Return "id" or "name", and the ids or names by which the features are matched.
 
-    An id that one side has as its name, as in files of CELLxGENE, is an id too.
+    If some ids are empty, names are used. An id that one side has as its name, as in
+    files of CELLxGENE, is an id too.
     """
     run_names, names = run.features or (), table.features or ()
     if run.feature_ids is not None and table.feature_ids is not None:
-        return "id", run.feature_ids, table.feature_ids
+        both = run.feature_ids, table.feature_ids
+        if all(all(ids) for ids in both):
+            return "id", *both
     pairs = [("name", run_names, names)]
     if run.feature_ids is not None:
         pairs.append(("id", run.feature_ids, names))
     if table.feature_ids is not None:
         pairs.append(("id", run_names, table.feature_ids))
     return next((pair for pair in pairs if not set(pair[1]).isdisjoint(pair[2])), pairs[0])
+
+
+def _remark_on_renamed(names: Names) -> list[str]:
+    """Return a remark if readers numbered features that share a name, as in "DUP (2)"."""
+    known = set(names)
+    numbered = (re.fullmatch(r"(.+) \(\d+\)", name) for name in names)
+    shared = sorted({match[1] for match in numbered if match and match[1] in known})
+    if not shared:
+        return []
+    return [
+        f"{len(shared):,} names belong to several features without ids, such as "
+        f"{shorten(shared[0])!r}: these features are matched by their order in the file."
+    ]
 
 
 def _check_unique(holder: str, kind: str, keys: Names) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -221,6 +221,12 @@ class RunParts(TypedDict, total=False):
     key: str
 
 
+def _check_known(parts: Mapping[str, Any]) -> None:
+    for name in parts:
+        if name not in RunParts.__annotations__:
+            raise TypeError(f"`{name}` is not an argument here.")
+
+
 def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
     """Convert what plots, report and `describe` accept to a run.
 
@@ -233,6 +239,7 @@ def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
         ``W``: weights, the result of `fit_transform` or ``model.transform(V)``.
         ``samples``, ``features``: names. ``key``: name of the results in an AnnData object.
     """
+    _check_known(parts)
     W, names = parts.get("W"), {k: parts.get(k) for k in ("samples", "features")}
     names = {side: value for side, value in names.items() if value is not None}
     if "key" in parts and not is_anndata(run):
