@@ -47,7 +47,7 @@ MAX_SHARED_RANK = 128  # largest K for which `SharedNewton`, with its (K, K) mat
 STEPS_PER_ROUND = 2  # power steps per round
 # Power steps end when they gain less per pass than this share of their average gain. On dense data
 # Newton steps gain more for the same cost, so the share is larger. Tuned on KOS, docstrings, text,
-# ratings; digits, spectra, single cells and heavy-tailed counts.
+# ratings and NIPS; digits, spectra, single cells and heavy-tailed counts.
 MIN_RELATIVE_GAIN = {"sparse": 0.4, "dense": 1.0}
 RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their D is compared
 

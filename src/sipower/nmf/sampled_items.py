@@ -24,7 +24,7 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["can_sample_items", "fit_sampled_items"]
 
-# Tuned on WT, digits, image patches, spectra, heavy-tailed counts and 30,000 x 40 counts.
+# Tuned on WT, MITF, digits, image patches, spectra, heavy-tailed counts and 30,000 x 40 counts.
 ITEMS_PER_COMPONENT = 20  # the sample has this many times K items
 MIN_RATIO = 20  # the longer side must have at least this many times the items of the sample
 POWER_ROUNDS = 2  # rounds of power steps on the sample
