@@ -101,6 +101,7 @@ def test_raw_and_transposed_files_are_copied_too(counts, cells):
     adata = anndata.read_h5ad("raw/run.h5ad")
     assert adata.varm["nmf"].shape == (40, 2)
     np.testing.assert_array_equal(adata.X.toarray(), V)
+    assert "log1p" not in adata.uns  # X holds counts now
     assert list(adata.obs["batch"]) == list(cells.obs["batch"])
     np.testing.assert_array_equal(load_run("raw").features, cells.raw.var_names)
     words_on_disk = ("--layer", "raw", "--memory-limit", "10MB", "--no-report")

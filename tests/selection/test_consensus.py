@@ -52,7 +52,7 @@ def test_one_bad_start_of_ten_is_dropped():
     assert result.summary.startswith(f"1 of 10 replicates dropped: replicate {bad + 1} (divergence")
     assert result.stability.min() > 0.99
     everything = consensus(V, model, replicates=10, drop_outliers=False)
-    assert everything.kept.all()
+    assert everything.is_kept.all()
     assert everything.summary == "All 10 replicates are kept."
     assert everything.stability.min() < 0.95
 
@@ -75,14 +75,14 @@ def test_replicates_that_all_differ_are_all_kept():
     """No fit is called far where none is near: the stability says that."""
     V = np.random.default_rng(0).poisson(2.0, (40, 30))
     result = consensus(V, KLNMF(8, init="random", random_state=0), replicates=8)
-    assert result.kept.all()
+    assert result.is_kept.all()
     assert result.stability.mean() < 0.9
 
 
 def test_nearly_equal_fits_of_an_exact_product_are_all_kept():
     rng = np.random.default_rng(0)
     V = rng.random((30, 1)) @ rng.random((1, 20))
-    assert consensus(V, KLNMF(1, random_state=0), replicates=4).kept.all()
+    assert consensus(V, KLNMF(1, random_state=0), replicates=4).is_kept.all()
 
 
 def test_interrupted_consensus_gives_the_same_bits(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def make_folder(folder: Path) -> Iterator[None]:
-    """Create a folder and its parents until the block ends, and keep those that are not empty."""
+    """Create a folder and its missing parents; when the block ends, remove those still empty."""
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

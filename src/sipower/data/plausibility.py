@@ -68,7 +68,7 @@ class Values:
 
 @dataclass(frozen=True)
 class ValueOrigin:
-    """Where the data were found, and where raw counts are found instead.
+    """The place that the data come from, and the place of raw counts beside them.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ def count_remark(data: Any, origin: ValueOrigin | None = None) -> str | None:
         return None
     name, verb = ("The data", "hold") if origin is None else (origin.name, "holds")
     few = "no" if values.share == 0 else "few"
-    found = f"{name} {verb} {few} whole numbers (largest {values.largest:.3g})"
-    return f"{found}: KL-NMF models counts. {_advice(values, origin)}"
+    kind = f"{name} {verb} {few} whole numbers (largest {values.largest:.3g})"
+    return f"{kind}: KL-NMF models counts. {_advice(values, origin)}"
 
 
 def _is_dense(data: Any) -> bool:
@@ -168,14 +168,14 @@ def anndata_origin(
 ) -> ValueOrigin:
     """Return the origin of X, or of a layer, in an AnnData file or object.
 
-    `layers` maps the names of the other layers to values of theirs. "raw" is .raw unless there is
-    a layer of that name. A layer with other values than counts is passed over, whatever its name.
+    `layers` maps the name of each other layer to some of its values. "raw" is .raw unless there is
+    a layer of that name. A layer that does not hold counts is not recommended, whatever its name.
     """
     names = sorted(layers, key=lambda name: name != "counts")
-    found = next((n for n in names if measure_values(layers[n]).look_like_counts), None)
-    short = None if found is None else repr(shorten(found))
+    with_counts = next((n for n in names if measure_values(layers[n]).look_like_counts), None)
+    short = None if with_counts is None else repr(shorten(with_counts))
     counts = None if short is None else (f"a layer {short}", f"layer={short}")
-    if found == "raw":
+    if with_counts == "raw":
         counts = "counts in .raw", "layer='raw'" if holder == "file" else "use_raw=True"
     name = {None: "X", "raw": ".raw"}.get(layer) or f"The layer {shorten(layer)!r}"
     return ValueOrigin(name, holder, counts, is_log)
@@ -221,7 +221,7 @@ def data_remarks(V: RowBlocks, origin: ValueOrigin | None, remedy: str) -> tuple
 def warn_about_values(X: Any, V: RowBlocks) -> tuple[str, ...]:
     """Warn about what a user has passed to an estimator, and return the warnings.
 
-    Row blocks draw no warning: whoever has made them has looked at them already.
+    Row blocks draw no warning, because the code that made them has checked them already.
     """
     if isinstance(X, RowBlocks):
         return ()

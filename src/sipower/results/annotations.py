@@ -34,7 +34,7 @@ class AnnDataFile:
     path
         The file.
     layer
-        Layer that was fitted; "raw" if the counts of `raw` were.
+        Layer that was fitted, "raw" for the counts of `raw`, or None for X.
     transpose
         Whether obs and var were exchanged.
     """
@@ -180,6 +180,7 @@ def _load(origin: AnnDataFile) -> Any:
     adata = ad.read_h5ad(origin.path)
     if origin.layer == "raw" and "raw" not in adata.layers:
         adata = adata.raw.to_adata()
+        adata.uns.pop("log1p", None)  # it describes the X that the counts of raw replace
     return adata.T if origin.transpose else adata
 
 

@@ -237,7 +237,7 @@ def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
         ylim=(0, 1),
         xlabel="component, by size",
         ylabel="mean cosine with its partners",
-        title=f"stability over {consensus.kept.sum()} replicates",
+        title=f"stability over {consensus.is_kept.sum()} replicates",
     )
     return ax
 

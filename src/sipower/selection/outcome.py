@@ -118,14 +118,14 @@ class Consensus:
     outliers: tuple[str, ...] = ()
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
+    def is_kept(self) -> NDArray[np.bool_]:
         """A mask of the replicates that are kept, (replicates,)."""
         return np.array([not reason for reason in self.outliers or [""] * len(self.statuses)])
 
     @property
     def summary(self) -> str:
         """A sentence about the replicates that are dropped."""
-        count, dropped = len(self.kept), np.flatnonzero(~self.kept)
+        count, dropped = len(self.is_kept), np.flatnonzero(~self.is_kept)
         if not len(dropped):
             return f"All {count} replicates are kept."
         excess = self.divergences / max(self.divergences.min(), np.finfo(float).tiny) - 1
