@@ -241,11 +241,12 @@ def say_result(run: Run, folder: Path, console: Console) -> None:
     """Print how a fit ended and where its run folder is."""
     facts = {key: run.facts[key] for key in ("status", *MEASUREMENTS)}
     console.event("done", folder=str(folder), **facts)
-    ended = f"{facts['status']} after {facts['rounds']} rounds, {facts['seconds']:.1f} s"
+    rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
+    ended = f"{facts['status']} after {rounds}, {facts['seconds']:.1f} s"
     reached = f"KL divergence {facts['divergence']:.6g}, certified gap {facts['certified_gap']:.1e}"
     console.say(f"{ended}: {reached} of all counts")
     advice = _advice(run)
     if advice is not None:
         console.say(advice)
     report = ", report.html" if (folder / "report.html").exists() else ""
-    console.say(f"wrote {folder}/ (factors.npz, run.json, trace.csv{report})")
+    console.say(f"wrote {folder}/ (factors.npz, names.json, run.json, trace.csv{report})")
