@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import oracles
 from sipower import KLNMF, Status, Stop, as_matrix, solve
 from sipower.nmf import Alternating, Auto, Factorization, PowerSearch
-from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
+from sipower.nmf.sampled_items import can_sample_items, effective_items, fit_sampled_items
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
@@ -21,12 +21,21 @@ def test_auto_goes_through_both_phases_to_a_certified_point(layout):
     assert near.value <= result.value * (1 + 1e-12)
 
 
-def test_auto_samples_long_dense_data_only():
-    V = np.random.default_rng(0).poisson(50.0, (1600, 30)) * 1.0
+def test_auto_samples_long_even_dense_data_only():
+    V = np.random.default_rng(0).poisson(50.0, (330, 30)) * 1.0
     assert can_sample_items(as_matrix(V), 4)
     assert can_sample_items(as_matrix(V.T), 4)
-    assert not can_sample_items(as_matrix(V), 5)  # 100 rows would be more than a twentieth
+    assert not can_sample_items(as_matrix(V), 5)  # 100 rows are more than a quarter
     assert not can_sample_items(as_matrix(sp.csr_array(V)), 4)
+    V[:40] *= 50  # 40 rows with most of the mass count for little more than 40
+    assert not can_sample_items(as_matrix(V), 4)
+    assert not can_sample_items(as_matrix(V.T), 4)
+
+
+def test_effective_items():
+    assert effective_items(as_matrix(np.full((7, 3), 2.0))) == pytest.approx(7)
+    assert effective_items(as_matrix(np.diag([1.0, 1.0, 1e9]))) == pytest.approx(1)
+    assert effective_items(as_matrix(np.zeros((3, 2)))) == 0
 
 
 @pytest.mark.parametrize("transposed", [False, True])
