@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `Basis`: the fixed factor in the padded layout of the kernels.
+// `Basis`: the fixed factor in the padded layout of the kernels, and the terms of the objective besides the data.
 #pragma once
 #include <cstdint>
 
@@ -11,15 +11,32 @@ namespace sipower {
 constexpr int TILE = 96;
 
 // The basis, whose rows are padded with zeros to `width`. For dense data, `tiles` also holds the basis transposed
-// tile by tile, (tiles, K, TILE).
+// tile by tile, (tiles, K, TILE). The terms d, prior and fixed are the same for all items (stride 0) or differ
+// (stride `width`).
 template <class T> struct Basis {
     int64_t n;
     int k, width;
     const T* rows;
     const T* tiles;
-    const double* d;        // column sums, padded with zeros
-    const double* inverse;  // 1 / d, or zero where d = 0
-    int alive;              // number of components with d > 0
+    const double* d;         // linear term, padded with zeros: the column sums in the plain problem
+    const double* inverse;   // 1 / d, or zero where d = 0
+    const double* prior;     // prior counts a, padded with zeros; null: none
+    const uint8_t* fixed;    // 1 for a component that keeps its value, padded with zeros; null: none
+    double ridge;            // r
+    int64_t d_stride, prior_stride, fixed_stride;
+
+    // Return the same basis with the terms of one item.
+    Basis of_item(int64_t j) const {
+        Basis own = *this;
+        own.d += j * d_stride;
+        own.inverse += j * d_stride;
+        if (prior) own.prior += j * prior_stride;
+        if (fixed) own.fixed += j * fixed_stride;
+        return own;
+    }
+    bool is_fixed(int k) const { return fixed && fixed[k]; }
+    // Whether the best multiple of h has d.h = mass.
+    bool is_scaled() const { return ridge == 0 && !fixed; }
 
     const T* row(int64_t i) const {
         Extent(n).expect(i);

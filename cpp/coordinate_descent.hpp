@@ -19,10 +19,11 @@ public:
     }
     // Visit only the coordinates that are positive or would increase.
     void visit_active(GatheredItem<T>& item) {
+        const Basis<T>& B = item.basis();
         item.ratio_sums();
         count_ = 0;
-        for (int k = 0; k < B_.k; ++k)
-            if (item.h[k] > 0 || item.g[k] > B_.d[k]) visits_[count_++] = k;
+        for (int k = 0; k < B.k; ++k)
+            if (item.h[k] > 0 || item.g[k] > B.d[k]) visits_[count_++] = k;
     }
     void sweep(GatheredItem<T>& item, Order order, Random& random) {
         if (order == Order::random) {
@@ -37,10 +38,11 @@ private:
     // is concave in h_k. After a step down by delta, with m = max_i b_i/z_i, the objective is at most
     // f - delta slope + curvature (-log(1 - m delta) - m delta)/m^2. This bound is minimised by
     // delta = newton/(1 + m newton), where newton = slope/curvature. So no step raises the objective,
-    // and no z reaches 0.
+    // and no z reaches 0. A ridge r adds r to the curvature: r delta^2/2 is below its share of the bound.
     void step(GatheredItem<T>& item, int k) {
-        if (!(B_.d[k] > 0)) return;
-        double slope = B_.d[k], curvature = 0, steepest = 0;
+        const Basis<T>& B = item.basis();
+        if (!(B.d[k] + B.ridge > 0) || B.is_fixed(k)) return;
+        double slope = B.d[k] + B.ridge * item.h[k], curvature = B.ridge, steepest = 0;
         item.for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> first = {}, second = {}, steepest_ratio = {};
             for (int t = 0; t < n; t += L) {

@@ -20,7 +20,7 @@ public:
     DenseEpoch(const Dense& V, const Basis<T>& B, const Items<T>& items, const Epoch& e)
         : V_(V), B_(B), items_(items), e_(e), count_(items.end - items.begin), size_(batch_size(e.batch, B.n)),
           drawn_(static_cast<size_t>((e.length - 1) * size_)), u_(count_ * B.width), sums_((count_ + GROUP) * B.width),
-          q0_((count_ + GROUP) * V.n_columns), lanes_(6 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
+          q0_((count_ + GROUP) * V.n_columns), lanes_(7 * L * B.k), v_batch_(L * (size_ + ROWS)), q0_batch_(L * (size_ + ROWS)) {}
 
     void run() {
         full_gradient();
@@ -37,7 +37,7 @@ private:
         DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         for (int64_t i = 0; i < count_; ++i) {
             double* u = u_.get() + i * B_.width;
-            scale_to_mass(B_, items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);
+            scale_to_mass(B_.of_item(items_.begin + i), items_.h + (items_.begin + i) * B_.k, items_.c[items_.begin + i], u);
             for (int k = 0; k < B_.k; ++k) groups.u[i * B_.width + k] = static_cast<T>(u[k]);
         }
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -59,20 +59,20 @@ private:
 
     void run_group(int64_t first) {
         EpochItem<Vec<T>> item{lanes(0), lanes(1), lanes(2), B_.k};
-        Vec<T>*u = lanes(3), *GS = lanes(4), *GS0 = lanes(5), mass = {};
-        const double factor = static_cast<double>(B_.n) / static_cast<double>(size_);
-        for (int l = 0; l < L; ++l) start_lane(first, l, item, mass);
+        Vec<T>*u = lanes(3), *GS = lanes(4), *GS0 = lanes(5), *inverse = lanes(6), mass = {};
+        const Vec<T> factor = broadcast(static_cast<T>(static_cast<double>(B_.n) / static_cast<double>(size_)));
+        for (int l = 0; l < L; ++l) start_lane(first, l, item, inverse, mass);
         item.plain_step(e_);
         for (int64_t t = 1; t < e_.length; ++t) {
             const int32_t* rows = drawn_.data() + (t - 1) * size_;
             gather(first, rows);
             for (int k = 0; k < B_.k; ++k) {
-                u[k] = mass * (item.y[k] * item.y[k] * static_cast<T>(B_.inverse[k]));
+                u[k] = mass * (item.y[k] * item.y[k] * inverse[k]);
                 GS[k] = GS0[k] = Vec<T>{};
             }
             for (int64_t i = 0; i < size_; i += ROWS) add_rows(rows + i, i, u, GS, GS0);
             for (int k = 0; k < B_.k; ++k) {
-                const T weight = static_cast<T>(factor * B_.inverse[k]);
+                const Vec<T> weight = factor * inverse[k];
                 GS[k] *= weight;
                 GS0[k] *= weight;
             }
@@ -83,26 +83,29 @@ private:
     // Return the number of the item in a lane. Lanes beyond the last item repeat that item; their results are discarded.
     int64_t lane_item(int64_t first, int lane) const { return first + lane < count_ ? first + lane : count_ - 1; }
     // Start the epoch of one lane. An item without mass starts at the uniform point; its result is discarded.
-    void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>& mass) {
+    void start_lane(int64_t first, int lane, EpochItem<Vec<T>>& item, Vec<T>* inverse, Vec<T>& mass) {
         const int64_t i = lane_item(first, lane);
+        const Basis<T> own = B_.of_item(items_.begin + i);
         const double c = items_.c[items_.begin + i];
         mass[lane] = static_cast<T>(c > 0 ? c : 1);
         for (int k = 0; k < B_.k; ++k) {
-            const double x = c > 0 ? u_[i * B_.width + k] * B_.d[k] / c : 1.0 / B_.k;
+            const double x = c > 0 ? u_[i * B_.width + k] * own.d[k] / c : 1.0 / B_.k;
             item.y[k][lane] = item.y0[k][lane] = static_cast<T>(std::sqrt(x));
-            item.G0[k][lane] = c > 0 ? static_cast<T>(sums_[i * B_.width + k] * B_.inverse[k]) : T(1);
+            item.G0[k][lane] = c > 0 ? static_cast<T>(sums_[i * B_.width + k] * own.inverse[k]) : T(1);
+            inverse[k][lane] = static_cast<T>(own.inverse[k]);
         }
     }
     void finish_lane(int64_t i, int lane, const EpochItem<Vec<T>>& item) {
         const double c = items_.c[items_.begin + i];
         if (!(c > 0)) return;
+        const Basis<T> own = B_.of_item(items_.begin + i);
         double* u = u_.get() + i * B_.width;
         for (int k = 0; k < B_.k; ++k) {
             const double y = static_cast<double>(item.y[k][lane]);
-            u[k] = c * y * y * B_.inverse[k];
+            u[k] = c * y * y * own.inverse[k];
         }
         const int64_t at = (items_.begin + i) * B_.k;
-        write_factor(B_, u, items_.h + at, c, items_.out + at);
+        write_factor(own, u, items_.h + at, c, items_.out + at);
     }
 
     // Copy the values and the quotients q0 of the drawn rows for the items in all lanes, (s, L).

@@ -37,8 +37,9 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
     DenseGroups<T> groups(begin, end, B.width);
     copy_items(groups, B, h);
     for (int64_t j = begin; j < end; ++j) {
+        const double* d = B.d + j * B.d_stride;
         out[j] = 0;
-        for (int i = 0; i < B.k; ++i) out[j] += B.d[i] * static_cast<double>(h[j * B.k + i]);
+        for (int i = 0; i < B.k; ++i) out[j] += d[i] * static_cast<double>(h[j * B.k + i]);
     }
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
         pass.divergence(first, count, from, groups.u.get() + a * GROUP * B.width, out + first);
@@ -46,14 +47,15 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
 }
 
 // Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
-// ratio sums at u.
+// ratio sums at u; call visit.empty(j) for the other items.
 template <class T, class Visit>
 void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);
     DenseGroups<T> groups(items.begin, items.end, B.width);
     Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        const Basis<T> own = B.of_item(j);
+        scale_to_mass(own, items.h + j * B.k, total_mass(own, items.c[j]), u.get());
         for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
     }
     for_groups(V, B, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -61,9 +63,16 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
         pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr, 0);
     });
     for (int64_t j = items.begin; j < items.end; ++j) {
-        if (!(items.c[j] > 0)) continue;
-        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
-        visit(j, sums.get() + (j - items.begin) * B.width, u.get());
+        const Basis<T> own = B.of_item(j);
+        const double mass = total_mass(own, items.c[j]);
+        if (!(mass > 0)) {
+            visit.empty(j);
+            continue;
+        }
+        double* const g = sums.get() + (j - items.begin) * B.width;
+        scale_to_mass(own, items.h + j * B.k, mass, u.get());
+        add_prior(own, u.get(), g);
+        visit(j, g, u.get());
     }
 }
 

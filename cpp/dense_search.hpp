@@ -28,7 +28,7 @@ public:
         DenseGroups<T> groups(items.begin, items.end, B_.width);
         for (int64_t j = items.begin; j < items.end; ++j) {
             double* u = point(j - begin_);
-            scale_to_mass(B_, items.h + j * B_.k, items.c[j], u);
+            scale_to_mass(B_.of_item(j), items.h + j * B_.k, items.c[j], u);
             for (int i = 0; i < B_.k; ++i) groups.u[(j - begin_) * B_.width + i] = static_cast<T>(u[i]);
         }
         for_groups(V_, B_, groups, [&](int64_t a, int64_t first, int count, int64_t from) {
@@ -82,7 +82,7 @@ public:
         DenseGroups<T> groups(items_.begin, items_.end, B_.width);
         std::vector<Direction> directions(static_cast<size_t>(count()));
         for (int64_t a = 0; a < count(); ++a) {
-            power_(B_, mass(a), search_.sums(a), search_.point(a), exponent, groups.u.get() + a * B_.width);
+            power_(B_.of_item(items_.begin + a), mass(a), search_.sums(a), search_.point(a), exponent, groups.u.get() + a * B_.width);
             directions[static_cast<size_t>(a)] = {power_.slope, 0, power_.limit};
         }
         return keep_better(groups, directions);
@@ -93,8 +93,8 @@ public:
         std::vector<Direction> directions(static_cast<size_t>(count()));
         for (int64_t a = 0; a < count(); a += model.capacity()) {
             const int64_t left = count() - a;
-            model.solve(static_cast<int>(left < model.capacity() ? left : model.capacity()), search_.sums(a), search_.squares(a),
-                        search_.point(a), items_.c + items_.begin + a, groups.u.get() + a * B_.width, directions.data() + a);
+            model.solve(items_.begin + a, static_cast<int>(left < model.capacity() ? left : model.capacity()), search_.sums(a),
+                        search_.squares(a), search_.point(a), items_.c + items_.begin + a, groups.u.get() + a * B_.width, directions.data() + a);
         }
         return keep_better(groups, directions);
     }
@@ -105,7 +105,7 @@ public:
             if (!(mass(a) > 0)) continue;
             double* u = search_.point(a);
             for (int i = 0; i < B_.k && lengths_[a] > 0; ++i) u[i] = larger(u[i] + lengths_[a] * static_cast<double>(best_[a * B_.width + i]), 0.0);
-            write_factor(B_, u, items_.h + at, mass(a), items_.out + at);
+            write_factor(B_.of_item(items_.begin + a), u, items_.h + at, mass(a), items_.out + at);
         }
     }
 

@@ -1,75 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `GatheredItem`: one item with its basis rows copied into tiles (K, TILE), so that inner loops run over
-// the nonzeros of the item in contiguous memory.
+// `GatheredItem`: one item with its gathered basis rows and a point h that moves.
 #pragma once
-#include <vector>
-
-#include "buffer.hpp"
-#include "kernels.hpp"
+#include "gathered_rows.hpp"
 #include "line_search.hpp"
-#include "simd.hpp"
-#include "values.hpp"
 
 namespace sipower {
 namespace {
 
-// One item: its values v > 0, its tiles, the point h, its ratio sums g, and z = b.h, w = 1/z at its
-// nonzeros. `set` and `step_along` keep z and w up to date; after writing to h directly, call `refresh`.
-template <class T> class GatheredItem {
-    static constexpr int L = Simd<T>::lanes;
+// One item with the point h, its ratio sums g, and z = b.h, w = 1/z at its nonzeros. `set` and `step_along` keep z
+// and w up to date; after writing to h directly, call `refresh`.
+template <class T> class GatheredItem : public GatheredRows<T> {
+    using Rows = GatheredRows<T>;
+    using Rows::B_;
+    using Rows::L;
+    using Rows::n_;
+    using Rows::v_;
 
 public:
+    using Rows::for_tiles;
+
     GatheredItem(const Basis<T>& B, int64_t longest)
-        : B_(B), tiles_(padded(longest) * B.k), v_(padded(longest)), z_(padded(longest)),
-          w_(padded(longest)), along_(padded(longest)), h(B.width), g(B.width) {}
+        : Rows(B, longest), z_(Rows::room_), w_(Rows::room_), along_(Rows::room_), h(B.width), g(B.width) {}
 
-    void enter(const Csr& V, int64_t item) {
-        const int64_t from = V.start(item);
-        n_ = V.nonzeros(item);
-        from_ = tiles_.get();
-        for (int64_t t = 0; t < n_; ++t) {
-            T one;
-            v_[t] = *read_values(V.values, from + t, 1, &one);
-        }
-        rows_ = V.columns(from, n_);
-        fill_tiles();
-    }
-
-    // Skip the zeros of a dense item, which enter the objective through d alone. An item without zeros
-    // uses the tiles of the basis.
-    void enter(const Dense& V, int64_t item) {
-        bool positive = true;
-        for (int64_t i = 0; i < V.n_columns; i += TILE) {
-            const int n = static_cast<int>(V.n_columns - i < TILE ? V.n_columns - i : TILE);
-            T buffer[TILE];
-            const T* v = read_values(V.values, item * V.n_columns + i, n, buffer);
-            for (int t = 0; t < TILE; ++t) v_[i + t] = t < n ? v[t] : T(0);
-            for (int t = 0; t < n; ++t) positive = positive && v[t] > 0;
-        }
-        n_ = V.n_columns;
-        rows_ = nullptr;
-        from_ = positive ? B_.tiles : tiles_.get();
-        if (positive) return;
-        positive_rows_.resize(static_cast<size_t>(V.n_columns));
-        gather_positive(V.n_columns);
-    }
-
-    int64_t nonzeros() const { return n_; }
-    int32_t row(int64_t t) const { return rows_ ? rows_[t] : static_cast<int32_t>(t); }
-    T value(int64_t t) const { return v_.get()[t]; }
     T quotient(int64_t t) const { return v_.get()[t] * w_.get()[t]; }  // v / z
-
-    // Call visit(tile, first nonzero, length) for each tile. Lengths are multiples of the vector width;
-    // beyond the last nonzero v = 0.
-    template <class Visit> void for_tiles(Visit visit) {
-        for (int64_t at = 0; at < n_; at += TILE) {
-            const int64_t left = (n_ - at + L - 1) / L * L;
-            visit(from_ + at * B_.k, at, static_cast<int>(left < TILE ? left : TILE));
-        }
-    }
-    // Return the address of the first component of nonzero t in its tile; the next component is TILE elements away.
-    const T* tile_at(int64_t t) const { return from_ + t / TILE * TILE * B_.k + t % TILE; }
-    Vec<T> values(int64_t t) const { return load(v_.get() + t); }
     Vec<T> inverses(int64_t t) const { return load(w_.get() + t); }  // w
     // u_i = v_i / z_i^2
     void weights(int64_t at, int n, Vec<T>* u) const {
@@ -117,12 +70,13 @@ public:
         if (!some_z_vanishes() || refresh()) return;
         for (int k = 0; k < B_.k; ++k) {
             const double floor = FLOOR * c * B_.inverse[k];
-            if (h[k] < floor) h[k] = floor;
+            if (h[k] < floor && !B_.is_fixed(k)) h[k] = floor;
         }
     }
 
-    // Scale h so that d.h = c; the caller must then call `refresh` to recompute z and w.
+    // Scale h so that d.h = c, if that is best; the caller must then call `refresh` to recompute z and w.
     void fit_mass(double c) {
+        if (!B_.is_scaled()) return;
         double mass = 0;
         for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
         if (!(mass > 0)) return;
@@ -178,8 +132,8 @@ public:
         return total;
     }
     // Return the length of the step along the last p of `curvature_along` that lowers the objective most.
-    double length_along(double slope, double d_p, double limit) const {
-        return search_length(v_.get(), along_.get(), whole_lanes<T>(n_), slope, d_p, limit);
+    double length_along(double slope, double d_p, double limit, double r_pp = 0) const {
+        return search_length(v_.get(), along_.get(), whole_lanes<T>(n_), slope, d_p, limit, r_pp);
     }
     // Update z and w for a step of this length along the last p of `curvature_along`; the caller updates h.
     void step_along(double length) {
@@ -191,7 +145,6 @@ public:
     }
 
 private:
-    static int64_t padded(int64_t n) { return (n + TILE - 1) / TILE * TILE; }
     static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
 
     void refresh_tile(const T* tile, int64_t at, int n, Vec<T>& smallest) {
@@ -238,35 +191,6 @@ private:
         return largest(vanishing) > 0;
     }
 
-    void gather_positive(int64_t n_columns) {
-        n_ = 0;
-        for (int64_t i = 0; i < n_columns; ++i) {
-            if (!(v_[i] > 0)) continue;
-            v_[n_] = v_[i];
-            positive_rows_[static_cast<size_t>(n_++)] = static_cast<int32_t>(i);
-        }
-        rows_ = positive_rows_.data();
-        fill_tiles();
-    }
-    // Transpose the basis rows of all nonzeros into tiles, as many rows at a time as a vector has lanes.
-    // The last vector is padded with v = 0 and zero rows.
-    void fill_tiles() {
-        static const T zeros[L] = {};
-        for (int64_t t = 0; t < n_; t += L) {
-            const T* from[L];
-            for (int l = 0; l < L; ++l)
-                from[l] = t + l < n_ ? B_.row(rows_[t + l]) : nullptr;
-            T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
-            for (int k = 0; k < B_.k; k += L) {
-                Vec<T> square[L];
-                for (int l = 0; l < L; ++l) square[l] = load(from[l] ? from[l] + k : zeros);
-                transpose(square);
-                const int last = B_.k - k < L ? B_.k - k : L;
-                for (int l = 0; l < last; ++l) store(tile + (k + l) * TILE, square[l]);
-            }
-        }
-        for (int64_t t = n_; t < (n_ + L - 1) / L * L; ++t) v_[t] = 0;
-    }
     // Return z, raised to at least a tiny share of its old value, because rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
         const Vec<T> smallest = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
@@ -277,12 +201,7 @@ private:
         store(w_.get() + t, broadcast(T(1)) / z);
     }
 
-    const Basis<T>& B_;
-    Buffer<T> tiles_, v_, z_, w_, along_;
-    std::vector<int32_t> positive_rows_;  // basis rows of the positive values of a dense item
-    const T* from_ = nullptr;  // the tiles in use: `tiles_`, or those of the basis
-    const int32_t* rows_ = nullptr;  // basis row of each nonzero; null: all rows in order
-    int64_t n_ = 0;
+    Buffer<T> z_, w_, along_;
 
 public:
     Buffer<double> h, g;

@@ -35,8 +35,9 @@ public:
         double *GS = points_.get() + 3 * width, *GS0 = GS + width;
         EpochItem<double> point{points_.get(), points_.get() + width, points_.get() + 2 * width, whole_vectors(width)};
         const Epoch plan = make_plan();
-        start_epoch(B_, item.h.get(), c, point);
-        multiplier(B_, item.g.get(), point.G0);
+        const Basis<T>& own = item.basis();
+        start_epoch(own, item.h.get(), c, point);
+        multiplier(own, item.g.get(), point.G0);
         point.plain_step(plan);
         const T weight = static_cast<T>(static_cast<double>(item.nonzeros()) / static_cast<double>(size_));
         const int32_t* drawn = batches(item.nonzeros(), epoch);
@@ -47,11 +48,11 @@ public:
                 v_[i] = weight * item.value(drawn[i]);
                 q0_[i] = weight * item.quotient(drawn[i]);
             }
-            factor(B_, point, c, sums_.point());
-            sums_(rows_.get(), v_.get(), q0_.get(), size_, GS, GS0);
+            factor(own, point, c, sums_.point());
+            sums_(own.inverse, rows_.get(), v_.get(), q0_.get(), size_, GS, GS0);
             point.inner_step(GS, GS0, plan);
         }
-        factor(B_, point, c, item.h.get());
+        factor(own, point, c, item.h.get());
     }
 
 private:

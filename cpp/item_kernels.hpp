@@ -2,6 +2,7 @@
 // The kernels that work on one gathered item at a time: coordinate descent, Newton steps, projected
 // gradient, and the exact solution of an item.
 #pragma once
+#include "certificate.hpp"
 #include "coordinate_descent.hpp"
 #include "item_epoch.hpp"
 #include "newton_step.hpp"
@@ -12,19 +13,24 @@
 namespace sipower {
 namespace {
 
-// Call visit(j, item) for every item j that has mass. The item is gathered and its h is scaled to the mass; `visit`
-// must refresh z and w.
+// Call visit(j, item) for every item j that has mass, prior counts included. The item is gathered and its h is scaled
+// to the mass; `visit` must refresh z and w.
 template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
     for (int64_t j = items.begin; j < items.end; ++j) {
-        if (!(items.c[j] > 0)) continue;
+        const Basis<T> own = B.of_item(j);
+        const double mass = total_mass(own, items.c[j]);
+        if (!(mass > 0)) {
+            write_empty(own, items.h + j * B.k, items.out + j * B.k);
+            continue;
+        }
         item.enter(V, j);
-        scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
+        scale_to_mass(own, items.h + j * B.k, mass, item.h.get());
         visit(j, item);
-        item.keep_alive(items.c[j]);
+        item.keep_alive(mass);
         for (int k = 0; k < B.k; ++k)
-            items.out[j * B.k + k] = B.d[k] > 0 ? static_cast<T>(item.h[k]) : items.h[j * B.k + k];
+            items.out[j * B.k + k] = own.d[k] + own.ridge > 0 ? static_cast<T>(item.h[k]) : items.h[j * B.k + k];
     }
 }
 
@@ -64,7 +70,8 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
     for (int64_t j = items.begin; j < items.end; ++j) {
         if (!(items.c[j] > 0)) continue;
         item.enter(V, j);
-        scale_to_mass(B, items.h + j * B.k, items.c[j], item.h.get());
+        const Basis<T> own = B.of_item(j);
+        scale_to_mass(own, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh_with_sums();
         square_sums(item, B, squares.get());
         double length = 0, gain = 0;
@@ -79,14 +86,14 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
             for (int k = 0; k < B.k; ++k) best[k] = along[k];
         };
         Direction direction;
-        model.solve(1, item.g.get(), squares.get(), item.h.get(), items.c + j, p.get(), &direction);
+        model.solve(j, 1, item.g.get(), squares.get(), item.h.get(), items.c + j, p.get(), &direction);
         try_direction(direction);
         if (length < SHORT_STEP) {
-            power(B, items.c[j], item.g.get(), item.h.get(), SHORT_EXPONENT, p.get());
+            power(own, items.c[j], item.g.get(), item.h.get(), SHORT_EXPONENT, p.get());
             try_direction({power.slope, 0, power.limit});
         }
         for (int k = 0; k < B.k && length > 0; ++k) item.h[k] = larger(item.h[k] + length * best[k], 0.0);
-        write_factor(B, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
+        write_factor(own, item.h.get(), items.h + j * B.k, items.c[j], items.out + j * B.k);
     }
 }
 
@@ -100,7 +107,8 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
         double steep = 0;
         for (int k = 0; k < B.k; ++k) {
             old[k] = item.h[k];
-            slope[k] = B.d[k] > 0 ? B.d[k] - item.g[k] : 0;
+            const double d = item.basis().d[k];
+            slope[k] = d > 0 ? d - item.g[k] : 0;
             if (slope[k] > 0 && !(old[k] > 0)) slope[k] = 0;
             steep += slope[k] * slope[k];
         }
@@ -121,10 +129,21 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
     });
 }
 
+// Return the certified gap of an item with any terms; `sums` is memory for K numbers.
+template <class T> double general_gap(const GatheredItem<T>& item, double c, double* sums) {
+    const Basis<T>& B = item.basis();
+    for (int k = 0; k < B.k; ++k) {
+        const double h = item.h.get()[k], a = B.prior ? B.prior[k] : 0;
+        sums[k] = item.g.get()[k] - (a > 0 ? static_cast<double>(static_cast<T>(a)) / h : 0);  // without the prior count
+    }
+    return DualLine<T>(B, sums, item.h.get(), c).gap();
+}
+
 // Solve every item on its own, to max_k G_k - 1 <= tol. Items with many nonzeros begin with epochs of S-SCI-PI, as
 // long as each epoch at least halves the gap; the other items begin with a few SCI-PI steps. Coordinate descent, which
 // finds the zeros, and Newton steps on the other coordinates follow. An item with h = 0 starts at the uniform point, so
-// that its solution depends only on its own nonzeros and the basis.
+// that its solution depends only on its own nonzeros and the basis. With a ridge, prior counts or fixed components the
+// gap is that of `DualLine`, relative to the mass, and neither SCI-PI nor S-SCI-PI is used.
 template <class T, class Data>
 void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const Accuracy& accuracy, ItemResults results) {
     constexpr int power_steps = 4, first_newton = 6;
@@ -132,17 +151,19 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
     NewtonStep<T> newton_step(B, newton ? B.k : 1);
     CoordinateDescent<T> descent(B);
     ItemEpoch<T> sampled(B);
-    Buffer<double> anchor(B.width);
+    Buffer<double> anchor(B.width), data_sums(B.width);
     visit_items(V, B, items, [&](int64_t j, GatheredItem<T>& item) {
-        const double c = items.c[j];
+        const Basis<T>& own = item.basis();
+        const double c = total_mass(own, items.c[j]);
+        const bool general = own.prior || !own.is_scaled();
         double gap, last = 0, passes = 0;  // last: the gap at the anchor of the previous epoch
-        bool sampling = item.nonzeros() >= accuracy.min_sampled_nonzeros;
-        int64_t steps = sampling ? first_newton : 0;  // rounds without batches; after epochs the power steps are skipped
+        bool sampling = !general && item.nonzeros() >= accuracy.min_sampled_nonzeros;
+        int64_t steps = sampling ? first_newton : general ? power_steps : 0;  // rounds without batches; after epochs the power steps are skipped
         Random unused({0, 0}, {0, 0, 0, 0});
         descent.visit_all();
         for (int64_t round = 0;; ++round) {
             item.refresh_with_sums();
-            gap = item.gap();
+            gap = general ? general_gap(item, items.c[j], data_sums.get()) / c : item.gap();
             ++passes;
             if (sampling && round > 0 && !(gap <= last / 2)) {
                 sampling = false;
@@ -160,7 +181,7 @@ void solve_items(const Data& V, const Basis<T>& B, const Items<T>& items, const 
                 sampled.run(item, c, round);
                 passes += sampled.passes(item.nonzeros());
             } else if (steps++ < power_steps) {
-                PowerRule{1.0}(B, c, item.g.get(), item.h.get());
+                PowerRule{1.0}(own, c, item.g.get(), item.h.get());
             } else {
                 const bool second_order = newton && steps > first_newton;
                 descent.sweep(item, Order::cyclic, unused);

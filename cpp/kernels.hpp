@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `Kernels`: the table of kernels for one kind of data in one working type. No Python types here.
 //
-// Every kernel serves the item problem  min over h >= 0 of  d.h - sum_i v_i log(b_i.h):
+// Every kernel serves the item problem
+//   min over h >= 0 of  d.h + r |h|^2 / 2 - sum_i v_i log(b_i.h) - sum_k a_k log h_k,
+// in which some h_k may be fixed. In the plain problem d holds the column sums of the basis, r = a = 0, and nothing
+// is fixed. The kernels that search or sample (power_search, shared_newton, projected_gradient, epoch) take any d, but
+// no other term; power takes d and a.
 //   V   (items, n_columns)  the data; every row is an item
-//   b_i (K)              row i of the basis, the other factor;  d = column sums of the basis
+//   b_i (K)              row i of the basis, the other factor
 //   h_j (K)              the item's row of the factor being updated;  c_j = mass of the item
 //   G_k = (1/d_k) sum_i b_ik v_i / z_i,  z_i = b_i.h with h scaled to d.h = c
 // Kernels are serial over the items [begin, end) and keep no state between calls.

@@ -46,22 +46,23 @@ template <class T> void slopes_at(const T* v, const T* e, int64_t n, double t, d
 
 // Return a length t in (0, limit] that nearly minimises the objective of an item along h + t p, or 0 if no length
 // was found that lowers it. The objective falls by
-//     phi(t) = sum_i v_i log(1 + t e_i) - t d.p,   e_i = (b_i.p)/z_i,
-// which is concave. The search ends when phi'(t) is a small share of `slope`, which is phi'(0). Only lengths with
+//     phi(t) = sum_i v_i log(1 + t e_i) - t d.p - t^2 r_pp / 2,   e_i = (b_i.p)/z_i,
+// which is concave; with a ridge r, d.p includes r h.p, and r_pp = r p.p. The search ends when phi'(t) is a small share of `slope`, which is phi'(0). Only lengths with
 // phi' >= 0 are returned, so the objective never rises. v and e have n entries, with v = 0 beyond the last nonzero;
 // n must be a multiple of the number of lanes. h + t p must be positive for t up to `limit`.
-template <class T> double search_length(const T* v, const T* e, int64_t n, double slope, double d_p, double limit) {
+template <class T> double search_length(const T* v, const T* e, int64_t n, double slope, double d_p, double limit, double r_pp = 0) {
     constexpr int max_trials = 8;
     constexpr double flat = 0.1, aim = 0.03;  // phi'(t) / slope: largest accepted value, and target
     if (!(slope > 0)) return 0;
-    double low = 0, high = limit, first = slope, second = curvature(v, e, n), t = 0;
+    double low = 0, high = limit, first = slope, second = curvature(v, e, n) + r_pp, t = 0;
     bool bracketed = false;
     for (int trial = 0; trial < max_trials; ++trial) {
         const double next = second > 0 ? t + (first - aim * slope) / second : limit;
         if (next > low && next < high) t = next;
         else t = bracketed || next <= low ? low + (high - low) / 2 : limit;
         slopes_at(v, e, n, t, &first, &second);
-        first -= d_p;
+        first -= d_p + t * r_pp;
+        second += r_pp;
         if (first >= 0 && (first <= flat * slope || t >= limit)) return t;
         if (first >= 0) low = t;
         else {

@@ -26,37 +26,40 @@ public:
     // true diagonal; kappa and the search use all nonzeros, so every step descends.
     bool operator()(GatheredItem<T>& item, const ModelAccuracy& accuracy) {
         const int64_t stride = accuracy.nonzeros ? item.nonzeros() / (accuracy.nonzeros * static_cast<int64_t>(B_.k)) : 1;
+        const Basis<T>& B = item.basis();
         item.ratio_sums();
         int size = 0;
         double mass = 0;
-        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * item.h[k];
-        for (int k = 0; k < B_.k; ++k) {
+        for (int k = 0; k < B.k; ++k) mass += B.d[k] * item.h[k];
+        for (int k = 0; k < B.k; ++k) {
             p_[k] = 0;
-            if (!(B_.d[k] > 0)) continue;
-            if (item.g[k] <= B_.d[k] && B_.d[k] * item.h[k] <= negligible_share() * mass) item.h[k] = 0;
-            if (!(item.h[k] > 0 || item.g[k] > B_.d[k])) continue;
+            if (!(B.d[k] > 0) || B.is_fixed(k)) continue;
+            if (item.g[k] <= B.d[k] && B.d[k] * item.h[k] <= negligible_share() * mass) item.h[k] = 0;
+            if (!(item.h[k] > 0 || item.g[k] > B.d[k])) continue;
             model_.index[size] = k;
             model_.h[size] = item.h[k];
-            model_.r[size++] = B_.d[k] - item.g[k];
+            model_.r[size++] = B.d[k] + B.ridge * item.h[k] - item.g[k];
         }
         form_hessian(item, size, stride);
         if (stride > 1) {
             square_sums(item, B_, diagonal_.get());
             model_.fit_diagonal(size, diagonal_.get());
         }
+        for (int64_t a = 0; a < size; ++a) model_.H[a * size + a] += B.ridge;
         model_.solve(size, accuracy);
-        double s = 0, d_p = 0;
+        double s = 0, d_p = 0, r_pp = 0;
         for (int a = 0; a < size; ++a) {
             p_[model_.index[a]] = model_.p[a];
             s -= model_.r[a] * model_.p[a];
-            d_p += B_.d[model_.index[a]] * model_.p[a];
+            d_p += (B.d[model_.index[a]] + B.ridge * model_.h[a]) * model_.p[a];
+            r_pp += B.ridge * model_.p[a] * model_.p[a];
         }
         double m;
-        const double kappa = item.curvature_along(p_.get(), &m);
+        const double kappa = item.curvature_along(p_.get(), &m) + r_pp;
         if (!(s > 0) || !(kappa >= 0)) return false;
         // A full step must not reduce any z to zero.
         const double limit = m < 1 - 1e-5 ? 1 : 0.999 / m;
-        const double searched = item.length_along(s, d_p, limit), bound = s / (kappa + m * s);
+        const double searched = item.length_along(s, d_p, limit, r_pp), bound = s / (kappa + m * s);
         const double length = searched > 0 ? searched : bound < 1 ? bound : 1;
         for (int a = 0; a < size; ++a) {
             const int k = model_.index[a];

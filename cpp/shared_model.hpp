@@ -29,35 +29,37 @@ public:
     }
     static constexpr int capacity() { return L; }
 
-    // Write the steps p and the directions of `count` items, at most `capacity`. g, squares, u and p have shape
+    // Write the steps p and the directions of `count` items from `first` on, at most `capacity`. g, squares, u and p have shape
     // (count, width): g holds the ratio sums, squares the diagonals of the Hessians, u the points. c holds the masses.
-    void solve(int count, const double* g, const double* squares, const double* u, const double* c, T* p, Direction* directions) {
-        for (int j = 0; j < L; ++j) enter(j, j < count, g + j * B_.width, squares + j * B_.width, u + j * B_.width, j < count ? c[j] : 0);
+    void solve(int64_t first, int count, const double* g, const double* squares, const double* u, const double* c, T* p, Direction* directions) {
+        for (int j = 0; j < L; ++j)
+            enter(j, j < count ? B_.of_item(first + j).d : nullptr, g + j * B_.width, squares + j * B_.width, u + j * B_.width, j < count ? c[j] : 0);
         for (int sweep = 0; sweep < SWEEPS; ++sweep) descend();
         for (int j = 0; j < count; ++j) {
+            const double* d = B_.of_item(first + j).d;
             directions[j] = {0, 0, 1};
             for (int k = 0; k < B_.width; ++k) p[j * B_.width + k] = 0;
             for (int k = 0; k < B_.k; ++k) {
                 const double bound = -u[j * B_.width + k], step = static_cast<double>(y_[k * L + j]) * inverse_[k * L + j];
                 const double next = step > bound ? step : bound;
                 p[j * B_.width + k] = static_cast<T>(next);
-                directions[j].slope += (g[j * B_.width + k] - B_.d[k]) * next;
-                directions[j].d_p += B_.d[k] * next;
+                directions[j].slope += (g[j * B_.width + k] - d[k]) * next;
+                directions[j].d_p += d[k] * next;
             }
         }
     }
 
 private:
-    // Set up the model of one lane. An item without mass and a component with a zero basis column do not move.
-    void enter(int lane, bool present, const double* g, const double* squares, const double* u, double c) {
+    // Set up the model of one lane; d is null if no item is left for it. An item without mass and a component with a zero basis column do not move.
+    void enter(int lane, const double* d, const double* g, const double* squares, const double* u, double c) {
         constexpr double flattest = 1e-12;  // smallest curvature, relative to a component that has all the mass
         for (int k = 0; k < B_.k; ++k) {
             const int at = k * L + lane;
-            const bool moves = present && c > 0 && B_.d[k] > 0;
-            const double floor = moves ? flattest * B_.d[k] * B_.d[k] / c : 1;
+            const bool moves = d && c > 0 && d[k] > 0;
+            const double floor = moves ? flattest * d[k] * d[k] / c : 1;
             const double D = moves ? std::sqrt(squares[k] > floor ? squares[k] : floor) : 1;
             inverse_[at] = moves ? 1 / D : 0;
-            slope_[at] = moves ? static_cast<T>((B_.d[k] - g[k]) / D) : T(0);
+            slope_[at] = moves ? static_cast<T>((d[k] - g[k]) / D) : T(0);
             lowest_[at] = moves ? static_cast<T>(-D * u[k]) : T(0);
             y_[at] = 0;
         }

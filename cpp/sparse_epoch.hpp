@@ -126,22 +126,24 @@ private:
     bool start(int64_t j, EpochItem<double>& item) {
         const double c = items_.c[j];
         if (!(c > 0)) return false;
-        scale_to_mass(B_, items_.h + j * B_.k, c, u_.get());
+        const Basis<T> own = B_.of_item(j);
+        scale_to_mass(own, items_.h + j * B_.k, c, u_.get());
         for (int i = 0; i < B_.k; ++i) h_[i] = static_cast<T>(u_[i]);
         const bool sampled = V_.nonzeros(j) >= e_.shortest;
         pass_.ratio_sums(j, h_.get(), g_.get(), sampled ? q0_.get() : nullptr);
         if (sampled) {
-            start_epoch(B_, u_.get(), c, item);
-            multiplier(B_, g_.get(), item.G0);
+            start_epoch(own, u_.get(), c, item);
+            multiplier(own, g_.get(), item.G0);
         } else {
-            PowerRule{e_.full_step}(B_, c, g_.get(), u_.get());
-            write_factor(B_, u_.get(), items_.h + j * B_.k, c, items_.out + j * B_.k);
+            PowerRule{e_.full_step}(own, c, g_.get(), u_.get());
+            write_factor(own, u_.get(), items_.h + j * B_.k, c, items_.out + j * B_.k);
         }
         return sampled;
     }
     void finish(int64_t j, const EpochItem<double>& item) {
-        factor(B_, item, items_.c[j], u_.get());
-        write_factor(B_, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
+        const Basis<T> own = B_.of_item(j);
+        factor(own, item, items_.c[j], u_.get());
+        write_factor(own, u_.get(), items_.h + j * B_.k, items_.c[j], items_.out + j * B_.k);
     }
 
     // Copy the drawn nonzeros of the item, each multiplied by nnz / s, while the item is in cache.
@@ -166,8 +168,9 @@ private:
         left.used += s;
     }
     void sampled_step(int64_t j, EpochItem<double>& item, const Batch<T>& batch, int64_t from, int64_t s) {
-        factor(B_, item, items_.c[j], batch_sums_.point());
-        batch_sums_(batch.index.data() + from, batch.v.data() + from, batch.q0.data() + from, s, GS_.get(), GS0_.get());
+        const Basis<T> own = B_.of_item(j);
+        factor(own, item, items_.c[j], batch_sums_.point());
+        batch_sums_(own.inverse, batch.index.data() + from, batch.v.data() + from, batch.q0.data() + from, s, GS_.get(), GS0_.get());
         item.inner_step(GS_.get(), GS0_.get(), e_);
     }
 

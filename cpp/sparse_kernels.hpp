@@ -32,17 +32,23 @@ void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, 
 }
 
 // Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
-// ratio sums at u.
+// ratio sums at u; call visit.empty(j) for the other items.
 template <class T, class Visit>
 void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     SparsePass<T> pass(V, B);
     Buffer<double> u(B.width), g(B.width);
     Buffer<T> h(B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        if (!(items.c[j] > 0)) continue;
-        scale_to_mass(B, items.h + j * B.k, items.c[j], u.get());
+        const Basis<T> own = B.of_item(j);
+        const double mass = total_mass(own, items.c[j]);
+        if (!(mass > 0)) {
+            visit.empty(j);
+            continue;
+        }
+        scale_to_mass(own, items.h + j * B.k, mass, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get());
+        add_prior(own, u.get(), g.get());
         visit(j, g.get(), u.get());
     }
 }
@@ -62,14 +68,15 @@ template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const 
     Buffer<T> h(B.width), p(B.width), v(longest), q(longest), e(longest);
     SearchDirection direction(B.width);
     for (int64_t j = items.begin; j < items.end; ++j) {
+        const Basis<T> own = B.of_item(j);
         const double c = items.c[j];
         if (!(c > 0)) continue;
-        scale_to_mass(B, items.h + j * B.k, c, u.get());
+        scale_to_mass(own, items.h + j * B.k, c, u.get());
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get(), q.get());
         const int64_t n = whole_lanes<T>(V.nonzeros(j));
         const auto search = [&](int64_t power) {
-            direction(B, c, g.get(), u.get(), power, p.get());
+            direction(own, c, g.get(), u.get(), power, p.get());
             pass.ratios_along(j, p.get(), q.get(), v.get(), e.get());
             for (int64_t i = V.nonzeros(j); i < n; ++i) v[i] = e[i] = 0;
             return search_length(v.get(), e.get(), n, direction.slope, 0, direction.limit);
@@ -78,10 +85,10 @@ template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const 
         if (t < SHORT_STEP && exponent > SHORT_EXPONENT) {
             const double second = search(SHORT_EXPONENT);
             if (second * direction.slope >= gain) t = second;
-            else direction(B, c, g.get(), u.get(), exponent, p.get());
+            else direction(own, c, g.get(), u.get(), exponent, p.get());
         }
         for (int i = 0; i < B.k; ++i) u[i] += t * static_cast<double>(p[i]);
-        write_factor(B, u.get(), items.h + j * B.k, c, items.out + j * B.k);
+        write_factor(own, u.get(), items.h + j * B.k, c, items.out + j * B.k);
     }
 }
 template <class T> void gaps_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, double* out) {

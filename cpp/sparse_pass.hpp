@@ -65,7 +65,8 @@ public:
             sum += relative_entropy<T>(v, z, n);
             for (int t = 0; t < n; ++t) mass += static_cast<double>(v[t]);
         }
-        for (int i = 0; i < B_.k; ++i) sum += B_.d[i] * static_cast<double>(h[i]);
+        const double* d = B_.d + item * B_.d_stride;
+        for (int i = 0; i < B_.k; ++i) sum += d[i] * static_cast<double>(h[i]);
         return sum - mass;
     }
 

@@ -2,6 +2,8 @@
 // The update rules on one item: formulas on K numbers in float64. The point x_k = d_k h_k / c lies on the
 // simplex, and y = sqrt(x) lies on the unit sphere (Lemma 9 of the paper).
 #pragma once
+#include <cmath>
+
 #include "buffer.hpp"
 #include "kernels.hpp"
 #include "simd.hpp"
@@ -12,28 +14,50 @@ namespace {
 // Return the padded width, in a form that tells the compiler that it is a multiple of 4.
 inline int whole_vectors(int width) { return width & ~3; }
 
-// Set u to h scaled to the mass of the item, d.u = c. An item whose h is zero starts again from the uniform
-// point. A component with d_k = 0 has a zero basis column and carries no mass.
-template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double c, double* u) {
-    double mass = 0;
+// Return the mass of an item with its prior counts, which are observations of single components.
+template <class T> double total_mass(const Basis<T>& B, double c) {
+    for (int i = 0; B.prior && i < B.k; ++i) c += B.prior[i];
+    return c;
+}
+
+// Set u to h scaled to the mass of the item, d.u = mass. An item whose h is zero starts again from the uniform
+// point. A component with d_k = 0 has a zero basis column and carries no mass. With a ridge or fixed components
+// no scale is known, and u = h unless all components that may change are zero.
+template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double mass, double* u) {
+    double current = 0;
+    int alive = 0;
     for (int i = 0; i < B.k; ++i) {
         u[i] = static_cast<double>(h[i]);
-        mass += B.d[i] * u[i];
+        if (B.is_fixed(i)) continue;
+        current += B.d[i] * u[i];
+        alive += B.d[i] > 0;
     }
-    if (mass > 0) {
-        const double scale = c / mass;
+    if (!(current > 0)) {
+        for (int i = 0; i < B.k; ++i)
+            if (!B.is_fixed(i)) u[i] = mass / alive * B.inverse[i];
+    } else if (B.is_scaled()) {
+        const double scale = mass / current;
         for (int i = 0; i < B.k; ++i) u[i] *= scale;
-    } else {
-        for (int i = 0; i < B.k; ++i) u[i] = c / B.alive * B.inverse[i];
     }
 }
 
 // Write u to `out`, with at least FLOOR of the mass in every component with d > 0; other components keep h.
-template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double c, T* out) {
+template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double mass, T* out) {
     for (int i = 0; i < B.k; ++i) {
-        const double floor = FLOOR * c * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
-        out[i] = B.inverse[i] > 0 ? static_cast<T>(floored) : h[i];
+        const double floor = FLOOR * mass * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
+        out[i] = B.inverse[i] > 0 && !B.is_fixed(i) ? static_cast<T>(floored) : h[i];
     }
+}
+
+// Write the factor of an item without mass: zero, but for fixed components.
+template <class T> void write_empty(const Basis<T>& B, const T* h, T* out) {
+    for (int i = 0; i < B.k; ++i) out[i] = B.is_fixed(i) ? h[i] : T(0);
+}
+
+// Add the prior counts to the ratio sums: each is an observation a_k of h_k alone, so its quotient is a_k / h_k.
+template <class T> void add_prior(const Basis<T>& B, const double* u, double* g) {
+    for (int i = 0; B.prior && i < B.k; ++i)
+        if (u[i] > 0) g[i] += B.prior[i] / u[i];
 }
 
 // G_k = g_k / d_k, or zero where d_k = 0.
@@ -41,10 +65,19 @@ template <class T, class R> void multiplier(const Basis<T>& B, const double* g, 
     for (int i = 0; i < whole_vectors(B.width); ++i) G[i] = static_cast<R>(g[i] * B.inverse[i]);
 }
 
-// MU, which is EM:  x+ = x o G. The mass stays the same because sum_k x_k G_k = 1.
+// MU, which is EM:  x+ = x o G. The mass stays the same because sum_k x_k G_k = 1. With a ridge, u+ is the root of
+// r u+^2 + d u+ = u g, the minimiser of the same upper bound.
 struct MuRule {
     template <class T> void operator()(const Basis<T>& B, double, const double* g, double* u) const {
-        for (int i = 0; i < B.width; ++i) u[i] *= g[i] * B.inverse[i];
+        if (B.is_scaled()) {
+            for (int i = 0; i < B.width; ++i) u[i] *= g[i] * B.inverse[i];
+            return;
+        }
+        for (int i = 0; i < B.k; ++i) {
+            const double share = u[i] * g[i], d = B.d[i];
+            if (B.is_fixed(i)) continue;
+            u[i] = B.ridge > 0 ? 2 * share / (d + std::sqrt(d * d + 4 * B.ridge * share)) : share * B.inverse[i];
+        }
     }
 };
 
@@ -111,9 +144,12 @@ template <class T, class Rule> struct Update {
     const Items<T>& items;
     Rule rule;
     void operator()(int64_t j, const double* g, double* u) const {
-        rule(B, items.c[j], g, u);
-        write_factor(B, u, items.h + j * B.k, items.c[j], items.out + j * B.k);
+        const Basis<T> own = B.of_item(j);
+        const double mass = total_mass(own, items.c[j]);
+        rule(own, mass, g, u);
+        write_factor(own, u, items.h + j * B.k, mass, items.out + j * B.k);
     }
+    void empty(int64_t j) const { write_empty(B.of_item(j), items.h + j * B.k, items.out + j * B.k); }
 };
 
 // Computes the certified gap of an item whose ratio sums are known: its divergence can fall by at most
@@ -123,13 +159,15 @@ template <class T> struct Certify {
     const Items<T>& items;
     double* out;
     void operator()(int64_t j, const double* g, const double*) const {
+        const Basis<T> own = B.of_item(j);
         double largest = 1;
         for (int i = 0; i < B.k; ++i) {
-            const double G = g[i] * B.inverse[i];
+            const double G = g[i] * own.inverse[i];
             largest = G <= largest ? largest : G;  // written so that NaN is not ignored
         }
         out[j] = items.c[j] * (largest - 1);
     }
+    void empty(int64_t) const {}
 };
 
 }  // namespace

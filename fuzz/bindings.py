@@ -119,10 +119,13 @@ class Case:
         if self.source.random() < 0.3:
             B[:, self.source.randrange(self.rank)] = 0
         self.arrays.allow_all()
-        sums = self.arrays.put(B.sum(axis=0, dtype=np.float64))
-        kind = _kernels.BasisFloat32 if self.dtype is np.float32 else _kernels.BasisFloat64
-        column_sums = sums if self.source.random() < 0.3 else None
-        return self.make(kind, array=B, dense=dense, column_sums=column_sums)
+        sums = B.sum(axis=0, dtype=np.float64, keepdims=True)
+        if self.source.random() < 0.5:
+            sums = sums * self.rng.uniform(0.5, 2.0, (self.items, 1))
+        d = self.arrays.put(sums) if self.source.random() < 0.5 else None
+        return self.make(
+            getattr(_kernels, f"BasisFloat{8 * B.itemsize}"), array=B, dense=dense, d=d
+        )
 
     def correlations(self) -> Array:
         """Return a positive semidefinite matrix (rank, rank) with a unit diagonal."""

@@ -10,6 +10,7 @@
 #include "bindings/dense_data.hpp"
 #include "bindings/epoch_plan.hpp"
 #include "bindings/level.hpp"
+#include "certificate.hpp"
 
 namespace sipower {
 namespace {
@@ -18,8 +19,15 @@ template <class Data, class T>
 void check(const Data& V, const BasisData<T>& B, int64_t rows, int64_t k, int64_t begin, int64_t end) {
     require(V.view.n_columns == B.view.n, "basis must have one row per column of V");
     require(rows == V.view.items && k == B.view.k, "h must have the shape (items, rank)");
+    require(B.items < 0 || B.items == rows, "d, prior and fixed must have one row, or one row per item");
     require(V.holds(begin, end), "V must contain the items from begin to end");
     if constexpr (std::is_same_v<Data, DenseData>) require(B.view.tiles != nullptr, "basis must be made with dense=True for dense data");
+}
+
+// Refuse terms that a kernel does not know.
+template <class T> void require_linear(const BasisData<T>& B, bool prior_too = true) {
+    require(!B.view.fixed && B.view.ridge == 0, "this kernel takes neither a ridge nor fixed components");
+    require(!prior_too || !B.view.prior, "this kernel takes no prior counts");
 }
 
 template <class T, class Data>
@@ -68,6 +76,7 @@ template <class T, class Data>
 void power(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
            Vector<const double> c, double step) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
+    require_linear(B, false);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().power(V.view, B.view, which, step);
 }
@@ -77,6 +86,7 @@ void power_search(const Data& V, const BasisData<T>& B, Array<const T> h, int64_
                   Vector<const double> c, int64_t exponent) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require(exponent >= 1 && exponent <= 64, "exponent must be between 1 and 64");
+    require_linear(B);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().power_search(V.view, B.view, which, exponent);
 }
@@ -87,6 +97,7 @@ void gaps(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
     check(V, B, h.shape(0), h.shape(1), begin, end);
     require(c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "mass and out must have one entry per item");
     const Items<T> which{aligned_data(h), aligned_data(c), nullptr, begin, end};
+    require_linear(B);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().gaps(V.view, B.view, which, aligned_data(out));
 }
@@ -120,6 +131,7 @@ void shared_newton(const Data& V, const BasisData<T>& B, Array<const T> h, int64
     const Items<T> which = items(V, B, h, c, begin, end, out);
     require(B.view.k <= LARGEST_MODEL, "shared_newton takes at most 2048 components");
     require(correlations.shape(0) == h.shape(1) && correlations.shape(1) == h.shape(1), "correlations must have the shape (rank, rank)");
+    require_linear(B);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().shared_newton(V.view, B.view, which, aligned_data(correlations));
 }
@@ -128,6 +140,7 @@ template <class T, class Data>
 void projected_gradient(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<T> out,
                Vector<const double> c) {
     const Items<T> which = items(V, B, h, c, begin, end, out);
+    require_linear(B);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().projected_gradient(V.view, B.view, which);
 }
@@ -157,8 +170,22 @@ void epoch(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin
                     require(drawn.at[static_cast<size_t>(i)] < V.view.nonzeros(j), "plan was drawn from other data");
         }
     }
+    require_linear(B);
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().epoch(V.view, B.view, which, plan.view);
+}
+
+// The certified gaps of all items with any terms, given the ratio sums g of the data at h.
+template <class T> void certify(const BasisData<T>& B, Array<const double> g, Array<const double> h, Vector<const double> c, Vector<double> out) {
+    require(g.shape(0) == h.shape(0) && c.shape(0) == h.shape(0) && out.shape(0) == h.shape(0), "g, h, mass and out must have one row per item");
+    require(static_cast<int>(g.shape(1)) == B.view.k && static_cast<int>(h.shape(1)) == B.view.k, "g and h must have the shape (items, rank)");
+    require(B.items < 0 || B.items == static_cast<int64_t>(h.shape(0)), "d, prior and fixed must have one row, or one row per item");
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < h.shape(0); ++j) {
+        const Basis<T> own = B.view.of_item(static_cast<int64_t>(j));
+        const size_t at = j * h.shape(1);
+        aligned_data(out)[j] = DualLine<T>(own, aligned_data(g) + at, aligned_data(h) + at, aligned_data(c)[j]).gap();
+    }
 }
 
 template <class T, class Data> void bind_doors(nb::module_& m) {

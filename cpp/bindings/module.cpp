@@ -16,6 +16,8 @@ NB_MODULE(_kernels, m) {
     bind_sampling(m);
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");
+    m.def("certify", &certify<double>, nb::arg("basis"), nb::arg("g").noconvert(), nb::arg("h").noconvert(), nb::arg("mass").noconvert(),
+          nb::arg("out").noconvert());
     bind_doors<float, CsrData>(m);
     bind_doors<float, DenseData>(m);
     bind_doors<double, CsrData>(m);

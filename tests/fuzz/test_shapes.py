@@ -132,7 +132,8 @@ def test_arguments_that_fit_are_taken(kernel, layout, dtype):
 
 def test_the_table_has_every_kernel():
     """Every function that takes data and a basis is in the table."""
-    names = [name for name, kernel in vars(_kernels).items() if "basis: " in str(kernel.__doc__)]
+    texts = {name: str(kernel.__doc__) for name, kernel in vars(_kernels).items()}
+    names = [name for name, text in texts.items() if "V: " in text and "basis: " in text]
     assert sorted(names) == sorted(KERNELS)
 
 
@@ -184,14 +185,16 @@ def test_indices_and_values_are_one_to_one_and_end_with_the_last_row(by):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_a_basis_has_one_column_sum_per_component(dtype):
+def test_a_basis_has_one_linear_term_per_component(dtype):
     kind = _kernels.BasisFloat32 if dtype is np.float32 else _kernels.BasisFloat64
     rows = np.ones((COLUMNS, RANK), dtype)
-    sums = np.arange(1.0, RANK + 1)
-    np.testing.assert_array_equal(kind(rows, False, sums).column_sums, sums)
+    sums = np.arange(1.0, RANK + 1)[None]
+    np.testing.assert_array_equal(kind(rows, False, sums).column_sums, sums[0])
     for size in (0, RANK - 1, RANK + 1):
-        with pytest.raises(ValueError, match="one column sum per component"):
-            kind(rows, False, np.ones(size))
-    for wrong in (sums.astype(np.float32), sums[None]):
+        with pytest.raises(ValueError, match="one column per component"):
+            kind(rows, False, np.ones((1, size)))
+    with pytest.raises(ValueError, match="one row per item"):
+        kind(rows, False, np.ones((3, RANK)), np.ones((2, RANK)))
+    for wrong in (sums.astype(np.float32), sums[0]):
         with pytest.raises(TypeError):
             kind(rows, False, wrong)

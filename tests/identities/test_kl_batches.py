@@ -16,6 +16,7 @@ from sipower.nmf import (
     SSciPiRule,
 )
 from sipower.problems import KLBlock, Sampling
+from sipower.problems.item_problem import Terms
 from sipower.solvers.state import PointState
 
 # ---- S-SCI-PI ----------------------------------------------------------------------------------
@@ -139,7 +140,10 @@ def subset_mean(block, y, scheme):
     if scheme == "vectors":
         for pair in itertools.combinations(range(n), 2):
             part = KLBlock(
-                np.ascontiguousarray(V[:, pair]) * n / 2, B[list(pair)], c=block.c, d=block.d
+                np.ascontiguousarray(V[:, pair]) * n / 2,
+                B[list(pair)],
+                c=block.c,
+                terms=Terms(block.d),
             )
             total += block.gradient(y, part)
             weight += 1
@@ -149,7 +153,7 @@ def subset_mean(block, y, scheme):
             part = np.zeros_like(V)
             for at in pair:
                 part[tuple(positions[at])] = V[tuple(positions[at])] * len(positions) / 2
-            total += block.gradient(y, KLBlock(part, B, c=block.c, d=block.d))
+            total += block.gradient(y, KLBlock(part, B, c=block.c, terms=Terms(block.d)))
             weight += 1
     return total / weight
 

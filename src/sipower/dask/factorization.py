@@ -18,6 +18,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 from sipower.nmf import Factors
 from sipower.nmf.rows import Profile, feature_gap, profile
+from sipower.nmf.terms import PLAIN
 
 MAX_PROFILES = 2  # number of cached profiles: at the current point and at the trial point
 
@@ -34,6 +35,7 @@ class WorkerFactorization:
     """
 
     maximise = False
+    terms = PLAIN
     evaluation_passes = 0.0  # value and gap are computed together with g and d
 
     def __init__(self, V: WorkerRows, rank: int) -> None:

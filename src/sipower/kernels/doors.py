@@ -21,8 +21,18 @@ Kernel = Callable[..., None]
 FLOOR = 1e-15  # smallest share of an item's mass in a component with d > 0, as in cpp/kernels.hpp
 
 
-def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Basis:
-    """Return a factor (n, K) in the padded layout of the kernels.
+def basis(
+    factor: Array,
+    *,
+    dense: bool,
+    d: Array | None = None,
+    prior: Array | None = None,
+    fixed: Array | None = None,
+    ridge: float = 0.0,
+) -> Basis:
+    """Return a factor (n, K) and the other terms of the objective in the layout of the kernels.
+
+    Each of d, prior and fixed has shape (K,), the same for all items, or (items, K).
 
     Parameters
     ----------
@@ -30,12 +40,22 @@ def basis(factor: Array, *, dense: bool, column_sums: Array | None = None) -> Ba
         The fixed factor, float32 or float64.
     dense
         Whether the basis will be used with dense data.
-    column_sums
-        Column sums (K,) of the whole basis, if `factor` holds only a sample of its rows; None: the
-        column sums of `factor`.
+    d
+        Linear term; None: the column sums of `factor`.
+    prior
+        Prior counts a ≥ 0; None: none.
+    fixed
+        Components that keep their value, bool; None: none.
+    ridge
+        Ridge r ≥ 0.
     """
     kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
-    return kind(factor, dense, column_sums)
+    terms = _as_rows(d, np.float64), _as_rows(prior, np.float64), _as_rows(fixed, np.uint8)
+    return kind(factor, dense, *terms, ridge)
+
+
+def _as_rows(term: Array | None, dtype: Any) -> Array | None:
+    return None if term is None else as_contiguous(np.atleast_2d(term), dtype)
 
 
 def as_contiguous(array: Array, dtype: Any = None) -> Array:

@@ -140,9 +140,13 @@ class Factorizable(Comparable, Protocol):
 
     V: Any
     rank: int
+    terms: Any
 
     def half(self, side: int, x: Any) -> Any:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
+
+    def balancing_scale(self, x: Any) -> Any:
+        """Return the numbers (K,) that balance the columns of W and H, or None."""
 
 
 class Profilable(Solvable, Protocol):
@@ -152,6 +156,7 @@ class Profilable(Solvable, Protocol):
     rank: int
     dtype: Any
     column_mass: Any
+    terms: Any
 
     def profile(self, H: Any) -> Any:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""

@@ -18,10 +18,10 @@ from sipower.kernels import Array
 from sipower.loop.protocols import Factorizable, Progress
 from sipower.loop.solve import Stop, solve
 from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors, balancing_scale, check_shapes, lift_zeros
+from sipower.nmf.factors import Factors, check_shapes, lift_zeros
 from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
-from sipower.nmf.rule import Half, HalfStep, OnBlock, Rule
+from sipower.nmf.rule import Half, HalfStep, OnBlock, Rule, check_terms
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Alternating", "NMFState"]
@@ -75,12 +75,15 @@ class Alternating:
                 f"The data are available by row only, but {type(self.rule).__name__} also needs "
                 "their columns: use solver='sci-pi' or 'auto'."
             )
+        check_terms(self.rule, problem.terms)
         start = initial_factors(V, problem.rank, seed) if x0 is None else x0
         W, H = x = Factors(*(np.array(factor, V.dtype, order="C") for factor in start))
         check_shapes(x, V.shape, problem.rank)
-        sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
+        sums, given = (H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)), H.copy()
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
+        if problem.terms.fixed is not None:
+            np.copyto(H, given, where=problem.terms.fixed)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:
@@ -90,7 +93,7 @@ class Alternating:
         rows = problem.half(0, Factors(state.W, H))
         W, cost_w = self._half(rows, 0, state)
         passes = state.passes + cost_h + cost_w
-        scale = balancing_scale(W, rows.d)
+        scale = problem.balancing_scale(Factors(W, H))
         if scale is not None:
             W, H = W / scale, H * scale
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)

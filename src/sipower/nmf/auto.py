@@ -33,7 +33,7 @@ from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
-from sipower.nmf.power_search import PowerSearch, take_power_steps
+from sipower.nmf.power_search import take_power_steps
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
 from sipower.nmf.shared_newton import SharedNewton
@@ -86,10 +86,12 @@ class Auto:
         V = problem.V
         if not V.has_columns:
             return Profiled().init(problem, x0, seed)
-        start = Alternating(PowerSearch()).init(problem, x0, seed)
+        start = Alternating(CCD()).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
-        if self.near:
+        if self.near or not problem.terms.is_linear:
             phase = "second order"
+        elif not problem.terms.is_plain:
+            phase = "power"
         elif x0 is None and is_tall(V):
             phase = "online"
         elif can_sample_items(V, problem.rank):
@@ -110,7 +112,7 @@ class Auto:
             return self._start(problem, state)
         # A sparse item has few nonzeros and few components: sweeps cost little, and the shared
         # Hessian fits it badly.
-        shared = problem.V.dense and problem.rank <= MAX_SHARED_RANK
+        shared = problem.V.dense and problem.rank <= MAX_SHARED_RANK and problem.terms.is_linear
         return Extrapolated(SharedNewton() if shared else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
@@ -147,7 +149,7 @@ class Auto:
         return state
 
     def _power_steps(self, problem: Factorization, state: AutoState) -> AutoState:
-        x, passes = take_power_steps(problem.V, state.x, STEPS_PER_ROUND)
+        x, passes = take_power_steps(problem, state.x, STEPS_PER_ROUND)
         value, last = problem.quick_value(x), state.value
         passes += state.passes + problem.value_passes
         gain = (last - value) / (passes - state.passes)

@@ -46,6 +46,7 @@ class CCD(Rule):
     """
 
     monotone: ClassVar[bool] = True
+    terms: ClassVar[Literal["linear", "prior", "all"]] = "all"
     needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     sweeps: int = 1

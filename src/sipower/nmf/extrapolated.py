@@ -26,10 +26,9 @@ from sipower.kernels import Array
 from sipower.loop.protocols import Factorizable
 from sipower.nmf.alternating import Alternating
 from sipower.nmf.factorization import Factorization
-from sipower.nmf.factors import Factors, balancing_scale
+from sipower.nmf.factors import Factors
 from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.rule import HalfStep, Rule
-from sipower.problems.kl import KLBlock
 
 __all__ = ["Extrapolated", "ExtrapolatedState"]
 
@@ -80,11 +79,11 @@ class Extrapolated:
     def advance(self, problem: Factorization, state: S) -> S:
         """Update H given the extrapolated W, then W given the extrapolated H."""
         beta = state.beta
-        columns = KLBlock(problem.V.columns, state.W_ahead)
+        columns = problem.half(1, Factors(state.W_ahead, state.H))
         half_step = HalfStep(state.step, state.seed, state.round, 1)
         H_new = self.rule.update(columns, state.H, half_step)
         H = extrapolate(H_new, state.H_last, beta)
-        rows = KLBlock(problem.V, H)
+        rows = problem.half(0, Factors(state.W, H))
         W = self.rule.update(rows, state.W_ahead, half_step._replace(side=0))
         value = problem.quick_value(Factors(W, H))
         cost = self.rule.passes(columns, half_step) + self.rule.passes(rows, half_step)
@@ -94,7 +93,7 @@ class Extrapolated:
         if not value <= allowed:
             return replace(state.slow_down(), W_ahead=state.W, H_last=state.H)
         W_ahead = extrapolate(W, state.W, beta)
-        scale = balancing_scale(W, rows.d)
+        scale = problem.balancing_scale(Factors(W, H))
         if scale is not None:
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
         state = replace(state, W=W, H=H, W_ahead=W_ahead, H_last=H_new, value=value)

@@ -9,6 +9,8 @@ symbol  meaning                              shape
 V       data, rows are samples               (n, m)
 W, H    factors                              (n, K), (m, K)
 ======  ===================================  ==============
+
+`ModelTerms` adds weights, missing values, batch effects, penalties and fixed entries of H.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ import numpy as np
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.kernels import Array
-from sipower.nmf.factors import Factors
+from sipower.nmf.factors import Factors, balancing_scale
 from sipower.nmf.rows import Profile, profile
+from sipower.nmf.terms import PLAIN, ModelTerms
+from sipower.problems.item_problem import Terms
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Factorization"]
@@ -37,14 +41,17 @@ class Factorization:
         Data, (n, m), rows are samples; anything `as_matrix` accepts.
     rank
         Number of components K.
+    terms
+        What the model has besides V, W and H.
     """
 
     maximise = False
     value_passes = 0.5
 
-    def __init__(self, V: Any, rank: int) -> None:
+    def __init__(self, V: Any, rank: int, terms: ModelTerms = PLAIN) -> None:
         self.V: RowBlocks = as_matrix(V)
         self.rank: int = rank
+        self.terms = terms
         if not isinstance(rank, Integral) or rank < 1:
             raise ValueError(f"`rank` must be a positive integer, got {rank}.")
 
@@ -69,15 +76,29 @@ class Factorization:
 
     def half(self, side: int, x: Factors) -> KLBlock:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
-        return KLBlock(self.V, x.H) if side == 0 else KLBlock(self.V.columns, x.W)
+        V, basis = (self.V, x.H) if side == 0 else (self.V.columns, x.W)
+        return KLBlock(V, basis, terms=self.terms.of_side(side, basis))
 
     def value(self, x: Factors) -> float:
-        """Return D(V ‖ W Hᵀ), in float64."""
-        return self.half(0, x).divergence(x.W)
+        """Return D(V ‖ W Hᵀ) and the penalties, in float64."""
+        return self._objective(x, exact=True)
 
     def quick_value(self, x: Factors) -> float:
-        """Return D computed in the working type: faster, with an error of at most `rounding`."""
-        return self.half(0, x).divergence(x.W, exact=False)
+        """Return the value computed in the working type: faster, with an error of `rounding`."""
+        return self._objective(x, exact=False)
+
+    def _objective(self, x: Factors, *, exact: bool) -> float:
+        rows, terms = self.half(0, x), self.terms
+        value = rows.divergence(x.W, exact=exact)
+        if terms.exposure is not None:
+            value = max(value - terms.exposure.log_term, 0.0)
+        if not terms.is_linear:
+            value += sum(terms.penalties(x))
+        return value
+
+    def divergence(self, x: Factors) -> float:
+        """Return D(V ‖ W Hᵀ) without the penalties, in float64."""
+        return Factorization(self.V, self.rank, ModelTerms(self.terms.exposure)).value(x)
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.
@@ -88,6 +109,22 @@ class Factorization:
         """
         gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
         return float(gaps) / max(self.V.total, 1e-300)
+
+    def row_terms(self, x: Factors) -> Terms:
+        """Return the terms of the row problems, given H."""
+        return self.terms.of_side(0, x.H)
+
+    def balancing_scale(self, x: Factors) -> Array | None:
+        """Return the powers of two that balance W and H, (K,); None: they are balanced.
+
+        A component with fixed entries or a penalty keeps its scale.
+        """
+        if any(self.terms.ridge) or self.terms.prior != (None, None):
+            return None
+        scale = balancing_scale(x.W, x.H.sum(axis=0, dtype=np.float64))
+        if scale is not None and self.terms.fixed is not None:
+            scale[(self.terms.fixed & (x.H > 0)).any(axis=0)] = 1
+        return scale
 
     def profile(self, H: Array) -> Profile:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""

@@ -7,7 +7,7 @@ An update is a step of the EM algorithm. It never raises the objective and costs
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class MU(Rule):
     """Multiplicative updates: h is scaled to its mass and then multiplied by G, elementwise."""
 
     monotone: ClassVar[bool] = True
+    terms: ClassVar[Literal["linear", "prior", "all"]] = "all"
     step: float = field(default=1.0, init=False)
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:

@@ -16,7 +16,7 @@ counts as 2 + K/4 passes, the cost of the full H. The other symbols are those of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Newton(Rule):
     """
 
     monotone: ClassVar[bool] = True
+    terms: ClassVar[Literal["linear", "prior", "all"]] = "all"
     needs_items: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     steps: int = 1

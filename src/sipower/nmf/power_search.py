@@ -20,7 +20,6 @@ from typing import ClassVar
 import numpy as np
 
 from sipower import kernels
-from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 from sipower.nmf.alternating import Alternating, NMFState
 from sipower.nmf.factorization import Factorization
@@ -60,9 +59,9 @@ class PowerSearch(Rule):
         return 2.0
 
 
-def take_power_steps(V: RowBlocks, x: Factors, rounds: int) -> tuple[Factors, float]:
+def take_power_steps(problem: Factorization, x: Factors, rounds: int) -> tuple[Factors, float]:
     """Take `rounds` rounds of power steps from x; return the factors and the cost in passes."""
-    power, problem = Alternating(PowerSearch()), Factorization(V, x.H.shape[1])
+    power = Alternating(PowerSearch())
     state = NMFState(x.W, x.H, step=1.0, seed=0)
     for _ in range(rounds):
         state = power.advance(problem, state)

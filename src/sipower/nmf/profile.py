@@ -79,6 +79,12 @@ class Profiled:
 
     def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
         """Return the state at x0 = (W, H), of which only H is used, or at a random start."""
+        if not problem.terms.is_plain:
+            raise ValueError(
+                "The data are available by row only, but weights of single entries, missing "
+                "values, batches and fixed components also need their columns: convert the data "
+                "to a store with both orientations."
+            )
         epochs = self.epochs if x0 is None and is_tall(problem.V) else -1
         if x0 is None:
             x0 = initial_factors(problem.V, problem.rank, seed)

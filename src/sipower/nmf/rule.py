@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,20 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.sampling import Scheme
 from sipower.kernels import FLOOR, Array, Draw, Stream
 from sipower.loop.protocols import Progress
-from sipower.problems.kl import Float, KLBlock
+from sipower.nmf.terms import ModelTerms
+from sipower.problems.item_problem import Float
+from sipower.problems.kl import KLBlock
 
-__all__ = ["BlockState", "Half", "HalfStep", "OnBlock", "Rule", "default_scheme", "floor_factor"]
+__all__ = [
+    "BlockState",
+    "Half",
+    "HalfStep",
+    "OnBlock",
+    "Rule",
+    "check_terms",
+    "default_scheme",
+    "floor_factor",
+]
 
 
 class HalfStep(NamedTuple):
@@ -45,6 +56,8 @@ class Rule(ABC):
     step: float
     monotone: ClassVar[bool] = False  # whether the rule never raises D and so needs no guard
     needs_items: ClassVar[bool] = False  # whether the rule needs entries of items, not only sums
+    # Terms that the rule takes: d ("linear"), also prior counts ("prior"), or all of them.
+    terms: ClassVar[Literal["linear", "prior", "all"]] = "linear"
 
     @abstractmethod
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
@@ -57,6 +70,17 @@ class Rule(ABC):
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
         """Return the cost of an update in passes."""
         return 1.0
+
+
+def check_terms(rule: Rule, terms: ModelTerms) -> None:
+    """Check that a rule takes the terms of a model."""
+    has_others = terms.fixed is not None or any(terms.ridge)
+    if terms.is_linear or rule.terms == "all" or (rule.terms == "prior" and not has_others):
+        return
+    what = "fixed components or penalties" if has_others else "prior counts"
+    raise ValueError(
+        f"{type(rule).__name__} does not take {what}: use solver='auto', 'ccd', 'newton' or 'mu'."
+    )
 
 
 def default_scheme(V: RowBlocks) -> Scheme:

@@ -46,7 +46,8 @@ def effective_items(V: RowBlocks) -> float:
 
     If a few items have most of the mass, a random sample misses most of them.
     """
-    return V.total**2 / max(float(V.mass @ V.mass), np.finfo(float).tiny)
+    shares = V.mass / max(float(V.mass.max()), np.finfo(float).tiny)  # squares do not overflow
+    return float(shares.sum() ** 2 / max(float(shares @ shares), 1.0))
 
 
 def _long_side(V: RowBlocks) -> RowBlocks:
@@ -78,7 +79,7 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
 def _fit(V: RowBlocks, start: Factors, rounds: int) -> tuple[Factors, float]:
     """Fit V from `start`: power steps, then `rounds` extrapolated rounds of Newton steps."""
     problem, newton = Factorization(V, start.H.shape[1]), Extrapolated(SharedNewton())
-    x, passes = take_power_steps(V, start, POWER_ROUNDS)
+    x, passes = take_power_steps(problem, start, POWER_ROUNDS)
     state = newton.init(problem, x, 0)
     for _ in range(rounds):
         state = newton.advance(problem, state)

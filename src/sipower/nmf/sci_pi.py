@@ -9,6 +9,7 @@ MU.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class SciPiRule(Rule):
         Step size η; 1 is SCI-PI itself.
     """
 
+    terms: ClassVar[Literal["linear", "prior", "all"]] = "prior"
     step: float = 1.0
 
     def __post_init__(self) -> None:

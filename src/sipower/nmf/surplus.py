@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.init import initial_factors
 from sipower.nmf.merging import merge_components
@@ -24,6 +25,7 @@ ROUNDS = 8  # rounds of power steps before the components are merged
 def surplus_start(V: RowBlocks, rank: int, seed: int) -> tuple[Factors, float]:
     """Fit surplus components and merge them down to `rank`; return factors and cost in passes."""
     wide = Factors(*initial_factors(V, math.ceil(SURPLUS * rank), seed))
-    x, passes = take_power_steps(V, wide, ROUNDS)
+    problem = Factorization(V, wide.H.shape[1])
+    x, passes = take_power_steps(problem, wide, ROUNDS)
     merged = merge_components(*x, rank)
     return Factors(*(factor.astype(V.dtype) for factor in merged)), SURPLUS * passes

@@ -25,173 +25,30 @@ formula of its own. A pass costs 4·K·nnz flops.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy.special import kl_div
 
 from sipower import kernels
-from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
 from sipower.kernels import Array, Draw, Stream
 from sipower.problems.base import Point, Problem, Sampling, register
+from sipower.problems.item_problem import Float, ItemProblem, Terms
 
-__all__ = ["KLBlock", "Solution"]
-
-Float = NDArray[np.float64]
-SAMPLING_THRESHOLD = 40  # S-SCI-PI is faster from 40 K² nonzeros per item (docs/sampling.md)
-LARGEST_INTEGER = 2**62
-
-
-class Solution(NamedTuple):
-    """The solution of all items of a block.
-
-    Attributes
-    ----------
-    h
-        Factor, (items, K).
-    gaps
-        Certified gaps max_k G_k − 1, (items,).
-    passes
-        Number of passes that each item needed over its own nonzeros, (items,).
-    """
-
-    h: Array
-    gaps: Float
-    passes: Float
+__all__ = ["KLBlock"]
 
 
 @register("kl")
-class KLBlock(Problem):
+class KLBlock(ItemProblem, Problem):
     """The convex problem min D(V ‖ h Bᵀ) over h ≥ 0, also as a problem in y on the sphere.
 
-    Parameters
-    ----------
-    V
-        Data with the items as rows, (items, n); anything `as_matrix` accepts.
-    B
-        Basis, (n, K), non-negative.
-    dtype
-        Working type; None: the working type of V.
-    c, d
-        If V is a batch, the masses (items,) and the column sums (K,) of the block that it was drawn
-        from; None: computed from V and B.
+    Its parameters are those of `ItemProblem`.
     """
 
     degree = 0.0
     batch_passes = 1.5  # 1 for ∇f_S(x), ½ for ∇f_S(x₀), whose quotients v/z are already known
 
-    def __init__(
-        self, V: Any, B: Array, *, dtype: DTypeLike | None = None, c: Any = None, d: Any = None
-    ) -> None:
-        self.V: RowBlocks = as_matrix(V)
-        self.B = kernels.as_contiguous(B, self.V.dtype if dtype is None else dtype)
-        if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
-            raise ValueError(f"`B` must have shape ({self.V.shape[1]}, rank), got {self.B.shape}.")
-        self.basis = kernels.basis(self.B, dense=self.V.dense, column_sums=d)
-        self.d: Float = self.basis.column_sums
-        self.c: Float = self.V.mass if c is None else c
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of h, (items, K)."""
-        return self.V.shape[0], self.B.shape[1]
-
     @property
     def item_weights(self) -> Float:
         """The weights of the items: their masses c, because the value is Σ_j c_j f_j."""
         return self.c
-
-    # ---- the convex half, in h ---------------------------------------------------------------
-
-    def scale_to_mass(self, h: Array) -> Float:
-        """Return h with every item scaled to its mass, Σ_k d_k h_k = c, as at the optimum.
-
-        An item that is zero is replaced by the uniform point.
-        """
-        mass = h @ self.d
-        alive = self.d > 0
-        uniform = np.divide(1.0, alive.sum() * self.d, out=np.zeros_like(self.d), where=alive)
-        start = np.where((mass > 0)[:, None], h * alive, uniform)
-        scale = np.divide(self.c, mass, out=self.c.copy(), where=mass > 0)
-        return np.asarray(start * scale[:, None], np.float64)
-
-    def ratio_sums(self, h: Array) -> Float:
-        """Return the ratio sums g_j = Σ_i b_i v_ji / (b_i·h_j) of every item j, (items, K)."""
-        h = kernels.as_contiguous(h, self.B.dtype)
-        if self.V.has_items:
-            return self.V.for_items(kernels.gradient, self.basis, h, np.empty(self.shape))
-        return self.V.columns.sums(kernels.sums, kernels.basis(h, dense=self.V.dense), self.B)
-
-    def multiplier(self, h: Array) -> Float:
-        """Return G at h scaled to its mass, (items, K); zero where the basis column is zero."""
-        return self._divide_by_d(self.ratio_sums(self.scale_to_mass(h)))
-
-    def _divide_by_d(self, g: Float) -> Float:
-        return np.divide(g, self.d, out=np.zeros_like(g), where=self.d > 0)
-
-    def gaps(self, h: Array) -> Float:
-        """Return the certified gap of every item: how much D can fall at most, (items,).
-
-        Scaling the item to its mass lowers D by exactly kl_div(c, d·h). By convexity, D can then
-        fall by at most c (max_k G_k − 1).
-        """
-        block, h = self.in_float64(), kernels.as_contiguous(h, np.float64)
-        mass_gap = np.maximum(kl_div(self.c, h @ self.d), 0)  # negative values are rounding errors
-        if not self.V.has_items:
-            largest = np.maximum(block.multiplier(h).max(axis=1), 1)
-            return np.asarray(mass_gap + self.c * (largest - 1))
-        out = np.zeros(self.shape[0])
-        return np.asarray(mass_gap + self.V.for_items(kernels.gaps, block.basis, h, out, self.c))
-
-    def solution(
-        self,
-        tol: float,
-        max_rounds: int = 500,
-        *,
-        exact: bool = True,
-        sampling_threshold: float = SAMPLING_THRESHOLD,
-    ) -> Solution:
-        """Solve every item from the uniform start.
-
-        The solution of an item depends only on its own row of V and on the basis, to the last bit.
-
-        Parameters
-        ----------
-        tol
-            An item is solved when its certified gap max_k G_k − 1 is at most `tol`.
-        max_rounds
-            Maximum number of rounds per item.
-        exact
-            Whether to compute in float64; otherwise in the working type, which is faster.
-        sampling_threshold
-            Items that have at least this many times K² nonzeros begin with epochs of S-SCI-PI.
-        """
-        block = self.in_float64() if exact else self
-        # The kernel replaces an item that is zero in `start` by the uniform point.
-        start, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
-        gaps, passes = np.zeros((2, self.shape[0]))
-        min_nonzeros = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
-        limits = tol, max_rounds, min_nonzeros
-        self.V.for_items(kernels.solve_items, block.basis, start, h, self.c, *limits, gaps, passes)
-        return Solution(h, gaps, passes)
-
-    def divergence(self, h: Array, *, exact: bool = True) -> float:
-        """Return D(V ‖ h Bᵀ), computed in float64 or, if not `exact`, in the working type."""
-        block = self.in_float64() if exact else self
-        h = kernels.as_contiguous(h, block.B.dtype)
-        if not self.V.has_items:  # D is the same for the transposed problem
-            return KLBlock(self.V.columns, h, dtype=h.dtype).divergence(block.B)
-        out = np.empty(self.shape[0])
-        total = float(self.V.for_items(kernels.divergence, block.basis, h, out).sum())
-        return max(total, 0.0)  # negative values are rounding errors
-
-    def in_float64(self) -> KLBlock:
-        """Return a block that shares the data of this one and computes in float64."""
-        if self.B.dtype == np.float64:
-            return self
-        return KLBlock(self.V, self.B, dtype=np.float64, c=self.c, d=self.d)
 
     # ---- Lemma 9 -----------------------------------------------------------------------------
 
@@ -244,13 +101,15 @@ class KLBlock(Problem):
         """Return a block that contains only the given item, in float64."""
         if self.shape[0] == 1:
             return self
-        return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, d=self.d)
+        d = self.d if self.d.ndim == 1 else self.d[item]
+        return KLBlock(self.V.row(item)[None, :], self.B, dtype=np.float64, terms=Terms(d))
 
     def batch(self, sampling: Sampling, draw: Draw) -> KLBlock:
         """Draw V_S with E[V_S] = V and return a block of V_S with the c and d of this block."""
         scheme, share = sampling.scheme, sampling.share
         part, rows = self.V.sample(scheme, share, draw, replace=sampling.replace)
-        return KLBlock(part, self.B if rows is None else self.B[rows], c=self.c, d=self.d)
+        basis = self.B if rows is None else self.B[rows]
+        return KLBlock(part, basis, c=self.c, terms=Terms(self.d))
 
     def retract(self, x_new: Point, x: Point, threshold: float) -> Point:
         """Return max(x_new, θx), normalised, so that the point stays non-negative."""

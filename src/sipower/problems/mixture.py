@@ -23,6 +23,7 @@ from sklearn.utils import check_array
 
 from sipower.kernels import Array
 from sipower.problems.base import Point, register
+from sipower.problems.item_problem import Terms
 from sipower.problems.kl import KLBlock
 
 
@@ -62,7 +63,7 @@ class MixtureProportions(KLBlock):
                 f"Row {row} of `L` is zero: no component can explain this observation; remove it."
             )
         self.weights = weights
-        super().__init__(weights[None, :], L, d=np.ones(L.shape[1]))
+        super().__init__(weights[None, :], L, terms=Terms(np.ones(L.shape[1])))
 
     @property
     def item_weights(self) -> Array:
