@@ -68,6 +68,10 @@ class WorkerFactorization:
         gaps = rows.gap + feature_gap(x.H, rows, self.column_mass)
         return gaps / max(self.V.total, 1e-300)
 
+    def without_penalties(self, value: float, x: Factors) -> float:
+        """Return D, which is the value, because there are no penalties."""
+        return value
+
     def rounding(self, value: float) -> float:
         """Return the rounding error of D, 8 eps (ΣV + D), with eps of the working dtype."""
         return 8 * float(np.finfo(self.dtype).eps) * (self.V.total + abs(value))

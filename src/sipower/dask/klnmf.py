@@ -190,12 +190,13 @@ class KLNMF(  # type: ignore[call-arg]
             start = Factors(np.zeros((0, rank), V.dtype), H)
             settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
             settings = replace(settings, trace="every")  # every round computes value and gap
+            problem = WorkerFactorization(V, rank)
             try:
-                result = fit_profile(WorkerFactorization(V, rank), start, settings)
+                result = fit_profile(problem, start, settings)
             except Interrupted as interrupt:
-                self._set_fit(as_fit(interrupt.result), interrupt.result.state.d)
+                self._set_fit(as_fit(problem, interrupt.result), interrupt.result.state.d)
                 raise
-            fit = as_fit(result)
+            fit = as_fit(problem, result)
             self._set_fit(fit, result.state.d)
         warn_unless_converged(fit, self.tol)
         return V

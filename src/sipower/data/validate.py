@@ -211,7 +211,10 @@ def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None
     small = (values > 0) & (values < smallest_distinguishable(0, working))
     negligible = (values > 0) & (values < limit)
     invalid = (
-        (np.isnan(values), "NaN in data: entry {} is {}; fill it or drop its row."),
+        (
+            np.isnan(values),
+            "NaN in data: entry {} is {}; fill it, or use missing='nan'.",
+        ),
         (np.isinf(values), "Infinity in data: entry {} is {}; fill it or drop its row."),
         (values < 0, "Negative values in data: entry {} is {}; counts must be non-negative."),
         (values > limits.max, "Entry {} is {}, too large for {}; rescale the data."),

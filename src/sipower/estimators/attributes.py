@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from sipower.data.row_blocks import RowBlocks
-from sipower.estimators.fit import Fit, exact_rows
-from sipower.kernels import FLOOR, Array
-from sipower.problems.kl import KLBlock
+from sipower.estimators.fit import Fit
+from sipower.kernels import Array
 
-MIN_STATISTIC = 1e-200  # smaller statistics decay no further: their quotients would lose precision
 MIN_ROW_TOL = 1e-13  # smaller gaps are below the rounding error
 
 
 class FittedAttributes:
-    """A mixin that sets the fitted attributes after a fit, and updates them from batches."""
+    """A mixin that sets the fitted attributes after a fit."""
 
     transform_tol_: float
 
@@ -33,32 +30,14 @@ class FittedAttributes:
         self.kkt_residual_ = fit.gap
         self.status_ = str(fit.status)
         self.trace_ = fit.trace
+        if fit.effects is not None:
+            self.batch_effects_ = fit.effects
 
     def _set_statistics(self, weights: Array) -> None:
         """Set the statistics of `partial_fit` for components whose W has the sums `weights`."""
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
-
-    def _learn_from(self, V: RowBlocks, forget_factor: float) -> None:
-        """Update the components from a batch whose rows are solved for the current components."""
-        self._delete_measures()
-        self.n_steps_ += 1
-        if not V.total > 0:  # rows without counts carry no information
-            return
-        H = self.components_
-        basis = np.ascontiguousarray(H.T, V.dtype)
-        block = KLBlock(V.columns, exact_rows(V, basis, self.transform_tol_))
-        # Where H is zero its share is zero, even if the ratio is infinite.
-        share = H * np.where(H > 0, block.ratio_sums(basis).T, 0)
-        decay = np.where(self._denominator > MIN_STATISTIC, forget_factor, 1.0)
-        self._numerator = decay * self._numerator + share
-        self._denominator = decay * self._denominator + block.d[:, None]
-        alive = self._denominator > 0
-        new = np.divide(self._numerator, self._denominator, where=alive, out=self._numerator.copy())
-        # The floor lets features enter that have not occurred in any batch so far.
-        new = np.where(alive, np.maximum(new, FLOOR * new.max(axis=1, keepdims=True)), H)
-        self._set_components(new.astype(V.dtype))
 
     def _delete_measures(self) -> None:
         """Delete the attributes of an earlier `fit` that no longer belong to the components."""

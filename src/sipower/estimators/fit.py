@@ -21,7 +21,9 @@ from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.loop.trace import NO_WORK, add_counts
-from sipower.nmf import Factorization, Factors, make_solver
+from sipower.nmf import Factors, make_solver
+from sipower.nmf.batch_effects import BatchEffects, BatchFactorization
+from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
@@ -29,7 +31,10 @@ __all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a fit: factors W (n, K) and H (m, K) with their divergence, gap and trace."""
+    """The result of a fit: factors W (n, K) and H (m, K) with their divergence, gap and trace.
+
+    `effects` holds the batch effects (batches, m), if there are batches.
+    """
 
     W: Array
     H: Array
@@ -38,6 +43,7 @@ class Fit:
     status: Status
     rounds: int
     trace: list[Record]
+    effects: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,14 @@ class FitSettings:
 # ---- rows for a given H ----------------------------------------------------------------------
 
 
-def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
+def exact_rows(V: RowBlocks, H: Array, tol: float, terms: Terms = NO_TERMS) -> Array:
     """Solve the convex row problems for a given H (m, K) and return W (n, K).
 
     Every row starts from the uniform point. Counts of features that no component contains (H is
     zero there) are left out with a warning, because no W can explain them.
     """
-    V = _leave_out_unexplained(V, H)
-    rows, gaps, _ = KLBlock(V, H).solution(tol)
+    V = leave_out_unexplained(V, H)
+    rows, gaps, _ = KLBlock(V, H, terms=terms).solution(tol)
     if gaps.max() > tol:
         warnings.warn(
             f"{int((gaps > tol).sum())} rows of W are certified only to {gaps.max():.1e}, but "
@@ -85,7 +91,8 @@ def exact_rows(V: RowBlocks, H: Array, tol: float) -> Array:
     return W
 
 
-def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
+def leave_out_unexplained(V: RowBlocks, H: Array, *, warn: bool = True) -> RowBlocks:
+    """Return V without counts of features that no component contains, and warn if there are any."""
     missing = ~H.any(axis=1)
     if not missing.any() or not V.column_mass[missing].sum() > 0:
         return V
@@ -95,6 +102,13 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
             f"No component has {_name('feature', first, V.column_names)}, but the data on disk "
             "have counts of it: create a store without it, or read the data into memory."
         )
+    if warn:
+        _warn_about_unexplained(V, missing)
+    explained = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
+    return as_matrix(explained, dtype=V.dtype, n_jobs=V.threads)
+
+
+def _warn_about_unexplained(V: RowBlocks, missing: Any) -> None:
     lost = V.array[:, np.flatnonzero(missing)]
     row, column = (int(i[0]) for i in lost.nonzero())
     feature, count = int(np.flatnonzero(missing)[column]), int(lost.astype(bool).sum())
@@ -103,10 +117,8 @@ def _leave_out_unexplained(V: RowBlocks, H: Array) -> RowBlocks:
         f"No component has {_name('feature', feature, V.column_names)}, but "
         f"{_name('row', row, V.row_names)} has counts of it: {entries} left out.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
-    explained = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
-    return as_matrix(explained, dtype=V.dtype, n_jobs=V.threads)
 
 
 def _name(kind: str, at: int, names: Array | None) -> str:
@@ -116,7 +128,7 @@ def _name(kind: str, at: int, names: Array | None) -> str:
 # ---- the fit ---------------------------------------------------------------------------------
 
 
-def fit(problem: Factorization, start: Factors | None, settings: FitSettings) -> Fit:
+def fit(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
     """Fit a factorisation until both halves are certified, with W the exact solution for H.
 
     The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
@@ -148,24 +160,29 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
     if result is None or result.status is not Status.STOPPED:
         result = loops.run(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
-        H = result.x.H
-        x = Factors(exact_rows(problem.V, H, settings.row_tol), H)
+        x, terms = result.x, problem.row_terms(result.x)
+        x = x._replace(W=exact_rows(problem.V, x.H, settings.row_tol, terms))
         end = replace(loops.last, objective=problem.value(x), gap=problem.residual(x))
         loops.trace.append(end)
         status = loops.limit() if result.status is Status.CONVERGED else result.status
         if end.gap <= settings.stop.tol:
             status = Status.CONVERGED
         if status is not None:
-            return Fit(*x, end.objective, end.gap, status, end.round, loops.trace)
+            return _as_fit(problem, x, end, status, loops.trace)
         result = loops.run(x)
-    return as_fit(result)
+    return as_fit(problem, result)
 
 
-def as_fit(result: Result[Any]) -> Fit:
+def as_fit(problem: Any, result: Result[Any]) -> Fit:
     """Return the result of a loop as a `Fit`, without solving the rows exactly."""
-    rounds = result.trace[-1].round
-    W, H = result.x
-    return Fit(W, H, result.value, result.residual, result.status, rounds, result.trace)
+    end = replace(result.trace[-1], objective=result.value, gap=result.residual)
+    return _as_fit(problem, result.x, end, result.status, result.trace)
+
+
+def _as_fit(problem: Any, x: Any, end: Record, status: Status, trace: list[Record]) -> Fit:
+    divergence = problem.without_penalties(end.objective, x)
+    effects = getattr(x, "effects", None)
+    return Fit(x.W, x.H, divergence, end.gap, status, end.round, trace, effects)
 
 
 class _Loops:
@@ -217,6 +234,8 @@ class _Loops:
         return self.latest
 
     def _make_solver(self, *, near: bool) -> Any:
+        if isinstance(self.problem, BatchFactorization):
+            return BatchEffects(near)
         return make_solver(self.settings.solver, near=near, surplus=self.settings.surplus)
 
     def run(self, x: Factors | None) -> Result[Any]:

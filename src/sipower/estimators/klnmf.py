@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.base import (
     BaseEstimator,
@@ -17,36 +17,26 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower.data.plausibility import warn_about_values
-from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
-from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
+from sipower.estimators.attributes import restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
-from sipower.estimators.fit import as_fit, exact_rows, fit
-from sipower.estimators.parameters import (
-    CONSTRAINTS,
-    as_custom_factor,
-    as_seed,
-    check_supported,
-    fit_rank,
-    fit_settings,
-    initial_components,
-    initial_point,
-)
+from sipower.estimators.fit import as_fit, fit
+from sipower.estimators.model import Model, check_batches, warn_if_confounded
+from sipower.estimators.new_data import NewData
+from sipower.estimators.observation import ARGUMENTS, Observation
+from sipower.estimators.parameters import CONSTRAINTS, as_seed, check_supported, fit_settings
+from sipower.estimators.partial_fit import PartialFit
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
-from sipower.loop.solve import Interrupted, Record
-from sipower.nmf import Factorization
-from sipower.problems.kl import KLBlock
+from sipower.loop.solve import Interrupted, Record, Status
 
 __all__ = ["KLNMF"]
 
 
 class KLNMF(
     CallbackSupportMixin,  # type: ignore[misc]
-    FittedAttributes,
+    PartialFit,
+    NewData,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -87,6 +77,15 @@ class KLNMF(
         `transform` solves every row to this certified gap, or to tol/4 if that is smaller.
     forget_factor : float
         Decay of the statistics of earlier batches in `partial_fit`.
+    components_fixed : array of shape (at most n_components, n_features) or None
+        Known components: the first rows of `components_`, which keep their values bit for bit (in
+        the working type). The other components are fitted beside them.
+    components_zero : boolean array of shape (n_components, n_features) or None
+        True where an entry of `components_` must stay zero.
+    missing : "nan" or None
+        "nan": NaN in the data means not observed. None: NaN is an error.
+    batch_prior : float
+        Number of prior counts that shrink every batch effect to 1.
     verbose : int
         If nonzero, progress is printed.
     on_round : callable or None
@@ -114,6 +113,8 @@ class KLNMF(
         "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
         Objective and gap over rounds, passes and seconds.
+    batches_, batch_effects_ : ndarray of shape (n_batches,), (n_batches, n_features)
+        Labels of the batches, and the fitted factor of every batch and feature; only with `batch`.
 
     Examples
     --------
@@ -143,6 +144,10 @@ class KLNMF(
         dtype: DTypeLike | None = None,
         transform_tol: float = 1e-6,
         forget_factor: float = 0.7,
+        components_fixed: Any = None,
+        components_zero: Any = None,
+        missing: Literal["nan"] | None = None,
+        batch_prior: float = 10.0,
         verbose: int = 0,
         on_round: Callable[[Record], object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -165,6 +170,10 @@ class KLNMF(
         self.dtype = dtype
         self.transform_tol = transform_tol
         self.forget_factor = forget_factor
+        self.components_fixed = components_fixed
+        self.components_zero = components_zero
+        self.missing = missing
+        self.batch_prior = batch_prior
         self.verbose = verbose
         self.on_round = on_round
         self.checkpoint = checkpoint
@@ -179,122 +188,108 @@ class KLNMF(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
-        """Learn the components of X, (n_samples, n_features)."""
-        self.fit_transform(X, W=W, H=H)
+    def fit(  # noqa: PLR0913 - scikit-learn's arguments and ours
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Self:
+        """Learn the components of X, (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array, sparse array, DataFrame, AnnData, store or file on disk
+            Non-negative data; see `sipower.as_matrix`.
+        y
+            Not used.
+        W, H : ndarray or None
+            Start, (n_samples, n_components) and (n_components, n_features), if init is "custom".
+        sample_weight, feature_weight : array of shape (n_samples,), (n_features,), or None
+            Weights of samples and of features. A sample of weight 2 counts like two equal samples;
+            one of weight 0 does not influence the components.
+        weights : array or sparse array of shape (n_samples, n_features), or None
+            Weights of single entries. Entries that a sparse array does not store have weight 1.
+        mask : boolean array of shape (n_samples, n_features) or (n_features,), or None
+            True where an entry is observed. Entries that are not observed do not count at all,
+            unlike zeros.
+        offsets : array of shape (n_samples,) or None
+            Size factors s > 0: the model of sample i is s_i W_i H.
+        batch : array of shape (n_samples,) or None
+            Label of the batch of every sample. Each batch has a factor for each feature, which is
+            fitted (`batch_effects_`), so that components need not explain differences of batches.
+        """
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        self.fit_transform(X, W=W, H=H, **dict(zip(ARGUMENTS, given, strict=True)))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Array:
+    def fit_transform(  # noqa: PLR0913 - scikit-learn's arguments and ours
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Array:
         """Learn the components of X and return the W that `transform` would return.
 
-        W (n_samples, n_components) and H (n_components, n_features) are the start if init is
-        "custom".
+        The arguments are those of `fit`.
         """
         started = time.monotonic()
         check_supported(self)
         listener = Listener(self, X)
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         with restore_on_failure(self, Interrupted):
-            V = self._matrix(X, reset=True)
+            V, observation = self._observe(X, given, reset=True)
             warn_about_data(V, self.n_components)
-            seed = as_seed(self.random_state)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            start = initial_point(self, V, seed, W, H)
-            problem = Factorization(V, fit_rank(self, V, start))
-            settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
+            self._set_batches(observation, V.shape[1])
+            model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
+            start = model.start(W, H)
+            settings = fit_settings(
+                self, model.V, start, seed=model.seed, started=started, listener=listener,
+                digest=model.digest,
+            )  # fmt: skip
+            problem = model.problem(start)
             try:
                 result = fit(problem, start, settings)
             except Interrupted as interrupt:
-                self._set_fit(as_fit(interrupt.result))
+                self._set_fit(model.restore(as_fit(problem, interrupt.result)))
                 raise
+            result = model.restore(result)
             self._set_fit(result)
+            if sample_weight is not None and result.status is not Status.MAX_SECONDS:
+                rows = self._exact_rows(V, observation.without_sample_weights())
+                result = replace(result, W=rows)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
+        warn_if_confounded(result.W, observation.batch)
         return result.W
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
-        """Update the components from a batch of samples.
-
-        The rows of the batch are solved exactly for the current H. Then H ← A/B with the statistics
-        A = Σ H∘Wᵀ(V ⊘ WH) and B = Σ colsum(W) of all batches, which decay by `forget_factor`.
-        """
-        check_supported(self)
-        with restore_on_failure(self):
-            self._learn_batch(X, W, H)
-        return self
-
-    def _learn_batch(self, X: Any, W: Any, H: Any) -> None:
-        first = not hasattr(self, "components_")
-        V = self._matrix(X, reset=first)
-        if not first and (W is not None or H is not None):
-            raise ValueError("`W` and `H` must be None after the first partial_fit.")
-        # If no batch so far had counts, the start is drawn again from the first one that has.
-        if first or (V.total > 0 and not self.components_.any()):
-            first_H = initial_components(self, V, as_seed(self.random_state), W, H)
-            self.transform_tol_ = self.transform_tol
-            self._set_components(first_H.T)
-            self._set_statistics(np.zeros(self.n_components_))
-        self._learn_from(V, self.forget_factor)
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _rows_for(self, X: Any, H: Any) -> Array:
-        """Return W for a given H, without a fit."""
-        check_supported(self)
-        if H is None:
-            raise ValueError("`H` must be given with update_H=False.")
-        V = self._matrix(X, reset=True)
-        H = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
-        return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
-
-    # ---- using -------------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> Array:
-        """Return W (n_samples, n_components) for the fitted components, certified row by row.
-
-        Each row of W depends only on its row of X: order and batching change no bit.
-        """
-        check_is_fitted(self)
-        V = self._matrix(X, reset=False)
-        basis = np.ascontiguousarray(self.components_.T, V.dtype)
-        return exact_rows(V, basis, self.transform_tol_)
-
-    def inverse_transform(self, X: Any) -> Array:
-        """Return W H for X = W, (n_samples, n_components)."""
-        check_is_fitted(self)
-        W: Any = X if sp.issparse(X) else np.asarray(X)
-        if W.ndim != 2 or W.shape[1] != self.n_components_:
-            raise ValueError(f"`X` must have shape (samples, {self.n_components_}), got {W.shape}.")
-        return np.asarray(W @ self.components_)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return −D(X ‖ transform(X) H)/ΣX; higher is better, 0 is a perfect fit.
-
-        W is fitted to the rows that are scored, so more components always score better. Counts of
-        features that no component contains are left out, as in `transform`.
-        """
-        W = self.transform(X)
-        covered = self.components_.any(axis=0)
-        if not covered.any():
-            return 0.0
-        V, H = self._matrix(X, reset=False), self.components_.T
-        if V.dense or V.column_mass[~covered].any():
-            V = as_matrix(V.array[:, np.flatnonzero(covered)], dtype=V.dtype, n_jobs=self.n_jobs)
-            H = H[covered]
-        block = KLBlock(V, np.ascontiguousarray(H, V.dtype))
-        return -block.divergence(W) / V.total if V.total > 0 else 0.0
-
-    # ---- arguments ---------------------------------------------------------------------------
-
-    def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
-        dtype = self.dtype if reset else self.components_.dtype
-        matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        if reset:
-            self._remarks = warn_about_values(X, matrix)
-        return matrix
+    def _set_batches(self, observation: Observation, features: int) -> None:
+        """Set the batches and their effects before the fit, or delete those of an earlier fit."""
+        for name in ("batches_", "batch_effects_"):
+            self.__dict__.pop(name, None)
+        if observation.batch is not None:
+            self.batches_ = check_batches(observation.batch, self.solver)
+            self.batch_effects_ = np.ones((len(self.batches_), features))

@@ -46,6 +46,10 @@ CONSTRAINTS: dict[str, Any] = {
     "dtype": "no_validation",
     "transform_tol": [Interval(Real, 0, None, closed="neither")],
     "forget_factor": [Interval(Real, 0, 1, closed="both")],
+    "components_fixed": "no_validation",
+    "components_zero": "no_validation",
+    "missing": [StrOptions({"nan"}), None],
+    "batch_prior": [Interval(Real, 0, None, closed="neither")],
     "verbose": ["verbose"],
     "checkpoint": [str, PathLike, None],
     "checkpoint_every": [Interval(Real, 0, None, closed="left")],
@@ -164,7 +168,7 @@ def as_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def fit_settings(
+def fit_settings(  # noqa: PLR0913 - everything that a fit depends on
     model: Any,
     V: RowBlocks,
     start: Factors | None,
@@ -172,8 +176,12 @@ def fit_settings(
     seed: int,
     started: float,
     listener: Listener,
+    digest: str | None = None,
 ) -> FitSettings:
-    """Return the settings of a fit from the parameters of a model."""
+    """Return the settings of a fit from the parameters of a model.
+
+    `digest` is a fingerprint of everything but V that the result depends on.
+    """
     stop = Stop(model.tol, rounds=model.max_iter, seconds=model.max_time)
     return FitSettings(
         model.solver,
@@ -182,13 +190,15 @@ def fit_settings(
         model.transform_tol_,
         started,
         listener,
-        _checkpoint(model, V, start),
+        _checkpoint(model, V, start, digest),
         surplus=start is None and model.init == "auto",
         n_init=model.n_init,
     )
 
 
-def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint | None:
+def _checkpoint(
+    model: Any, V: RowBlocks, start: Factors | None, digest: str | None
+) -> Checkpoint | None:
     """Return the checkpoint of a fit; its `run` holds everything that the result depends on.
 
     Limits on rounds and seconds are not part of it: a fit may be resumed with other limits.
@@ -200,7 +210,7 @@ def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint |
             "`random_state` must be an integer if `checkpoint` is given: only a fit with the "
             "same seed can be resumed."
         )
-    run = {
+    run: dict[str, Any] = {
         "data": V.sha256,
         "layout": V.layout,
         "rank": fit_rank(model, V, start),
@@ -212,6 +222,8 @@ def _checkpoint(model: Any, V: RowBlocks, start: Factors | None) -> Checkpoint |
         "tol": float(model.tol),
         "transform_tol": float(model.transform_tol),
     }
+    if digest is not None:
+        run["model"] = digest
     return Checkpoint(model.checkpoint, float(model.checkpoint_every), run)
 
 

@@ -142,6 +142,9 @@ class Factorizable(Comparable, Protocol):
     rank: int
     terms: Any
 
+    def start(self, seed: int) -> Any:
+        """Draw a random start (W, H)."""
+
     def half(self, side: int, x: Any) -> Any:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
 

@@ -19,7 +19,6 @@ from sipower.loop.protocols import Factorizable, Progress
 from sipower.loop.solve import Stop, solve
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors, check_shapes, lift_zeros
-from sipower.nmf.init import initial_factors
 from sipower.nmf.mu import MU
 from sipower.nmf.rule import Half, HalfStep, OnBlock, Rule, check_terms
 from sipower.problems.kl import KLBlock
@@ -76,14 +75,13 @@ class Alternating:
                 "their columns: use solver='sci-pi' or 'auto'."
             )
         check_terms(self.rule, problem.terms)
-        start = initial_factors(V, problem.rank, seed) if x0 is None else x0
+        start = problem.start(seed) if x0 is None else x0
         W, H = x = Factors(*(np.array(factor, V.dtype, order="C") for factor in start))
         check_shapes(x, V.shape, problem.rank)
-        sums, given = (H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)), H.copy()
+        sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
-        if problem.terms.fixed is not None:
-            np.copyto(H, given, where=problem.terms.fixed)
+        problem.terms.insert_fixed(H)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:

@@ -95,9 +95,10 @@ class BatchFactorization:
         """Return D and all penalties, in float64."""
         return self.given(x.effects).value(Factors(x.W, x.H)) + self.penalty(x.effects)
 
-    def divergence(self, x: BatchFactors) -> float:
-        """Return D without the penalties, in float64."""
-        return self.given(x.effects).divergence(Factors(x.W, x.H))
+    def without_penalties(self, value: float, x: BatchFactors) -> float:
+        """Return D, given the value with the penalties."""
+        rest = self.given(x.effects).without_penalties(value, Factors(x.W, x.H))
+        return rest - self.penalty(x.effects)
 
     def residual(self, x: BatchFactors) -> float:
         """Return the certified gaps of W, of H and of β, relative to ΣV."""

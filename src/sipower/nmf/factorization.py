@@ -24,6 +24,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.kernels import Array
 from sipower.nmf.factors import Factors, balancing_scale
+from sipower.nmf.init import initial_factors
 from sipower.nmf.rows import Profile, profile
 from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.item_problem import Terms
@@ -74,6 +75,17 @@ class Factorization:
         """The passes that one evaluation costs: the gap needs two gradients, D needs logarithms."""
         return 3.0 if self.V.dtype == np.float64 else 6.0
 
+    def start(self, seed: int) -> Factors:
+        """Draw a random start; fixed components keep their values and get W of a fitting scale."""
+        x = Factors(*initial_factors(self.V, self.rank, seed))
+        if self.terms.fixed is None:
+            return x
+        before = x.H.sum(axis=0, dtype=np.float64)
+        self.terms.insert_fixed(x.H)
+        after = x.H.sum(axis=0, dtype=np.float64)
+        scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
+        return Factors((x.W * scale).astype(x.W.dtype), x.H)
+
     def half(self, side: int, x: Factors) -> KLBlock:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
         V, basis = (self.V, x.H) if side == 0 else (self.V.columns, x.W)
@@ -96,9 +108,9 @@ class Factorization:
             value += sum(terms.penalties(x))
         return value
 
-    def divergence(self, x: Factors) -> float:
-        """Return D(V ‖ W Hᵀ) without the penalties, in float64."""
-        return Factorization(self.V, self.rank, ModelTerms(self.terms.exposure)).value(x)
+    def without_penalties(self, value: float, x: Factors) -> float:
+        """Return D(V ‖ W Hᵀ), given the value with the penalties."""
+        return value if self.terms.is_linear else value - sum(self.terms.penalties(x))
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.

@@ -24,8 +24,8 @@ class ModelTerms:
     ----------
     exposure
         How much of every entry is observed; None: all of it.
-    fixed
-        Entries of H that keep their value, bool, (m, K); None: none.
+    fixed, values
+        Entries of H that keep their value, bool, (m, K), and their values; None: none.
     prior
         Prior counts of W and of H, each (K,), (items, K) or None.
     ridge
@@ -34,6 +34,7 @@ class ModelTerms:
 
     exposure: Exposure | None = None
     fixed: NDArray[np.bool_] | None = None
+    values: Array | None = None
     prior: tuple[Array | None, Array | None] = (None, None)
     ridge: tuple[float, float] = (0.0, 0.0)
 
@@ -46,6 +47,11 @@ class ModelTerms:
     def is_linear(self) -> bool:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
         return self.fixed is None and not any(self.ridge) and self.prior == (None, None)
+
+    def insert_fixed(self, H: Array) -> None:
+        """Write the fixed entries into H, in place."""
+        if self.fixed is not None and self.values is not None:
+            np.copyto(H, self.values, where=self.fixed, casting="same_kind")
 
     def penalties(self, x: Factors) -> tuple[float, float]:
         """Return the penalties of W and of H: ridge and prior counts."""

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Model`: the problem that a fit of `KLNMF` solves, with known components and batch effects."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sipower.data.row_blocks import RowBlocks
+from sipower.estimators.fit import Fit
+from sipower.estimators.parameters import fit_rank, initial_point
+from sipower.estimators.prepared import Prepared
+from sipower.kernels import Array
+from sipower.nmf import Factorization, Factors
+from sipower.nmf.batch_effects import BatchFactorization, overlaps
+from sipower.nmf.terms import ModelTerms
+
+__all__ = ["Model", "check_batches", "warn_if_confounded"]
+
+MIN_OVERLAP = 0.1  # a batch with less of its counts in shared components is reported
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The model of a fit, in the scale of its weighted data (`Prepared`).
+
+    Parameters
+    ----------
+    estimator
+        The `KLNMF` whose parameters are used.
+    prepared
+        Weighted data, exposure and scales.
+    seed
+        Seed of the random numbers.
+    """
+
+    estimator: Any
+    prepared: Prepared
+    seed: int
+
+    @property
+    def V(self) -> RowBlocks:  # noqa: N802
+        """The weighted data."""
+        return self.prepared.V
+
+    def start(self, W: Any, H: Any) -> Factors | None:
+        """Return the start for the parameter `init`, or None if the solver draws a random one."""
+        start = initial_point(self.estimator, self.V, self.seed, W, H)
+        if start is None or self.estimator.init != "custom":
+            return start
+        return Factors(self.prepared.scale_rows(start.W), self.prepared.scale_columns(start.H))
+
+    def problem(self, start: Factors | None) -> Factorization | BatchFactorization:
+        """Return the problem to solve."""
+        rank = fit_rank(self.estimator, self.V, start)
+        fixed, values = self._fixed(rank)
+        terms = ModelTerms(self.prepared.exposure, fixed, values)
+        if terms.exposure is not None and terms.exposure.effects is not None:
+            return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
+        return Factorization(self.V, rank, terms)
+
+    def restore(self, result: Fit) -> Fit:
+        """Return the factors in the scale of the user, with the bits of known components."""
+        W, H = self.prepared.restore_rows(result.W), self.prepared.restore_columns(result.H)
+        if self._known is not None:
+            H = H.copy()
+            H[:, : len(self._known)] = self._known.T
+        return replace(result, W=W, H=H)
+
+    @cached_property
+    def _known(self) -> Array | None:
+        """The known components (at most K, m) in the working type, or None."""
+        if self.estimator.components_fixed is None:
+            return None
+        features = self.V.shape[1]
+        try:
+            known = np.array(self.estimator.components_fixed, self.V.dtype, order="C")
+        except (TypeError, ValueError):
+            raise ValueError("`components_fixed` must be a dense array of numbers.") from None
+        if known.ndim != 2 or known.shape[1] != features:
+            raise ValueError(
+                f"`components_fixed` must have one column for each of the {features} features, got "
+                f"shape {known.shape}."
+            )
+        if not np.isfinite(known).all() or (known < 0).any():
+            raise ValueError("`components_fixed` must be finite and non-negative.")
+        if not known.any(axis=1).all():
+            empty = int(np.argmin(known.any(axis=1)))
+            raise ValueError(f"`components_fixed` must not contain zero rows, got row {empty}.")
+        return known
+
+    def _fixed(self, rank: int) -> tuple[Array | None, Array | None]:
+        """Return which entries of H (m, K) are fixed, and their values."""
+        zero, known = self.estimator.components_zero, self._known
+        if zero is None and known is None:
+            return None, None
+        shape = rank, self.V.shape[1]
+        fixed, values = np.zeros(shape, bool), np.zeros(shape, self.V.dtype)
+        if zero is not None:
+            pattern = np.asarray(zero)
+            if pattern.dtype != bool or pattern.shape != shape:
+                raise ValueError(
+                    f"`components_zero` must be boolean with shape {shape}, got {pattern.dtype} "
+                    f"with shape {pattern.shape}."
+                )
+            fixed |= pattern
+        if known is not None:
+            if len(known) > rank:
+                raise ValueError(
+                    f"`components_fixed` must have at most n_components = {rank} rows, got "
+                    f"{len(known)}."
+                )
+            if (fixed[: len(known)] & (known > 0)).any():
+                raise ValueError(
+                    "`components_zero` must be False where `components_fixed` is positive."
+                )
+            fixed[: len(known)] = True
+            values[: len(known)] = self.prepared.scale_columns(known.T).T
+        return np.ascontiguousarray(fixed.T), np.ascontiguousarray(values.T)
+
+    @property
+    def digest(self) -> str | None:
+        """A fingerprint of everything but V that the result depends on; None: nothing is given."""
+        estimator, exposure = self.estimator, self.prepared.exposure
+        parts = [
+            self.prepared.row_scale, self.prepared.column_scale,
+            estimator.components_fixed, estimator.components_zero,
+        ]  # fmt: skip
+        if exposure is not None:
+            parts += [exposure.batch, None if exposure.batch is None else estimator.batch_prior]
+            if exposure.special is not None:
+                E = exposure.special
+                parts += [E.indptr, E.indices, E.data]
+        if all(part is None for part in parts):
+            return None
+        sha256 = hashlib.sha256()
+        for part in parts:
+            sha256.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+        return sha256.hexdigest()
+
+
+def check_batches(batch: Array, solver: str) -> Array:
+    """Return the labels of the batches, each of which must have at least two samples."""
+    if solver != "auto":
+        raise ValueError(f"`batch` needs solver='auto', got {solver!r}.")
+    labels, counts = np.unique(batch, return_counts=True)
+    if (counts < 2).any():
+        label = labels[int(np.argmin(counts))]
+        raise ValueError(
+            f"`batch` must have at least two samples in every batch, got one in {str(label)!r}: "
+            "leave this sample out, or give it the label of a similar batch."
+        )
+    return labels
+
+
+def warn_if_confounded(W: Array, batch: Array | None) -> None:
+    """Warn if a batch shares hardly any component with the other batches."""
+    if batch is None:
+        return
+    labels, numbers = np.unique(batch, return_inverse=True)
+    if len(labels) < 2:
+        return
+    share = overlaps(W, numbers, len(labels))
+    if share.min() < MIN_OVERLAP:
+        label = str(labels[int(share.argmin())])
+        warnings.warn(
+            f"Batch {label!r} has {share.min():.0%} of its counts in components that other batches "
+            "have too: its batch effects cannot be told from its components. Leave out `batch`, or "
+            "use fewer components.",
+            UserWarning,
+            stacklevel=3,
+        )

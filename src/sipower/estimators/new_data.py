@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`NewData`: the methods of a fitted KL-NMF model for new samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sipower.data.plausibility import warn_about_values
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import as_matrix
+from sipower.estimators.fit import exact_rows, leave_out_unexplained
+from sipower.estimators.observation import Observation, as_observation, split_missing
+from sipower.estimators.parameters import as_custom_factor, check_supported
+from sipower.estimators.prepared import Prepared, prepare, warn_if_unobserved
+from sipower.kernels import Array
+from sipower.problems.item_problem import NO_TERMS, Terms
+from sipower.problems.kl import KLBlock
+
+__all__ = ["NewData"]
+
+
+class NewData:
+    """A mixin with `transform`, `inverse_transform` and `score`."""
+
+    components_: Array
+    n_components: Any
+    n_components_: int
+    transform_tol: float
+    transform_tol_: float
+    batches_: Array
+    dtype: Any
+    n_jobs: int | None
+    missing: str | None
+
+    def transform(  # noqa: PLR0913 - the arguments of `fit`
+        self,
+        X: Any,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Array:
+        """Return W (n_samples, n_components) for the fitted components, certified row by row.
+
+        Each row of W depends only on its row of X: order and batching change no bit. The other
+        arguments are those of `fit`. `sample_weight` has no effect on rows. A batch that was not in
+        the fit, or no batch, has no batch effects.
+        """
+        check_is_fitted(self)
+        given = (None, feature_weight, weights, mask, offsets, batch)
+        V, observation = self._observe(X, given, reset=False)
+        return self._exact_rows(V, observation)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return W H for X = W, (n_samples, n_components)."""
+        check_is_fitted(self)
+        W: Any = X if sp.issparse(X) else np.asarray(X)
+        if W.ndim != 2 or W.shape[1] != self.n_components_:
+            raise ValueError(f"`X` must have shape (samples, {self.n_components_}), got {W.shape}.")
+        return np.asarray(W @ self.components_)
+
+    def score(  # noqa: PLR0913 - the arguments of `fit`
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> float:
+        """Return −D(X ‖ transform(X) H)/ΣX; higher is better, 0 is a perfect fit.
+
+        W is fitted to the rows that are scored, so more components always score better. Counts of
+        features that no component contains are left out, as in `transform`. The other arguments are
+        those of `fit`; with weights, D and ΣX are weighted.
+        """
+        check_is_fitted(self)
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        V, observation = self._observe(X, given, reset=False)
+        W = self._exact_rows(V, observation.without_sample_weights())
+        prepared = self._prepare(V, observation)
+        H = prepared.scale_columns(self._basis(V))
+        V = leave_out_unexplained(prepared.V, H, warn=False)
+        block = KLBlock(V, H, terms=_row_terms(prepared, H))
+        value = block.divergence(prepared.scale_rows(W))
+        if prepared.exposure is not None:
+            value -= prepared.exposure.log_term
+        return -max(value, 0.0) / V.total if V.total > 0 else 0.0
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _rows_for(self, X: Any, H: Any) -> Array:
+        """Return W for a given H, without a fit."""
+        check_supported(self)
+        if H is None:
+            raise ValueError("`H` must be given with update_H=False.")
+        V = self._matrix(X, reset=True)
+        H = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
+        return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
+
+    # ---- data and how they were observed -----------------------------------------------------
+
+    def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
+        dtype = self.dtype if reset else self.components_.dtype
+        matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._remarks = warn_about_values(X, matrix)
+        return matrix
+
+    def _observe(
+        self, X: Any, given: tuple[Any, ...], *, reset: bool
+    ) -> tuple[RowBlocks, Observation]:
+        """Return the data and how they were observed, both validated.
+
+        `given` holds the values of `ARGUMENTS`.
+        """
+        is_missing = None
+        if self.missing == "nan":
+            X, is_missing = split_missing(X)
+        V = self._matrix(X, reset=reset)
+        observation = as_observation(V.shape, given, missing=is_missing)
+        warn_if_unobserved(V, observation)
+        return V, observation
+
+    def _prepare(self, V: RowBlocks, observation: Observation) -> Prepared:
+        if observation.batch is None:
+            return prepare(V, observation)
+        if not hasattr(self, "batch_effects_"):
+            raise ValueError(
+                "`batch` was not given in fit, so there are no batch effects: leave it out."
+            )
+        return prepare(V, observation, self.batch_effects_, self.batches_)
+
+    def _basis(self, V: RowBlocks) -> Array:
+        return np.ascontiguousarray(self.components_.T, V.dtype)
+
+    def _exact_rows(self, V: RowBlocks, observation: Observation) -> Array:
+        """Return the W of the fitted components, certified row by row."""
+        prepared = self._prepare(V, observation)
+        H = prepared.scale_columns(self._basis(V))
+        W = exact_rows(prepared.V, H, self.transform_tol_, _row_terms(prepared, H))
+        return prepared.restore_rows(W)
+
+
+def _row_terms(prepared: Prepared, H: Array) -> Terms:
+    exposure = prepared.exposure
+    return NO_TERMS if exposure is None else Terms(exposure.linear_terms(0, H))
