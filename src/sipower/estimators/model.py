@@ -17,7 +17,7 @@ from sipower.estimators.parameters import fit_rank, initial_point
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
-from sipower.nmf.batch_effects import BatchFactorization, overlaps
+from sipower.nmf.batch_effects import BatchFactorization, BatchFactors, centre, overlaps
 from sipower.nmf.terms import ModelTerms
 
 __all__ = ["Model", "check_batches", "warn_if_confounded"]
@@ -65,12 +65,21 @@ class Model:
         return Factorization(self.V, rank, terms)
 
     def restore(self, result: Fit) -> Fit:
-        """Return the factors in the scale of the user, with the bits of known components."""
-        W, H = self.prepared.restore_rows(result.W), self.prepared.restore_columns(result.H)
+        """Return the factors in the scale of the user, with the bits of known components.
+
+        Batch effects are centred, unless there are known components, which cannot be scaled.
+        """
+        exposure, effects = self.prepared.exposure, result.effects
+        W, H = result.W, result.H
+        if effects is not None and self._known is None:
+            assert exposure is not None
+            assert exposure.batch is not None
+            W, H, effects = centre(BatchFactors(W, H, effects), exposure.batch)
+        W, H = self.prepared.restore_rows(W), self.prepared.restore_columns(H)
         if self._known is not None:
             H = H.copy()
             H[:, : len(self._known)] = self._known.T
-        return replace(result, W=W, H=H)
+        return replace(result, W=W, H=H, effects=effects)
 
     @cached_property
     def _known(self) -> Array | None:

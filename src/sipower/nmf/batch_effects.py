@@ -36,7 +36,7 @@ from sipower.nmf.factors import Factors
 from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import Terms
 
-__all__ = ["BatchEffects", "BatchFactorization", "BatchFactors", "overlaps"]
+__all__ = ["BatchEffects", "BatchFactorization", "BatchFactors", "centre", "overlaps"]
 
 Float = NDArray[np.float64]
 MIN_SHARED = 0.1  # smallest usage of a shared component by another batch, relative to a batch's own
@@ -185,6 +185,19 @@ class BatchEffects:
             effects=scaled, value=new.value + penalty + change - saved,
             power_value=new.power_value + penalty,
         )  # fmt: skip
+
+
+def centre(x: BatchFactors, batch: Array) -> BatchFactors:
+    """Return the same model with effects whose logarithms have the mean 0 for features and batches.
+
+    H and W take up what is common to all batches, and to all features of a batch.
+    """
+    logs = np.log(x.effects)
+    feature = logs.mean(axis=0)
+    sample = (logs - feature).mean(axis=1)
+    W = x.W * np.exp(sample)[batch][:, None].astype(x.W.dtype)
+    H = x.H * np.exp(feature)[:, None].astype(x.H.dtype)
+    return BatchFactors(W, H, np.exp(logs - feature - sample[:, None]))
 
 
 def overlaps(W: Array, batch: Array, batches: int) -> Float:
