@@ -105,9 +105,9 @@ private:
             prior_.push_back(k);
         }
     }
-    const T* basis_row(int64_t t) const {
-        if (t < data_) return B_.row(rows_[t]);
-        return units_.get() + static_cast<int64_t>(prior_[static_cast<size_t>(t - data_)]) * B_.width;
+    // Return the unit vector of prior count t - data_, or null after the last one.
+    const T* unit_row(int64_t t) const {
+        return t < n_ ? units_.get() + static_cast<int64_t>(prior_[static_cast<size_t>(t - data_)]) * B_.width : nullptr;
     }
     // Transpose the basis rows of all nonzeros into tiles, as many rows at a time as a vector has lanes.
     // The last vector is padded with v = 0 and zero rows.
@@ -116,7 +116,7 @@ private:
         for (int64_t t = 0; t < n_; t += L) {
             const T* from[L];
             for (int l = 0; l < L; ++l)
-                from[l] = t + l < n_ ? basis_row(t + l) : nullptr;
+                from[l] = t + l < data_ ? B_.row(rows_[t + l]) : unit_row(t + l);
             T* tile = tiles_.get() + t / TILE * TILE * B_.k + t % TILE;
             for (int k = 0; k < B_.k; k += L) {
                 Vec<T> square[L];

@@ -29,6 +29,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     *,
     layer: str | None = None,
     use_raw: bool = False,
+    batch_key: str | None = None,
     key_added: str = "nmf",
     normalise: bool = True,
     copy: bool = False,
@@ -47,6 +48,9 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
         Layer of raw counts, such as "counts"; None means X.
     use_raw
         Use the counts in ``adata.raw``, of the genes that `adata` has.
+    batch_key
+        Column of ``adata.obs`` with the batch of every cell: a factor of every batch and gene is
+        fitted beside the programs, so that these need not explain differences of batches.
     key_added
         Name under which the results are stored.
     normalise
@@ -68,6 +72,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
             Share of a cell's counts that each component explains, (cells, K); rows sum to 1.
         ``varm[key_added]``
             Hᵀ, (genes, K).
+        ``varm[key_added + "_batch_effects"]``
+            Factors of the genes, (genes, batches), if `batch_key` is given.
         ``uns[key_added]``
             "params" (of `KLNMF`, and how it was called), "divergence", "certified_gap", "status",
             "rounds" and "trace".
@@ -83,11 +89,33 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     counts = _choose_counts(adata, layer, use_raw)
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
     model.set_output(transform="default")
-    W = model.fit_transform(anndata_matrix(adata, "raw" if use_raw else layer, counts, model))
+    observed = {} if batch_key is None else {"batch": _column(adata, batch_key)}
+    matrix = anndata_matrix(adata, "raw" if use_raw else layer, counts, model)
+    W = model.fit_transform(matrix, **observed)
     run = Run.from_model(model, W)
-    called = {"layer": layer, "use_raw": use_raw}
+    called: dict[str, Any] = {"layer": layer, "use_raw": use_raw}
+    if batch_key is not None:
+        called["batch_key"] = batch_key
     annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
+    if batch_key is not None:
+        import pandas as pd  # noqa: PLC0415 - anndata has it; `import sipower` stays fast
+
+        labels = [str(label) for label in model.batches_]
+        effects = pd.DataFrame(model.batch_effects_.T, adata.var_names, labels)
+        adata.varm[f"{key_added}_batch_effects"] = effects
     return adata if copy else None
+
+
+def _column(adata: Any, key: str) -> Any:
+    if key not in adata.obs:
+        raise ValueError(
+            f"`batch_key` must be a column of adata.obs, got {key!r}: it has "
+            f"{', '.join(map(str, adata.obs.columns)) or 'none'}."
+        )
+    column = adata.obs[key]
+    if column.isna().any():
+        raise ValueError(f"adata.obs[{key!r}] must have a batch for every cell, got none for some.")
+    return np.asarray(column.astype(str))
 
 
 def project(

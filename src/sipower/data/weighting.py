@@ -14,7 +14,7 @@ from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 
-__all__ = ["Weights", "apply_weights"]
+__all__ = ["Weights", "apply_weights", "weights_at"]
 
 Float = NDArray[np.float64]
 
@@ -76,19 +76,19 @@ def _scale_sparse(V: Any, weights: Weights, dtype: Any) -> Any:
     if weights.columns is not None:
         values *= weights.columns[V.indices]
     if weights.entries is not None:
-        values *= _weights_at(weights.entries, rows, V.indices)
+        values *= weights_at(weights.entries, rows, V.indices)
     scaled = sparse.csr_array((values.astype(dtype), V.indices, V.indptr), V.shape, copy=True)
     scaled.eliminate_zeros()
     return scaled
 
 
-def _weights_at(entries: Any, rows: Any, columns: Any) -> Float:
-    """Return ω at the given entries, 1 where none is stored."""
+def weights_at(entries: Any, rows: Any, columns: Any, default: float = 1.0) -> Float:
+    """Return the stored values at the given entries, `default` where none is stored."""
     m = entries.shape[1]
     stored = np.repeat(np.arange(entries.shape[0], dtype=np.int64), np.diff(entries.indptr)) * m
     stored += entries.indices
     wanted = rows.astype(np.int64) * m + columns
     at = np.minimum(np.searchsorted(stored, wanted), max(len(stored) - 1, 0))
     if not len(stored):
-        return np.ones(len(wanted))
-    return np.where(stored[at] == wanted, entries.data[at], 1.0)
+        return np.full(len(wanted), default)
+    return np.where(stored[at] == wanted, entries.data[at], default)

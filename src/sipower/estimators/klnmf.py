@@ -23,7 +23,7 @@ from sipower.estimators.callbacks import CallbackSupportMixin, Listener
 from sipower.estimators.fit import as_fit, fit
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
-from sipower.estimators.observation import ARGUMENTS, Observation
+from sipower.estimators.observation import ARGUMENTS, Observation, fingerprints
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, check_supported, fit_settings
 from sipower.estimators.partial_fit import PartialFit
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
@@ -261,6 +261,7 @@ class KLNMF(
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         with restore_on_failure(self, Interrupted):
             V, observation = self._observe(X, given, reset=True)
+            self._observed = fingerprints(dict(zip(ARGUMENTS, given, strict=True)))
             warn_about_data(V, self.n_components)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
             self._set_batches(observation, V.shape[1])

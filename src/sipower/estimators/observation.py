@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +15,14 @@ from numpy.typing import NDArray
 from sipower.data.weighting import Weights
 from sipower.kernels import Array
 
-__all__ = ["ARGUMENTS", "Observation", "as_observation", "split_missing"]
+__all__ = [
+    "ARGUMENTS",
+    "Observation",
+    "as_given",
+    "as_observation",
+    "fingerprints",
+    "split_missing",
+]
 
 Float = NDArray[np.float64]
 ARGUMENTS = ("sample_weight", "feature_weight", "weights", "mask", "offsets", "batch")
@@ -51,6 +60,12 @@ class Observation:
         """Return the same without weights of samples, which do not change any row of W."""
         return replace(self, weights=replace(self.weights, rows=None))
 
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments of `KLNMF.fit` with the same meaning."""
+        w = self.weights
+        values = (w.rows, w.columns, w.entries, None, self.offsets, self.batch)
+        return dict(zip(ARGUMENTS, values, strict=True))
+
     def take(self, rows: Array) -> Observation:
         """Return the observation of some samples."""
         entries = self.weights.entries
@@ -61,6 +76,32 @@ class Observation:
         )
         offsets = None if self.offsets is None else self.offsets[rows]
         return Observation(part, offsets, None if self.batch is None else self.batch[rows])
+
+
+def as_given(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the values of `ARGUMENTS` from keyword arguments, None for those that are absent."""
+    for name in arguments:
+        if name not in ARGUMENTS:
+            raise TypeError(
+                f"`{name}` is not an argument of KLNMF.fit: use {', '.join(ARGUMENTS[:-1])} or "
+                f"{ARGUMENTS[-1]}."
+            )
+    return tuple(arguments.get(name) for name in ARGUMENTS)
+
+
+def fingerprints(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of the values of all keyword arguments that are not None."""
+    return {name: _sha256(value) for name, value in arguments.items() if value is not None}
+
+
+def _sha256(value: Any) -> str:
+    sha256 = hashlib.sha256()
+    csr = sp.csr_array(value) if _is_sparse(value) else None
+    for part in (value,) if csr is None else (csr.indptr, csr.indices, csr.data):
+        array = np.asarray(part)
+        array = array.astype(str) if array.dtype.kind == "O" else array
+        sha256.update(np.ascontiguousarray(array).tobytes())
+    return sha256.hexdigest()
 
 
 def as_observation(

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.data.weighting import weights_at
 from sipower.kernels import Array
 
 __all__ = ["Exposure", "batch_sums"]
@@ -97,6 +98,15 @@ class Exposure:
         if side == 0:
             return np.asarray((self.effects @ basis)[self.batch])
         return np.asarray(self.effects.T @ batch_sums(basis, self.batch, len(self.effects)))
+
+    def at(self, rows: Array, columns: Array) -> Float:
+        """Return X at the given entries."""
+        x = np.ones(len(rows))
+        if self.special is not None:
+            x = weights_at(self.special, rows, columns, default=0.0) + 1
+        if self.effects is not None and self.batch is not None:
+            x = x * self.effects[self.batch[rows], columns]
+        return x
 
     @property
     def log_term(self) -> float:

@@ -133,7 +133,8 @@ class Factorization:
         """
         if any(self.terms.ridge) or self.terms.prior != (None, None):
             return None
-        scale = balancing_scale(x.W, x.H.sum(axis=0, dtype=np.float64))
+        ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
+        scale = balancing_scale(x.W, (ones @ x.H).astype(np.float64))
         if scale is not None and self.terms.fixed is not None:
             scale[(self.terms.fixed & (x.H > 0)).any(axis=0)] = 1
         return scale

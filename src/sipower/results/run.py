@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypedDict, Unpack
@@ -15,8 +16,18 @@ from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import order_by_size, to_counts, to_profiles
 
-__all__ = ["Names", "Run", "RunLike", "RunParts", "as_run", "is_anndata", "recorded_parameters"]
+__all__ = [
+    "ARRAY",
+    "Names",
+    "Run",
+    "RunLike",
+    "RunParts",
+    "as_run",
+    "is_anndata",
+    "recorded_parameters",
+]
 
+ARRAY = "array"  # a recorded parameter that was an array begins with this word
 Names = tuple[str, ...]
 # Maps facts of a run to the attributes of a fitted model that hold them.
 _ATTRIBUTES = {
@@ -148,6 +159,8 @@ class Run:
         if getattr(model, "_remarks", ()):
             facts["remarks"] = list(model._remarks)
         facts["parameters"] = recorded_parameters(model)
+        if getattr(model, "_observed", None):
+            facts["observed"] = dict(model._observed)
         return cls(W, model.components_, trace, facts, samples, features)  # type: ignore[arg-type]
 
     @classmethod
@@ -194,7 +207,16 @@ def recorded_parameters(model: KLNMF) -> dict[str, Any]:
     if parameters.get("dtype") is not None:
         parameters["dtype"] = np.dtype(parameters["dtype"]).name
     plain = bool | int | float | str | None
-    return {k: v if isinstance(v, plain) else str(v) for k, v in parameters.items()}
+    return {k: v if isinstance(v, plain) else _describe(v) for k, v in parameters.items()}
+
+
+def _describe(value: Any) -> str:
+    """Return a short text that identifies a parameter."""
+    if not isinstance(value, np.ndarray | list):
+        return str(value)
+    array = np.ascontiguousarray(value)
+    digest = hashlib.sha256(array.tobytes()).hexdigest()
+    return f"{ARRAY} of shape {array.shape}, SHA-256 {digest}"
 
 
 def is_anndata(data: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
+from sipower.estimators.observation import as_given, as_observation, fingerprints
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates, first_seed
@@ -35,6 +36,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
     on_fit: Callable[[int, int], object] | None = None,
     client: Any = None,
     drop_outliers: bool = True,
+    **observed: Any,
 ) -> Consensus:
     """Fit from several starts, match the components, and return the most central replicate.
 
@@ -61,6 +63,9 @@ def consensus(  # noqa: PLR0913 - the public entry point
         more than 2 %, 1e-4 nats per count and 5 times the distance of the lower quartile. It is
         far if its mean distance √(2 − 2 cosine) to the nearest 30 % of the others, as in cNMF's
         density filter, is more than 0.3 and more than twice the median.
+    **observed
+        Arguments of `KLNMF.fit` that say how the data were observed: sample_weight,
+        feature_weight, weights, mask, offsets, batch.
 
     Returns
     -------
@@ -78,9 +83,11 @@ def consensus(  # noqa: PLR0913 - the public entry point
     """
     seed, data = first_seed(model, replicates), as_matrix(V, dtype=model.dtype, n_jobs=1)
     warn_about_values(V, data)
+    as_observation(data.shape, as_given(observed))
     settings = model.get_params() | {"n_jobs": None, "on_round": None}
     hashed = data.sha256 if folder else ""
-    saved = SavedFits(folder, {"task": "consensus", "data": hashed, "model": settings})
+    task = {"task": "consensus", "data": hashed, "model": settings}
+    saved = SavedFits(folder, task | ({"observed": fingerprints(observed)} if observed else {}))
     replicas = Replicates(model, on_fit, replicates, client)
     shared = replicas.scatter(data)
 
@@ -90,7 +97,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
         piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
         if piece is None:
             own_model = replicas.model_for_one_thread(random_state=seed + r)
-            piece = replicas.compute(_fit, own_model, shared)
+            piece = replicas.compute(_fit, own_model, shared, observed)
             saved.save(name, piece)
         replicas.count_finished(1)
         return piece
@@ -99,11 +106,13 @@ def consensus(  # noqa: PLR0913 - the public entry point
     return _choose(fits, data.total if drop_outliers else None)
 
 
-def _fit(model: KLNMF, V: Any) -> dict[str, Any]:
+def _fit(model: KLNMF, V: Any, observed: dict[str, Any]) -> dict[str, Any]:
     """Fit a model and return the arrays to save."""
-    W = model.fit_transform(V)
+    W = model.fit_transform(V, **observed)
     numbers = np.array([model.kl_divergence_, model.kkt_residual_])
-    return {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}
+    piece = {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}
+    effects = getattr(model, "batch_effects_", None)
+    return piece if effects is None else piece | {"batch_effects": effects}
 
 
 def _choose(fits: list[dict[str, Any]], total: float | None) -> Consensus:
@@ -130,7 +139,10 @@ def _choose(fits: list[dict[str, Any]], total: float | None) -> Consensus:
         stability = partners[medoid, is_other].mean(axis=0)
     W, H = fits[medoid]["W"], fits[medoid]["H"]
     statuses = tuple(str(piece["status"]) for piece in fits)
-    return Consensus(W, H, medoid, stability, similarity, divergences, gaps, statuses, outliers)
+    effects = fits[medoid].get("batch_effects")
+    return Consensus(
+        W, H, medoid, stability, similarity, divergences, gaps, statuses, outliers, effects
+    )
 
 
 def _find_outliers(

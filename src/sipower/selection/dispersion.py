@@ -13,13 +13,18 @@ weights u keep large counts from deciding alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
+from sipower.estimators.observation import as_given, as_observation
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 MAX_ENTRIES = 20_000_000  # of the rows that the dispersion is estimated from
 MIN_FREEDOM = 0.2
 MIN_DISPERSION = 1e-3
@@ -27,7 +32,7 @@ STANDARD_ERRORS = 3.0  # a smaller estimate is not distinguished from 0
 ROWS_AT_A_TIME = 256
 
 
-def estimate_dispersion(model: KLNMF, V: RowBlocks) -> float:
+def estimate_dispersion(model: KLNMF, V: RowBlocks, observed: Mapping[str, Any] = NOTHING) -> float:
     """Fit the model to V, or to some rows of large data, and return the dispersion, at least 0.
 
     The result is 0 if the estimate cannot be told from 0, and if the data are so small that the
@@ -39,14 +44,22 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks) -> float:
     freedom = 1 - K * (rows + m - K) / (rows * m)
     if freedom < MIN_FREEDOM:
         return 0.0
-    part: Any = V.take(np.arange(rows) * n // rows)
-    W = model.fit_transform(part)
+    chosen = np.arange(rows) * n // rows
+    part: Any = V.take(chosen)
+    given = as_observation(V.shape, as_given(observed)).take(chosen)
+    W = model.fit_transform(part, **given.arguments())
+    sizes = np.ones(rows) if given.offsets is None else given.offsets
     excess, scale, variance = 0.0, 0.0, 0.0
     for at in range(0, rows, ROWS_AT_A_TIME):
         block = slice(at, at + ROWS_AT_A_TIME)
         # No BLAS: the same bits for any number of threads.
         z = np.einsum("ik,kj->ij", W[block], model.components_, dtype=np.float64)
+        z *= sizes[block, None]
+        if given.batch is not None:
+            z *= model.batch_effects_[np.searchsorted(model.batches_, given.batch[block])]
         weight = 1 / np.square(1 + z)
+        if given.weights.entries is not None:
+            weight *= _is_observed(given.weights.entries[block])
         excess += float((weight * (np.square(_dense(part[block]) - z) / freedom - z)).sum())
         scale += float((weight * z * z).sum())
         # For Poisson counts (v − z)² has the variance 2 z² + z.
@@ -56,6 +69,13 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks) -> float:
     dispersion = excess / scale
     threshold = max(STANDARD_ERRORS * np.sqrt(variance) / scale, MIN_DISPERSION)
     return dispersion if dispersion > threshold else 0.0
+
+
+def _is_observed(entries: Any) -> Any:
+    """Return 0 where a weight of 0 is stored, else 1."""
+    hidden = sparse.csr_array(entries)
+    hidden.data = (hidden.data == 0).astype(np.float64)
+    return 1 - hidden.toarray()
 
 
 def _dense(rows: Any) -> Any:

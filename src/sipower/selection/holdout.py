@@ -20,6 +20,7 @@ and A, which no fit has seen, is predicted by W_A H_A (Owen and Perry, 2009).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,11 @@ from scipy.special import xlogy
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
+from sipower.estimators import KLNMF
 from sipower.estimators.fit import exact_rows
+from sipower.estimators.observation import as_given
 from sipower.kernels import Array
+from sipower.nmf.exposure import Exposure
 
 Numbers = NDArray[np.float64]
 SHARE = 0.2  # share of the counts that is held out
@@ -57,12 +61,24 @@ class Thinned:
     test: Any
     features: NDArray[np.int64]  # the columns of V that the fit sees
 
-    def errors(self, W: Array, H: Array) -> Numbers:
-        """Return the errors of W H, fitted to `train`, on `test`; see `prediction_errors`."""
+    def errors(self, model: KLNMF, W: Array, given: Mapping[str, Any]) -> Numbers:
+        """Return the errors of a model, fitted to `train`, on `test`; see `prediction_errors`.
+
+        `given` are the arguments of the fit that say how the data were observed.
+        """
+        V, observation = model._observe(self.test, as_given(given), reset=False)
+        prepared, weights = model._prepare(V, observation), observation.weights
         rows, columns = (np.asarray(self.train.sum(axis=axis), np.float64) for axis in (1, 0))
-        odds = SHARE / (1 - SHARE)
-        background = odds * rows[:, None], columns[None, :] / rows.sum()
-        return prediction_errors(self.test, (odds * W, H), background)
+        rows, columns = rows * (SHARE / (1 - SHARE)), columns / rows.sum()
+        if weights.rows is not None:
+            rows = rows * weights.rows
+        if weights.columns is not None:
+            columns = columns * weights.columns
+        left = prepared.scale_rows(W * (SHARE / (1 - SHARE)))
+        right = prepared.scale_columns(model.components_.T).T
+        background = rows[:, None], columns[None, :]
+        test = sparse.csr_array(prepared.V.array)
+        return prediction_errors(test, (left, right), background, prepared.exposure)
 
 
 def thin(V: RowBlocks, seed: int, dispersion: float = 0.0) -> Thinned:
@@ -96,9 +112,14 @@ class Halved:
     below: Any  # block C
     features: NDArray[np.int64]
 
-    def errors(self, W: Array, H: Array) -> Numbers:
-        """Return the errors of W H, fitted to `train`, on `test`; see `prediction_errors`."""
-        dtype = W.dtype
+    def errors(self, model: KLNMF, W: Array, given: Mapping[str, Any]) -> Numbers:
+        """Return the errors of a model, fitted to `train`, on `test`; see `prediction_errors`."""
+        if given:
+            raise ValueError(
+                f"The data are not counts, so `{next(iter(given))}` cannot be used to choose a "
+                "rank: leave it out, or pass raw counts."
+            )
+        dtype, H = W.dtype, model.components_
         rows, columns = (
             exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)
             for block, basis in ((self.beside, H.T), (self.below.T, W))
@@ -125,17 +146,23 @@ def halve(V: RowBlocks, seed: int) -> Halved:
 
 
 def prediction_errors(
-    test: Any, prediction: tuple[Array, Array], background: tuple[Numbers, Numbers]
+    test: Any,
+    prediction: tuple[Array, Array],
+    background: tuple[Numbers, Numbers],
+    exposure: Exposure | None = None,
 ) -> Numbers:
     """Return min over δ of D(test ‖ (1 − δ) prediction + δ background) / Σ test by row groups.
 
     The result has one term per group of rows, (`GROUPS`,); their sum is the error. Prediction and
     background are products (n, ·)(·, m); the background has one component. It keeps the error
     finite where the prediction is zero. Rows or columns without training counts, where even the
-    background is zero, are left out.
+    background is zero, are left out. Both products are multiplied by the exposure, if it is given.
     """
     terms = test.tocoo()
     z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
+    if exposure is not None:
+        x = exposure.at(terms.row, terms.col)
+        z, b = z * x, b * x
     positive = b > 0
     v, z, b = terms.data[positive].astype(np.float64), z[positive], b[positive]
     if not v.sum() > 0:
@@ -145,7 +172,7 @@ def prediction_errors(
     groups = np.arange(test.shape[0]) * GROUPS // test.shape[0]
     term_groups = groups[terms.row[positive]]
     masses = [
-        np.bincount(groups, left @ right.sum(axis=1), GROUPS) for left, right in
+        np.bincount(groups, _row_masses(left, right, exposure), GROUPS) for left, right in
         (prediction, background)
     ]  # fmt: skip
     constant = xlogy(v, v) - v
@@ -158,6 +185,13 @@ def prediction_errors(
     # The divergence is convex in the share.
     optimum = minimize_scalar(lambda s: divergences(s).sum(), bounds=(1e-6, 1), method="bounded")
     return np.asarray(divergences(optimum.x) / v.sum())
+
+
+def _row_masses(left: Array, right: Array, exposure: Exposure | None) -> Numbers:
+    """Return the sums of the rows of left @ right, multiplied by the exposure."""
+    if exposure is None:
+        return np.asarray(left @ right.sum(axis=1))
+    return np.asarray((left * exposure.linear_terms(0, right.T)).sum(axis=1))
 
 
 def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:

@@ -105,6 +105,8 @@ class Consensus:
     outliers
         For each replicate "" if it is kept, or why it is dropped: "worse" (a clearly higher
         divergence) or "far" (unlike all others). Empty if no replicate was examined.
+    batch_effects
+        Batch effects of the medoid, (batches, features); None without batches.
     """
 
     W: Array
@@ -116,6 +118,7 @@ class Consensus:
     gaps: Numbers
     statuses: tuple[str, ...]
     outliers: tuple[str, ...] = ()
+    batch_effects: Array | None = None
 
     @property
     def is_kept(self) -> NDArray[np.bool_]:
@@ -156,9 +159,12 @@ class Consensus:
 T = TypeVar("T", RankSelection, Consensus)
 
 
+FACTORS = ("W", "H", "batch_effects")
+
+
 def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
     """Write an outcome as JSON, without the factors, which belong in the run folder."""
-    names = [f.name for f in fields(outcome) if f.name not in ("W", "H")]
+    names = [f.name for f in fields(outcome) if f.name not in FACTORS]
     content = {name: getattr(outcome, name) for name in names}
     plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.items()}
     with atomic_write(file) as to:

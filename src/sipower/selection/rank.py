@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import combinations
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
+from sipower.estimators.observation import as_given, as_observation, fingerprints
 from sipower.kernels import count_threads
 from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
 from sipower.selection.matching import match, merge
 from sipower.selection.outcome import RankSelection
+from sipower.selection.recommendation import explain, recommend, standard_errors
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
 
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
-UNSTABLE = 0.8  # the reason warns of components with a lower stability
-NEGLIGIBLE = 1e-4  # nats per count
 
 
 def rank_selection(  # noqa: PLR0913 - the public entry point
@@ -52,6 +52,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     folder: str | PathLike[str] | None = None,
     on_fit: Callable[[int, int], object] | None = None,
     client: Any = None,
+    **observed: Any,
 ) -> RankSelection:
     """Find the smallest number of components that predicts unseen counts as well as any other.
 
@@ -77,6 +78,9 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         Called with the number of finished fits and the total number of fits.
     client
         A client of Dask's `distributed`: the fits then run on its workers and give the same bits.
+    **observed
+        Arguments of `KLNMF.fit` that say how the data were observed: sample_weight,
+        feature_weight, weights, mask, offsets, batch.
 
     Returns
     -------
@@ -99,29 +103,37 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     warn_about_values(V, data)
     counts = are_counts(data)
+    as_observation(data.shape, as_given(observed))
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
     replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
-    saved = SavedFits(folder, task | {"model": settings})
+    given = {"observed": fingerprints(observed)} if observed else {}
+    saved = SavedFits(folder, task | {"model": settings} | given)
     shared = replicas.scatter(data)
     with _ignore_fit_warnings():
-        dispersion = _dispersion(sorted_ranks[-1], seed, saved, replicas, shared) if counts else 0.0
+        dispersion = 0.0
+        if counts:
+            largest = replicas.model_for_one_thread(
+                n_components=sorted_ranks[-1], random_state=seed
+            )
+            dispersion = _dispersion(largest, saved, replicas, shared, observed)
 
         def replicate(r: int) -> dict[str, Any]:
             if counts:
                 split = replicas.submit(thin, shared, seed + r, dispersion)
             else:
                 split = replicas.submit(halve, shared, seed + r)
-            return _fit_path(sorted_ranks, seed + r, saved, replicas, split, f"replicate-{r:03d}")
+            path = Path(sorted_ranks, seed + r, saved, replicas, observed)
+            return _fit_path(path, split, f"replicate-{r:03d}")
 
         paths = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
     features = [piece["features"] for piece in paths]
     profiles = ([piece[f"H{k}"] for piece in paths] for k in sorted_ranks)
     stability = np.array([_stability(H, features) for H in profiles])
-    errors, standard_error = groups.sum(axis=2), _standard_error(groups)
-    at = _recommend(errors, standard_error)
-    reason = _reason(sorted_ranks, errors.mean(axis=1), stability, at)
+    errors, standard_error = groups.sum(axis=2), standard_errors(groups)
+    at = recommend(errors, standard_error)
+    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at)
     if dispersion > 0:
         reason += (
             f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
@@ -140,12 +152,14 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     )
 
 
-def _dispersion(rank: int, seed: int, saved: SavedFits, replicas: Replicates, V: Any) -> float:
+def _dispersion(
+    model: KLNMF, saved: SavedFits, replicas: Replicates, V: Any, observed: dict[str, Any]
+) -> float:
     """Return the dispersion of the counts, from the folder of saved fits if it is there."""
     piece = saved.load("dispersion", dispersion=())
     if piece is None:
-        model = replicas.model_for_one_thread(n_components=rank, random_state=seed)
-        piece = {"dispersion": np.array(replicas.compute(estimate_dispersion, model, V))}
+        estimate = replicas.compute(estimate_dispersion, model, V, observed)
+        piece = {"dispersion": np.array(estimate)}
         saved.save("dispersion", piece)
     return float(piece["dispersion"])
 
@@ -194,18 +208,22 @@ def _check_ranks(ranks: Iterable[int], replicates: int) -> tuple[int, ...]:
     return sorted_ranks
 
 
-def _fit_path(
-    ranks: tuple[int, ...],
-    seed: int,
-    saved: SavedFits,
-    replicas: Replicates,
-    split: Any,
-    name: str,
-) -> dict[str, Any]:
+class Path(NamedTuple):
+    """The fits of all ranks to one split of the data."""
+
+    ranks: tuple[int, ...]
+    seed: int
+    saved: SavedFits
+    replicas: Replicates
+    observed: dict[str, Any]
+
+
+def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
     """Fit all ranks to one split of the data, and return their errors and components.
 
     The fits go from the largest rank down. With a client, `split` is a future.
     """
+    ranks, seed, saved, replicas, observed = path
     shape = len(ranks), GROUPS
     piece = saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
         "errors": np.full(shape, np.nan),
@@ -219,17 +237,19 @@ def _fit_path(
             W, H = merge(piece["W"], piece[f"H{ranks[at + 1]}"], rank)
             start = {"W": W, "H": H}
             model.set_params(init="custom")
-        result = replicas.compute(_fit_and_score, model, split, start)
+        result = replicas.compute(_fit_and_score, model, split, start, observed)
         piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = result
         saved.save(name, piece)
         replicas.count_finished(1)
     return piece
 
 
-def _fit_and_score(model: KLNMF, split: Thinned | Halved, start: dict[str, Any]) -> tuple[Any, ...]:
+def _fit_and_score(
+    model: KLNMF, split: Thinned | Halved, start: dict[str, Any], observed: dict[str, Any]
+) -> tuple[Any, ...]:
     """Return W, H and errors of one fit, and the features it has seen."""
-    W = model.fit_transform(split.train, **start)
-    return W, model.components_, split.errors(W, model.components_), split.features
+    W = model.fit_transform(split.train, **start, **observed)
+    return W, model.components_, split.errors(model, W, observed), split.features
 
 
 def _stability(profiles: list[Any], features: list[Any]) -> float:
@@ -244,57 +264,3 @@ def _stability(profiles: list[Any], features: list[Any]) -> float:
         left, right = (profiles[i][:, at] for i, at in zip((a, b), places, strict=True))
         cosines.append(match(left, right)[1].mean())
     return float(np.mean(cosines)) if cosines else float("nan")
-
-
-def _standard_error(groups: Numbers) -> Numbers:
-    """Return the standard error of the differences from the lowest mean error, (ranks,).
-
-    `groups` are the errors by rank, replicate and group of rows. The larger of two standard errors
-    is used. The one over groups of rows measures the randomness of the held-out counts, the one
-    over splits the randomness of the fits.
-    """
-    errors = groups.sum(axis=2)
-    excess = groups - groups[int(np.argmin(errors.mean(axis=1)))]
-    by_group = excess.mean(axis=1).std(axis=1, ddof=1) * np.sqrt(groups.shape[2])
-    replicates = errors.shape[1]
-    if replicates == 1:
-        return np.asarray(by_group)
-    by_split = excess.sum(axis=2).std(axis=1, ddof=1) / np.sqrt(replicates)
-    return np.asarray(np.maximum(by_group, by_split))
-
-
-def _recommend(errors: Numbers, standard_error: Numbers) -> int:
-    """Return the position of the smallest rank within one standard error of the lowest mean error.
-
-    Differences below `NEGLIGIBLE` are ignored.
-    """
-    means = errors.mean(axis=1)
-    return int(np.argmax(means - means.min() <= np.maximum(standard_error, NEGLIGIBLE)))
-
-
-def _reason(ranks: tuple[int, ...], errors: Numbers, stability: Numbers, at: int) -> str:
-    lowest = int(np.argmin(errors))
-    error = f"{errors[at]:.4g} nats per count"
-    text = f"K = {ranks[at]} predicts unseen counts with an error of {error}"
-    if len(ranks) == 1:
-        text += ", the only K tried"
-    elif at == lowest:
-        text += ", the lowest of all"
-    else:
-        text += (
-            f", within one standard error of the lowest ({errors[lowest]:.4g} at "
-            f"K = {ranks[lowest]}{', the largest tried' if lowest == len(ranks) - 1 else ''})"
-        )
-    if np.isfinite(stability[at]):
-        text += f"; its components have a mean cosine of {stability[at]:.2f} between replicates"
-    if stability[at] < UNSTABLE:
-        text += ", so few of them should be interpreted"
-    text += "."
-    if 0 < at == len(ranks) - 1:
-        text += (
-            f" The error is still falling at K = {ranks[-1]}, the largest K tried: try larger ones."
-        )
-        if np.isfinite(stability).all():
-            top = int(np.argmax(stability))
-            text += f" Components are most stable at K = {ranks[top]} ({stability[top]:.2f})."
-    return text

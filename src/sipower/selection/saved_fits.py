@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from numbers import Integral
 from os import PathLike
@@ -12,6 +13,13 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive
+
+
+def _describe(value: Any) -> str:
+    """Return a text that identifies a setting; arrays would be shortened by `str`."""
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    return str(value)
 
 
 class SavedFits:
@@ -34,7 +42,7 @@ class SavedFits:
             raise ValueError(f"`random_state` must be an integer if `folder` is given, got {seed}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         note = self.folder / "task.json"
-        text = json.dumps(task, sort_keys=True, default=str).encode()
+        text = json.dumps(task, sort_keys=True, default=_describe).encode()
         if not note.exists():
             with atomic_write(note) as file:
                 file.write(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sipower.kernels import Array
 from sipower.results import describe
 from sipower.results.describe import Description, Indices
 from sipower.results.plot import palette
-from sipower.results.run import Run
+from sipower.results.run import ARRAY, Run
 from sipower.selection import Consensus, RankSelection
 
 FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # per component
@@ -77,7 +77,8 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
         "facts": [(k, text) for k, text in _flatten(facts) if k not in ("format", "remarks")],
-        "repeat": facts.get("command") or repeat_call(facts.get("parameters") or {}),
+        "repeat": facts.get("command")
+        or repeat_call(facts.get("parameters") or {}, facts.get("observed") or ()),
     }
 
 
@@ -123,17 +124,24 @@ def number(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1e-3 else f"{value:.2e}"
 
 
-def repeat_call(parameters: dict[str, Any]) -> str:
-    """Return the Python call that repeats a run; V is the data with the recorded hash."""
+def repeat_call(parameters: dict[str, Any], observed: Iterable[str] = ()) -> str:
+    """Return the Python call that repeats a run; V is the data with the recorded hash.
+
+    `observed` are the names of the arguments of `fit` that were given. An array stands under the
+    name of its parameter.
+    """
     defaults = KLNMF().get_params()
     changed = ", ".join(
-        f"{key}={value!r}"
+        f"{key}={key if str(value).startswith(f'{ARRAY} of') else repr(value)}"
         for key, value in parameters.items()
         if key in defaults and value != defaults[key]
     )
     if not changed:
         return ""
-    return f"from sipower import KLNMF\n\nmodel = KLNMF({changed})\nW = model.fit_transform(V)"
+    given = ", ".join(["V", *(f"{name}={name}" for name in observed)])
+    return (
+        f"from sipower import KLNMF\n\nmodel = KLNMF({changed})\nW = model.fit_transform({given})"
+    )
 
 
 def _flatten(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
