@@ -40,9 +40,9 @@ private:
     // delta = newton/(1 + m newton), where newton = slope/curvature. So no step raises the objective,
     // and no z reaches 0. A ridge r adds r to the curvature: r delta^2/2 is below its share of the bound.
     void step(GatheredItem<T>& item, int k) {
-        const Basis<T>& B = item.basis();
-        if (!(B.d[k] + B.ridge > 0) || B.is_fixed(k)) return;
-        double slope = B.d[k] + B.ridge * item.h[k], curvature = B.ridge, steepest = 0;
+        const double d = item.basis().d[k], ridge = item.basis().ridge;
+        if (!(d + ridge > 0) || item.basis().is_fixed(k)) return;
+        double slope = d + ridge * item.h[k], curvature = ridge, steepest = 0;
         item.for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> first = {}, second = {}, steepest_ratio = {};
             for (int t = 0; t < n; t += L) {

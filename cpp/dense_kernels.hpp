@@ -46,8 +46,8 @@ void divergence_dense(const Dense& V, const Basis<T>& B, const T* h, int64_t beg
     });
 }
 
-// Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
-// ratio sums at u; call visit.empty(j) for the other items.
+// Call visit(j, own, mass, g, u) for every item j of positive mass, where `own` is the basis with the terms of the
+// item, u is h scaled to that mass and g holds the ratio sums at u; call visit.empty(j) for the other items.
 template <class T, class Visit>
 void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     DensePass<T> pass(V, B);
@@ -72,7 +72,7 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
         double* const g = sums.get() + (j - items.begin) * B.width;
         scale_to_mass(own, items.h + j * B.k, mass, u.get());
         add_prior(own, u.get(), g);
-        visit(j, g, u.get());
+        visit(j, own, mass, g, u.get());
     }
 }
 

@@ -31,8 +31,8 @@ void divergence_csr(const Csr& V, const Basis<T>& B, const T* h, int64_t begin, 
     for (int64_t j = begin; j < end; ++j) out[j] = pass.divergence(j, h + j * B.k);
 }
 
-// Call visit(j, g, u) for every item j of positive mass, where u is h scaled to that mass and g holds the
-// ratio sums at u; call visit.empty(j) for the other items.
+// Call visit(j, own, mass, g, u) for every item j of positive mass, where `own` is the basis with the terms of the
+// item, u is h scaled to that mass and g holds the ratio sums at u; call visit.empty(j) for the other items.
 template <class T, class Visit>
 void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     SparsePass<T> pass(V, B);
@@ -49,7 +49,7 @@ void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit vis
         for (int i = 0; i < B.k; ++i) h[i] = static_cast<T>(u[i]);
         pass.ratio_sums(j, h.get(), g.get());
         add_prior(own, u.get(), g.get());
-        visit(j, g.get(), u.get());
+        visit(j, own, mass, g.get(), u.get());
     }
 }
 

@@ -25,14 +25,15 @@ template <class T> double total_mass(const Basis<T>& B, double c) {
 // no scale is known, and u = h unless all components that may change are zero.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double mass, double* u) {
     double current = 0;
-    int alive = 0;
     for (int i = 0; i < B.k; ++i) {
         u[i] = static_cast<double>(h[i]);
-        if (B.is_fixed(i)) continue;
         current += B.d[i] * u[i];
-        alive += B.d[i] > 0;
     }
+    for (int i = 0; B.fixed && i < B.k; ++i)
+        if (B.fixed[i]) current -= B.d[i] * u[i];
     if (!(current > 0)) {
+        int alive = 0;
+        for (int i = 0; i < B.k; ++i) alive += B.d[i] > 0 && !B.is_fixed(i);
         for (int i = 0; i < B.k; ++i)
             if (!B.is_fixed(i)) u[i] = mass / alive * B.inverse[i];
     } else if (B.is_scaled()) {
@@ -45,8 +46,10 @@ template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double mass
 template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double mass, T* out) {
     for (int i = 0; i < B.k; ++i) {
         const double floor = FLOOR * mass * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
-        out[i] = B.inverse[i] > 0 && !B.is_fixed(i) ? static_cast<T>(floored) : h[i];
+        out[i] = B.inverse[i] > 0 ? static_cast<T>(floored) : h[i];
     }
+    for (int i = 0; B.fixed && i < B.k; ++i)
+        if (B.fixed[i]) out[i] = h[i];
 }
 
 // Write the factor of an item without mass: zero, but for fixed components.
@@ -143,9 +146,7 @@ template <class T, class Rule> struct Update {
     const Basis<T>& B;
     const Items<T>& items;
     Rule rule;
-    void operator()(int64_t j, const double* g, double* u) const {
-        const Basis<T> own = B.of_item(j);
-        const double mass = total_mass(own, items.c[j]);
+    void operator()(int64_t j, const Basis<T>& own, double mass, const double* g, double* u) const {
         rule(own, mass, g, u);
         write_factor(own, u, items.h + j * B.k, mass, items.out + j * B.k);
     }
@@ -158,8 +159,7 @@ template <class T> struct Certify {
     const Basis<T>& B;
     const Items<T>& items;
     double* out;
-    void operator()(int64_t j, const double* g, const double*) const {
-        const Basis<T> own = B.of_item(j);
+    void operator()(int64_t j, const Basis<T>& own, double, const double* g, const double*) const {
         double largest = 1;
         for (int i = 0; i < B.k; ++i) {
             const double G = g[i] * own.inverse[i];

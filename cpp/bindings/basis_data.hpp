@@ -64,8 +64,9 @@ template <class T> struct BasisData {
             copy_term(*linear, width, d);
         } else {
             d.assign(static_cast<size_t>(width), 0.0);
+            double* const sums = d.data();
             for (int64_t i = 0; i < n; ++i)
-                for (int c = 0; c < k; ++c) d[static_cast<size_t>(c)] += static_cast<double>(from[i * k + c]);
+                for (int c = 0; c < k; ++c) sums[c] += static_cast<double>(from[i * k + c]);
         }
         inverse.resize(d.size());
         for (size_t i = 0; i < d.size(); ++i) inverse[i] = d[i] > 0 ? 1 / d[i] : 0;
