@@ -176,7 +176,9 @@ class Matrix(RowBlocks):
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
         """The sums of the columns, computed without a transpose."""
-        return np.asarray(self.array.sum(axis=0, dtype=np.float64))
+        if self.dense:
+            return np.asarray(self.array.sum(axis=0, dtype=np.float64))
+        return np.asarray(np.ones(self.shape[0]) @ self.array)  # CSR's `sum` adds in float32
 
     @cached_property
     def unevenness(self) -> float:
