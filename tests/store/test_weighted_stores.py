@@ -3,6 +3,7 @@
 
 import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -162,8 +163,10 @@ def test_a_window_of_other_weights_is_never_used(stores):
         weighted = apply_weights(plain, Weights(rows=np.full(900, factor)))
         sums = [data.row_sums().sum() for data, _ in weighted.windows()]
         assert sum(sums) == factor * COUNTS.sum()
+        source = weakref.ref(weighted.source)
         del weighted
         gc.collect()
+        assert source() is not None  # no new source takes its place while a buffer holds its rows
 
 
 def test_weighted_stores_travel_to_other_processes(stores):
