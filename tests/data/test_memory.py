@@ -119,6 +119,13 @@ def test_parts_are_those_of_the_data(layout):
     np.testing.assert_array_equal(matrix.column_mass, V.sum(axis=0))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_columns_of_float32_data_are_summed_in_float64(form):
+    data = np.random.default_rng(0).random((500, 4), np.float32)
+    sums = as_matrix(form(data)).column_mass
+    np.testing.assert_allclose(sums, data.sum(axis=0, dtype=np.float64), rtol=1e-14)
+
+
 def test_the_transpose_shares_settings_and_is_made_once(layout):
     matrix = make_named(layout, dtype=np.float32, n_jobs=3)
     assert matrix.T is matrix.T

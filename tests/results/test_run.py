@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from sipower import as_matrix
-from sipower.data.row_blocks import ROWS_HASHED_AT_ONCE
+from sipower.data.fingerprint import ROWS_HASHED_AT_ONCE
 from sipower.loop.solve import Record
 from sipower.results import Run, load_run, save_run
 from sipower.results.describe import describe

@@ -17,9 +17,13 @@ True
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+
+ROWS_HASHED_AT_ONCE = 4096
 
 
 class Fingerprint:
@@ -40,3 +44,11 @@ class Fingerprint:
         for digest, _ in self._parts:
             whole.update(digest.digest())
         return whole.hexdigest()
+
+
+def hash_rows(rows: Callable[[int, int], Any], shape: tuple[int, int]) -> str:
+    """Return the hash of data; rows(begin, end) returns a part as an array or in CSR."""
+    digest, n = Fingerprint(), shape[0]
+    for begin in range(0, n, ROWS_HASHED_AT_ONCE):
+        digest.add(sparse.csr_array(rows(begin, min(begin + ROWS_HASHED_AT_ONCE, n))))
+    return digest.hexdigest(shape)

@@ -25,6 +25,7 @@ from sipower.data.row_blocks import (
     cut_by_work,
 )
 from sipower.data.sampling import Scheme
+from sipower.data.weights import Weights, scale_csr, scale_dense
 from sipower.kernels import Array, Draw
 
 ITEMS_PER_DENSE_BLOCK = 16  # minimum, unless there would be fewer than MIN_DENSE_BLOCKS blocks
@@ -144,6 +145,13 @@ class Matrix(RowBlocks):
         csr = sp.csr_array(self.array, dtype=self.dtype)
         return Matrix(read_only(csr), self.dtype, self.threads)
 
+    def weighted(self, weights: Weights) -> Matrix:
+        """Return the data times `weights`, in the same layout."""
+        scale = scale_dense if self.dense else scale_csr
+        array = scale(self.array, weights, self.dtype, self.bounds)
+        weighted = self.with_data(read_only(array), rows_only=not self.has_columns)
+        return weighted.with_names(self.row_names, self.column_names)
+
     # ---- parts of the data -------------------------------------------------------------------
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
@@ -176,7 +184,9 @@ class Matrix(RowBlocks):
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
         """The sums of the columns, computed without a transpose."""
-        return np.asarray(self.array.sum(axis=0, dtype=np.float64))
+        if self.dense:
+            return np.asarray(self.array.sum(axis=0, dtype=np.float64))
+        return np.asarray(np.ones(self.shape[0]) @ self.array)  # CSR's `sum` adds in float32
 
     @cached_property
     def unevenness(self) -> float:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,44 +22,17 @@ from sipower import kernels
 from sipower.data import sampling
 from sipower.data.buffers import INDEX, Buffers, LoadedWindow
 from sipower.data.memory import Matrix
-from sipower.data.plausibility import ValueOrigin
 from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.row_source import RowSource
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
+from sipower.data.weighted_source import WeightedSource, measure_weighted
+from sipower.data.weights import Weights
 from sipower.kernels import Array, Draw
 from sipower.store.layout import check_entries
 
 DEFAULT_LIMIT = "512MB"
 SUM_TOL = 1e-9  # relative rounding error of the sum of a row
-
-
-class RowSource(Protocol):
-    """An open and checked file of CSR rows, with their sums and names."""
-
-    indptr: NDArray[np.int64]
-    value_type: np.dtype[Any]
-    mass: NDArray[np.float64]
-    column_mass: NDArray[np.float64]
-    smallest: float  # smallest nonzero
-    largest: float
-    row_names: Array | None
-    column_names: Array | None
-    feature_ids: tuple[str, ...] | None
-    origin: ValueOrigin | None
-
-    @property
-    def path(self) -> Path:
-        """The path of the file, for messages."""
-
-    @property
-    def sha256(self) -> str | None:
-        """The fingerprint, or None if it is not known."""
-
-    def read(self, first: int, indices: Array, values: Array) -> None:
-        """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return a function that opens the file in another process, and its arguments."""
 
 
 class StoredMatrix(RowBlocks):
@@ -119,7 +91,23 @@ class StoredMatrix(RowBlocks):
         copied = super()._copy(**changes)
         if "T" not in changes:  # the cached transpose has the old settings and names
             vars(copied).pop("T", None)
+        if "dtype" in changes:  # the fingerprint is that of the rounded values
+            vars(copied).pop("sha256", None)
         return copied
+
+    def weighted(self, weights: Weights) -> StoredMatrix:
+        """Return the data times `weights`, which are applied whenever a window is read.
+
+        Each orientation is read once for its sums. Both matrices share the buffers.
+        """
+        pairs = [(self, weights)]
+        if self.has_columns:
+            pairs.append((self.T, weights.transpose()))
+        sides = tuple(
+            WeightedSource(V.source, own, self.dtype, measure_weighted(V, own)) for V, own in pairs
+        )
+        weighted = StoredMatrix(sides, self.dtype, self.threads, self.buffers)
+        return weighted.with_names(self.row_names, self.column_names)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
         """Return `data`, an array or CSR, as a matrix in memory with the settings of this one."""
@@ -170,7 +158,7 @@ class StoredMatrix(RowBlocks):
 
         `busy` is the number of the buffer in use, which is not overwritten; −1 means none.
         """
-        key = (id(self.source), blocks)
+        key = (self.source, blocks)
         for loaded in self.buffers.loaded:
             if loaded is not None and loaded.key == key:
                 return loaded

@@ -23,12 +23,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sipower import kernels
-from sipower.data.fingerprint import Fingerprint
+from sipower.data.fingerprint import hash_rows
 from sipower.data.sampling import Scheme, scale_sample
+from sipower.data.weights import Weights
 from sipower.kernels import Array, Basis, Draw, batch_size
 
 R = TypeVar("R")
@@ -36,7 +36,6 @@ R = TypeVar("R")
 MAX_BLOCKS = 64
 MIN_BLOCK = 32768  # smallest block, in entries; starting it costs far less than its work
 MAX_BLOCK = 2**21  # about the largest block, in entries; limits what is read at once
-ROWS_HASHED_AT_ONCE = 4096
 ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
@@ -177,6 +176,10 @@ class RowBlocks(ABC):
         vars(other).update(vars(self), **changes)
         return other
 
+    def weighted(self, weights: Weights) -> RowBlocks:
+        """Return the data times `weights`; call `sipower.data.weighting.apply_weights` instead."""
+        raise ValueError(f"`weights` need data in memory or on disk, got {type(self).__name__}.")
+
     def take(self, items: Array) -> Any:
         """Return the rows with the numbers `items` as an array or in CSR."""
         raise ValueError(self.refusal)
@@ -223,10 +226,7 @@ class RowBlocks(ABC):
     @cached_property
     def sha256(self) -> str:
         """The fingerprint of shape and nonzeros; see `sipower.data.fingerprint`."""
-        digest, n = Fingerprint(), self.shape[0]
-        for begin in range(0, n, ROWS_HASHED_AT_ONCE):
-            digest.add(sp.csr_array(self.rows(begin, min(begin + ROWS_HASHED_AT_ONCE, n))))
-        return digest.hexdigest(self.shape)
+        return hash_rows(self.rows, self.shape)
 
 
 class ColumnSums(RowBlocks):

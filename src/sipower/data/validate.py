@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from sipower.data.conversion import frame_names, to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
+from sipower.data.value_range import smallest_distinguishable
 from sipower.kernels import Array, count_threads
 
 KERNEL_TYPES = (np.uint8, np.uint16, np.float32, np.float64)  # dense types that kernels read
@@ -226,14 +227,6 @@ def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None
             flat = int(np.argmax(bad))
             row, column = (int(i) for i in position(flat))
             raise EntryError(sentence, (row, column), values.flat[flat], working)
-
-
-def smallest_distinguishable(largest: Any, working: np.dtype[Any]) -> float:
-    """Return the smallest entry that a fit can tell from 0.
-
-    The limit keeps quotients of entries within half of the exponent range of the working type.
-    """
-    return max(1.0, float(largest)) / float(np.sqrt(np.finfo(working).max))
 
 
 def _smallest_positive(values: Array) -> Any:

@@ -3,92 +3,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
+from sipower.data.validate import check_total
+from sipower.data.weights import Weights
 
-__all__ = ["Weights", "apply_weights", "weights_at"]
-
-Float = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The weight ρ_i φ_j ω_ij of every entry of V.
-
-    Parameters
-    ----------
-    rows, columns
-        ρ (n,) and φ (m,); None: 1.
-    entries
-        ω in CSR; an entry that is not stored has the weight 1, and a stored zero the weight 0.
-        None: 1.
-    """
-
-    rows: Float | None = None
-    columns: Float | None = None
-    entries: Any = None
+__all__ = ["Weights", "apply_weights"]
 
 
 def apply_weights(V: RowBlocks, weights: Weights) -> RowBlocks:
-    """Return ρ_i φ_j ω_ij V_ij, in memory or on disk as V is."""
+    """Return ρ_i φ_j ω_ij V_ij, in memory or on disk as V is.
+
+    Entries that become 0 are not stored, unless V is dense. Data on disk are multiplied whenever
+    they are read; they are read once at the start for their sums, in each orientation.
+    """
     if weights.rows is None and weights.columns is None and weights.entries is None:
         return V
-    if not isinstance(V, Matrix):
-        raise ValueError(
-            "Weights and missing values need data in memory: read the file with sipower.io.read."
-        )
-    scale = _scale_dense if V.dense else _scale_sparse
-    weighted = as_matrix(
-        scale(V.array, weights, V.dtype),
-        dtype=V.dtype,
-        n_jobs=V.threads,
-        rows_only=not V.has_columns,
-    )
-    return weighted.with_names(V.row_names, V.column_names)
+    _check(weights, V.shape)
+    weighted = V.weighted(weights)
+    check_total(weighted.total, weighted.dtype)
+    return weighted
 
 
-def _scale_dense(V: Any, weights: Weights, dtype: Any) -> Any:
-    scaled = V.astype(dtype)
-    if weights.rows is not None:
-        scaled *= weights.rows[:, None].astype(dtype)
-    if weights.columns is not None:
-        scaled *= weights.columns.astype(dtype)
-    if weights.entries is not None:
-        E = weights.entries
-        at = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr)), E.indices
-        scaled[at] *= E.data.astype(dtype)
-    return scaled
-
-
-def _scale_sparse(V: Any, weights: Weights, dtype: Any) -> Any:
-    rows = np.repeat(np.arange(V.shape[0]), np.diff(V.indptr))
-    values = V.data.astype(np.float64)
-    if weights.rows is not None:
-        values *= weights.rows[rows]
-    if weights.columns is not None:
-        values *= weights.columns[V.indices]
-    if weights.entries is not None:
-        values *= weights_at(weights.entries, rows, V.indices)
-    scaled = sparse.csr_array((values.astype(dtype), V.indices, V.indptr), V.shape, copy=True)
-    scaled.eliminate_zeros()
-    return scaled
-
-
-def weights_at(entries: Any, rows: Any, columns: Any, default: float = 1.0) -> Float:
-    """Return the stored values at the given entries, `default` where none is stored."""
-    m = entries.shape[1]
-    stored = np.repeat(np.arange(entries.shape[0], dtype=np.int64), np.diff(entries.indptr)) * m
-    stored += entries.indices
-    wanted = rows.astype(np.int64) * m + columns
-    at = np.minimum(np.searchsorted(stored, wanted), max(len(stored) - 1, 0))
-    if not len(stored):
-        return np.full(len(wanted), default)
-    return np.where(stored[at] == wanted, entries.data[at], default)
+def _check(weights: Weights, shape: tuple[int, int]) -> None:
+    largest = 1.0
+    for name, expected in (("rows", shape[:1]), ("columns", shape[1:]), ("entries", shape)):
+        part = getattr(weights, name)
+        if part is None:
+            continue
+        if part.shape != expected:
+            raise ValueError(f"`weights.{name}` must have shape {expected}, got {part.shape}.")
+        values = part.data if name == "entries" else part
+        if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
+            raise ValueError(f"`weights.{name}` must be non-negative and finite.")
+        largest *= float(values.max(initial=1))
+    if largest == np.inf:
+        raise ValueError("The products of `weights` must be finite: rescale them.")

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.data.weighting import weights_at
 from sipower.kernels import Array
 
 __all__ = ["Exposure", "batch_sums"]
@@ -103,7 +102,7 @@ class Exposure:
         """Return X at the given entries."""
         x = np.ones(len(rows))
         if self.special is not None:
-            x = weights_at(self.special, rows, columns, default=0.0) + 1
+            x = 1 + _stored_at(self.special, rows, columns)
         if self.effects is not None and self.batch is not None:
             x = x * self.effects[self.batch[rows], columns]
         return x
@@ -135,3 +134,14 @@ def batch_sums(W: Float, batch: Array, batches: int) -> Float:
         (np.ones(len(batch)), (batch, np.arange(len(batch)))), (batches, len(batch))
     )
     return np.asarray(indicator @ W)
+
+
+def _stored_at(special: Any, rows: Array, columns: Array) -> Float:
+    """Return the stored values at the given entries, 0 where none is stored."""
+    m = special.shape[1]
+    numbers = np.repeat(np.arange(special.shape[0], dtype=np.int64), np.diff(special.indptr))
+    stored, wanted = numbers * m + special.indices, np.asarray(rows, np.int64) * m + columns
+    at = np.minimum(np.searchsorted(stored, wanted), max(len(stored) - 1, 0))
+    if not len(stored):
+        return np.zeros(len(wanted))
+    return np.where(stored[at] == wanted, special.data[at], 0.0)
