@@ -119,7 +119,7 @@ class Factorization:
 
         A component with fixed entries or a penalty keeps its scale.
         """
-        if any(self.terms.ridge) or self.terms.prior != (None, None):
+        if self.terms.has_penalty:
             return None
         scale = balancing_scale(x.W, x.H.sum(axis=0, dtype=np.float64))
         if scale is not None and self.terms.fixed is not None:

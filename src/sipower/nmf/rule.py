@@ -128,8 +128,8 @@ class Half:
         self.block = block
 
     def value(self, h: Array) -> float:
-        """Return D(V ‖ h Bᵀ)."""
-        return self.block.divergence(h)
+        """Return D(V ‖ h Bᵀ) and the penalties."""
+        return self.block.divergence(h) + self.block.item_terms.penalty(h)
 
     def residual(self, h: Array) -> float:
         """Return the certified gap of all items, relative to ΣV."""
