@@ -94,6 +94,21 @@ def test_the_solution_of_prior_counts_without_data_is_their_mean():
     np.testing.assert_allclose(h, item.a / item.d, rtol=1e-6)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="`NewtonStep` sets components with a negligible share of the mass to zero"
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_component_with_few_prior_counts_stays_positive(dtype):
+    """The logarithm of zero would make the objective infinite."""
+    B = np.random.default_rng(0).gamma(1.0, 1.0, (12, 3))
+    terms = Terms(prior=np.array([1e-15, 1.0, 1.0]))
+    problem = Example(10 * B[:, 1:2].T, B, terms, np.ones((1, 3)))
+    block, h = problem.block("dense", dtype), problem.h.astype(dtype)
+    for _ in range(300):
+        h = Newton().update(block, h, HALF_STEP)
+    assert h[0, 0] > 0
+
+
 # ---- nothing to choose -----------------------------------------------------------------------
 
 

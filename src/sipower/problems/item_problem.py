@@ -245,8 +245,9 @@ class ItemProblem:
         sampling_threshold
             Items that have at least this many times K² nonzeros begin with epochs of S-SCI-PI.
         start
-            First h, (items, K), which also holds the values of the fixed components. An item whose
-            other components are zero starts at the uniform point; None: all items do.
+            First h, (items, K), positive where there are prior counts; it also holds the values of
+            the fixed components. An item whose other components are zero starts at the uniform
+            point; None: all items do.
         """
         block = self.in_float64() if exact else self
         h = np.zeros(self.shape, block.B.dtype)
