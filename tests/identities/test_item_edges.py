@@ -3,11 +3,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from identities.item_examples import COMBINATIONS, LAYOUTS, Example, example
 from identities.kl_examples import HALF_STEP
-from sipower.nmf import CCD, MU, SCD, Newton
+from sipower import as_matrix
+from sipower.nmf import CCD, MU, SCD, Newton, SciPiRule
 from sipower.problems.item_problem import ItemProblem, Terms
+from sipower.problems.kl import KLBlock
 
 RULES = {"mu": MU(), "ccd": CCD(), "scd": SCD(), "newton": Newton()}
 UNBOUNDED = "no lower bound"
@@ -236,3 +239,23 @@ def test_units_do_not_matter(names, layout, data, basis):
     for rule in RULES.values():
         here, there = (rule.update(p.block(layout), p.h, HALF_STEP) for p in (problem, scaled))
         np.testing.assert_allclose(there * basis / data, here, rtol=1e-5, atol=1e-9)
+
+
+# ---- data available by row only --------------------------------------------------------------
+
+
+def test_items_that_are_columns_of_rows_have_the_same_certificate_and_updates(names):
+    """If the data are available by row only, items of the other side are known by sums alone."""
+    problem = example(names)
+    problem.V[1] = 0
+    columns = as_matrix(sp.csr_array(problem.V.T), rows_only=True).columns
+    block, other = problem.block("csr"), KLBlock(columns, problem.B, terms=problem.terms)
+    assert not other.V.has_items
+    np.testing.assert_allclose(other.gaps(problem.h), block.gaps(problem.h), rtol=1e-10)
+    assert other.divergence(problem.h) == pytest.approx(block.divergence(problem.h), rel=1e-12)
+    rules = [MU()] if {"ridge", "fixed"} & set(names) else [MU(), SciPiRule(0.7)]
+    for rule in rules:
+        half_step = HALF_STEP._replace(step=rule.step)
+        expected, new = (rule.update(b, problem.h, half_step) for b in (block, other))
+        np.testing.assert_allclose(new, expected, rtol=1e-10, atol=1e-13)
+        np.testing.assert_array_equal(new[~problem.free], problem.h[~problem.free])

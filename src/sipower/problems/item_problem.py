@@ -139,8 +139,12 @@ class ItemProblem:
     @property
     def is_linear(self) -> bool:
         """Whether d is the only term: no ridge, no prior counts, no fixed components."""
-        terms = self.item_terms
-        return terms.prior is None and terms.fixed is None and terms.ridge == 0
+        return self.is_scaled and self.item_terms.prior is None
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the best multiple of h has a known mass: no ridge, no fixed components."""
+        return self.item_terms.fixed is None and self.item_terms.ridge == 0
 
     @property
     def mass(self) -> Float:
@@ -167,7 +171,7 @@ class ItemProblem:
         return h @ self.d if self.d.ndim == 1 else np.einsum("jk,jk->j", h, self.d)
 
     def _require_sphere(self) -> None:
-        if self.item_terms.fixed is not None or self.item_terms.ridge > 0:
+        if not self.is_scaled:
             raise ValueError(
                 "A problem with fixed components or a ridge has no form on the sphere: use "
                 "solver='auto', 'ccd', 'newton' or 'mu'."
