@@ -131,7 +131,7 @@ class Factorization:
 
         A component with fixed entries or a penalty keeps its scale.
         """
-        if any(self.terms.ridge) or self.terms.prior != (None, None):
+        if self.terms.has_penalty:
             return None
         ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
         scale = balancing_scale(x.W, (ones @ x.H).astype(np.float64))

@@ -14,6 +14,7 @@ import numpy as np
 from sipower import kernels
 from sipower.kernels import Array
 from sipower.nmf.rule import HalfStep, Rule, floor_factor
+from sipower.problems.item_problem import Float
 from sipower.problems.kl import KLBlock
 
 __all__ = ["MU"]
@@ -31,4 +32,16 @@ class MU(Rule):
         """Return h after one multiplicative update."""
         if block.V.has_items:
             return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
-        return floor_factor(block, block.scale_to_mass(h) * block.multiplier(h), h)
+        if block.is_scaled:
+            return floor_factor(block, block.scale_to_mass(h) * block.multiplier(h), h)
+        return floor_factor(block, minimise_bound(block, h), h)
+
+
+def minimise_bound(block: KLBlock, h: Array) -> Float:
+    """Return the root of r x² + d x = h∘g + a, which minimises the bound of MU, (items, K)."""
+    terms, d = block.item_terms, block.d
+    share = h * block.ratio_sums(h)
+    if terms.prior is not None:
+        share = share + terms.prior
+    twice = d + np.sqrt(d**2 + 4 * terms.ridge * share)
+    return np.divide(2 * share, twice, out=np.zeros(share.shape), where=twice > 0)

@@ -96,12 +96,13 @@ def floor_factor(block: KLBlock, new: Float, h: Array) -> Array:
     """Return the new values of a factor, raised to a floor and converted to the dtype of h.
 
     Each component keeps at least the share FLOOR of the mass of its item. Where the basis column is
-    zero, h is unchanged; an item without mass becomes zero.
+    zero, and in fixed components, h is unchanged; an item without mass becomes zero.
     """
-    alive, mass = block.d > 0, block.c[:, None]
+    alive, mass = block.d > 0, block.mass[:, None]
     floor = FLOOR * np.divide(mass, block.d, out=np.zeros(new.shape), where=alive)
-    floored = np.where(alive, np.maximum(new, floor), h)
-    return np.where(mass > 0, floored, 0).astype(h.dtype)
+    floored = np.where(mass > 0, np.where(alive, np.maximum(new, floor), h), 0)
+    fixed = block.item_terms.fixed
+    return (floored if fixed is None else np.where(fixed, h, floored)).astype(h.dtype)
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,8 @@ class Half:
         self.block = block
 
     def value(self, h: Array) -> float:
-        """Return D(V ‖ h Bᵀ)."""
-        return self.block.divergence(h)
+        """Return D(V ‖ h Bᵀ) and the penalties."""
+        return self.block.divergence(h) + self.block.item_terms.penalty(h)
 
     def residual(self, h: Array) -> float:
         """Return the certified gap of all items, relative to ΣV."""

@@ -46,7 +46,12 @@ class ModelTerms:
     @property
     def is_linear(self) -> bool:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
-        return self.fixed is None and not any(self.ridge) and self.prior == (None, None)
+        return self.fixed is None and not self.has_penalty
+
+    @property
+    def has_penalty(self) -> bool:
+        """Whether a factor has a ridge or prior counts."""
+        return any(self.ridge) or any(counts is not None for counts in self.prior)
 
     def insert_fixed(self, H: Array) -> None:
         """Write the fixed entries into H, in place."""

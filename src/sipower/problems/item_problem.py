@@ -81,7 +81,7 @@ class Solution(NamedTuple):
     h
         Factor, (items, K).
     gaps
-        Certified gaps max_k G_k − 1, (items,).
+        Certified gaps relative to the masses, (items,): max_k G_k − 1 if d is the only term.
     passes
         Number of passes that each item needed over its own nonzeros, (items,).
     """
@@ -127,6 +127,8 @@ class ItemProblem:
         self.item_terms = terms
         self.basis = kernels.basis(self.B, dense=self.V.dense, **terms._asdict())
         self.d: Float = self.basis.column_sums if terms.d is None else terms.d
+        if terms.prior is not None and terms.ridge == 0:
+            self._require_bounded(terms.prior, terms.fixed)
         self.c: Float = self.V.mass if c is None else c
 
     @property
@@ -137,8 +139,12 @@ class ItemProblem:
     @property
     def is_linear(self) -> bool:
         """Whether d is the only term: no ridge, no prior counts, no fixed components."""
-        terms = self.item_terms
-        return terms.prior is None and terms.fixed is None and terms.ridge == 0
+        return self.is_scaled and self.item_terms.prior is None
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the best multiple of h has a known mass: no ridge, no fixed components."""
+        return self.item_terms.fixed is None and self.item_terms.ridge == 0
 
     @property
     def mass(self) -> Float:
@@ -165,10 +171,18 @@ class ItemProblem:
         return h @ self.d if self.d.ndim == 1 else np.einsum("jk,jk->j", h, self.d)
 
     def _require_sphere(self) -> None:
-        if self.item_terms.fixed is not None or self.item_terms.ridge > 0:
+        if not self.is_scaled:
             raise ValueError(
                 "A problem with fixed components or a ridge has no form on the sphere: use "
                 "solver='auto', 'ccd', 'newton' or 'mu'."
+            )
+
+    def _require_bounded(self, prior: Array, fixed: Array | None) -> None:
+        free = True if fixed is None else ~np.asarray(fixed, bool)
+        if ((prior > 0) & (self.d <= 0) & free).any():
+            raise ValueError(
+                "A component with `prior` counts needs a positive linear term `d` or a `ridge`; "
+                "otherwise the objective has no lower bound."
             )
 
     def ratio_sums(self, h: Array) -> Float:
@@ -218,25 +232,30 @@ class ItemProblem:
         *,
         exact: bool = True,
         sampling_threshold: float = SAMPLING_THRESHOLD,
+        start: Array | None = None,
     ) -> Solution:
-        """Solve every item from the uniform start.
+        """Solve every item.
 
         The solution of an item depends only on its own row of V and on the basis, to the last bit.
 
         Parameters
         ----------
         tol
-            An item is solved when its certified gap max_k G_k − 1 is at most `tol`.
+            An item is solved when its certified gap is at most `tol` times its mass.
         max_rounds
             Maximum number of rounds per item.
         exact
             Whether to compute in float64; otherwise in the working type, which is faster.
         sampling_threshold
             Items that have at least this many times K² nonzeros begin with epochs of S-SCI-PI.
+        start
+            First h, (items, K), positive where there are prior counts; it also holds the values of
+            the fixed components. An item whose other components are zero starts at the uniform
+            point; None: all items do.
         """
         block = self.in_float64() if exact else self
-        # The kernel replaces an item that is zero in `start` by the uniform point.
-        start, h = (np.zeros(self.shape, block.B.dtype) for _ in range(2))
+        h = np.zeros(self.shape, block.B.dtype)
+        start = h.copy() if start is None else kernels.as_contiguous(start, block.B.dtype)
         gaps, passes = np.zeros((2, self.shape[0]))
         min_nonzeros = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
         limits = tol, max_rounds, min_nonzeros
