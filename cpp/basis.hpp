@@ -35,6 +35,9 @@ template <class T> struct Basis {
         return own;
     }
     bool is_fixed(int k) const { return fixed && fixed[k]; }
+    // Whether component k has a finite minimum and may change.
+    bool is_free(int k) const { return d[k] + ridge > 0 && !is_fixed(k); }
+    double prior_of(int k) const { return prior ? prior[k] : 0; }
     // Whether the best multiple of h has d.h = mass.
     bool is_scaled() const { return ridge == 0 && !fixed; }
 
@@ -42,6 +45,23 @@ template <class T> struct Basis {
         Extent(n).expect(i);
         return rows + i * width;
     }
+};
+
+// The basis with the terms of one item at a time; nothing is copied if all items have the same terms.
+template <class T> class ItemBasis {
+public:
+    explicit ItemBasis(const Basis<T>& B)
+        : all_(B), own_(B), varies_(B.d_stride > 0 || B.prior_stride > 0 || B.fixed_stride > 0) {}
+    const Basis<T>& at(int64_t j) {
+        if (varies_) own_ = all_.of_item(j);
+        return own_;
+    }
+    const Basis<T>& current() const { return own_; }
+
+private:
+    const Basis<T>& all_;
+    Basis<T> own_;
+    const bool varies_;
 };
 
 // Return the padded width for k components: whole vectors of 32 bytes up to 24 components, a few fixed

@@ -18,7 +18,7 @@ public:
     // g holds the ratio sums of the data at h, without prior counts; c is their mass.
     DualLine(const Basis<T>& B, const double* g, const double* h, double c) : B_(B), g_(g), c_(c) {
         for (int k = 0; k < B.k; ++k) {
-            const double a = prior(k);
+            const double a = B.prior_of(k);
             if (B.is_fixed(k)) {
                 s_ += g[k] * h[k];
             } else {
@@ -51,10 +51,9 @@ private:
     static constexpr int MAX_STEPS = 60;
     static constexpr double LARGEST = 1e300;
 
-    double prior(int k) const { return B_.prior ? B_.prior[k] : 0; }
     // The minimiser h of q_k(e); infinite where the dual is not finite.
     double minimiser(int k, double e) const {
-        const double a = prior(k), r = B_.ridge;
+        const double a = B_.prior_of(k), r = B_.ridge;
         if (r == 0) return a > 0 ? a / e : 0;
         const double root = std::sqrt(e * e + 4 * r * a);
         return e > 0 ? 2 * a / (e + root) : (root - e) / (2 * r);
@@ -64,7 +63,7 @@ private:
         double sum = (c_ > 0 ? c_ + c_ * std::log(t) : 0) - t * s_;
         for (int k = 0; k < B_.k; ++k) {
             if (B_.is_fixed(k)) continue;
-            const double a = prior(k), e = B_.d[k] - t * g_[k], h = minimiser(k, e);
+            const double a = B_.prior_of(k), e = B_.d[k] - t * g_[k], h = minimiser(k, e);
             if (a > 0 && !(h > 0 && h < LARGEST)) return -LARGEST;
             sum += B_.ridge > 0 ? e * h + B_.ridge * h * h / 2 : a;  // without a ridge e h = a
             if (a > 0) sum -= a * std::log(h);
@@ -82,7 +81,7 @@ private:
         double sum = -c_ / (t * t);
         for (int k = 0; k < B_.k; ++k) {
             if (B_.is_fixed(k)) continue;
-            const double a = prior(k), e = B_.d[k] - t * g_[k], h = minimiser(k, e), g = g_[k];
+            const double a = B_.prior_of(k), e = B_.d[k] - t * g_[k], h = minimiser(k, e), g = g_[k];
             if (B_.ridge > 0) {
                 const double root = std::sqrt(e * e + 4 * B_.ridge * a);
                 if (h > 0 && root > 0) sum -= g * g * h / root;

@@ -11,7 +11,7 @@ template <class T> class CoordinateDescent {
     static constexpr int L = Simd<T>::lanes;
 
 public:
-    explicit CoordinateDescent(const Basis<T>& B) : B_(B), visits_(B.k) {}
+    explicit CoordinateDescent(const Basis<T>& B) : B_(B), general_(!B.is_scaled()), visits_(B.k) {}
 
     void visit_all() {
         count_ = B_.k;
@@ -26,23 +26,34 @@ public:
             if (item.h[k] > 0 || item.g[k] > B.d[k]) visits_[count_++] = k;
     }
     void sweep(GatheredItem<T>& item, Order order, Random& random) {
-        if (order == Order::random) {
-            for (int k = 0; k < B_.k; ++k) step(item, static_cast<int>(random.below(B_.k)));
-        } else {
-            for (int a = 0; a < count_; ++a) step(item, visits_[a]);
-        }
+        if (general_) sweep_as<true>(item, order, random);
+        else sweep_as<false>(item, order, random);
     }
 
 private:
+    // `general`: there is a ridge or a fixed component.
+    template <bool general> void sweep_as(GatheredItem<T>& item, Order order, Random& random) {
+        if (order == Order::random) {
+            for (int k = 0; k < B_.k; ++k) step<general>(item, static_cast<int>(random.below(B_.k)));
+        } else {
+            for (int a = 0; a < count_; ++a) step<general>(item, visits_[a]);
+        }
+    }
     // Take one Newton step on coordinate k. A step up stops short of the minimum, because the derivative
     // is concave in h_k. After a step down by delta, with m = max_i b_i/z_i, the objective is at most
     // f - delta slope + curvature (-log(1 - m delta) - m delta)/m^2. This bound is minimised by
     // delta = newton/(1 + m newton), where newton = slope/curvature. So no step raises the objective,
     // and no z reaches 0. A ridge r adds r to the curvature: r delta^2/2 is below its share of the bound.
-    void step(GatheredItem<T>& item, int k) {
-        const double d = item.basis().d[k], ridge = item.basis().ridge;
-        if (!(d + ridge > 0) || item.basis().is_fixed(k)) return;
-        double slope = d + ridge * item.h[k], curvature = ridge, steepest = 0;
+    template <bool general> void step(GatheredItem<T>& item, int k) {
+        const Basis<T>& B = item.basis();
+        double slope = B.d[k], curvature = 0, steepest = 0;
+        if (general) {
+            if (!B.is_free(k)) return;
+            slope += B.ridge * item.h[k];
+            curvature = B.ridge;
+        } else if (!(slope > 0)) {
+            return;
+        }
         item.for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> first = {}, second = {}, steepest_ratio = {};
             for (int t = 0; t < n; t += L) {
@@ -70,6 +81,7 @@ private:
     }
 
     const Basis<T>& B_;
+    const bool general_;  // whether there is a ridge or a fixed component
     Buffer<int> visits_;
     int count_ = 0;
 };

@@ -53,8 +53,9 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
     DensePass<T> pass(V, B);
     DenseGroups<T> groups(items.begin, items.end, B.width);
     Buffer<double> u(B.width), sums(groups.count * GROUP * B.width);
+    ItemBasis<T> bases(B);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const Basis<T> own = B.of_item(j);
+        const Basis<T>& own = bases.at(j);
         scale_to_mass(own, items.h + j * B.k, total_mass(own, items.c[j]), u.get());
         for (int i = 0; i < B.k; ++i) groups.u[(j - items.begin) * B.width + i] = static_cast<T>(u[i]);
     }
@@ -63,7 +64,7 @@ void visit_dense(const Dense& V, const Basis<T>& B, const Items<T>& items, Visit
         pass.ratio_sums(first, count, from, groups.u.get() + at, sums.get() + at, nullptr, 0);
     });
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const Basis<T> own = B.of_item(j);
+        const Basis<T>& own = bases.at(j);
         const double mass = total_mass(own, items.c[j]);
         if (!(mass > 0)) {
             visit.empty(j);

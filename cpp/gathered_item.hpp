@@ -11,12 +11,12 @@ namespace {
 // and w up to date; after writing to h directly, call `refresh`.
 template <class T> class GatheredItem : public GatheredRows<T> {
     using Rows = GatheredRows<T>;
-    using Rows::B_;
     using Rows::L;
     using Rows::n_;
     using Rows::v_;
 
 public:
+    using Rows::basis;
     using Rows::for_tiles;
 
     GatheredItem(const Basis<T>& B, int64_t longest)
@@ -40,13 +40,13 @@ public:
     }
     // g_k = sum_i v_i b_ik / z_i
     void ratio_sums() {
-        for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for (int k = 0; k < basis().k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) { add_ratios(tile, at, n); });
     }
     // Do `refresh` and `ratio_sums` in one read of the tiles.
     bool refresh_with_sums() {
         Vec<T> smallest = broadcast(T(1));
-        for (int k = 0; k < B_.k; ++k) g[k] = 0;
+        for (int k = 0; k < basis().k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             refresh_tile(tile, at, n, smallest);
             add_ratios(tile, at, n);
@@ -57,8 +57,8 @@ public:
     // Return max_k G_k - 1, computed from the ratio sums; d.h = c must hold.
     double gap() const {
         double largest = 1;
-        for (int k = 0; k < B_.k; ++k) {
-            const double G = g.get()[k] * B_.inverse[k];
+        for (int k = 0; k < basis().k; ++k) {
+            const double G = g.get()[k] * basis().inverse[k];
             largest = G <= largest ? largest : G;  // written so that NaN is not ignored
         }
         return largest - 1;
@@ -68,20 +68,20 @@ public:
     // a power step, because the divergence could otherwise become infinite.
     void keep_alive(double c) {
         if (!some_z_vanishes() || refresh()) return;
-        for (int k = 0; k < B_.k; ++k) {
-            const double floor = FLOOR * c * B_.inverse[k];
-            if (h[k] < floor && !B_.is_fixed(k)) h[k] = floor;
+        for (int k = 0; k < basis().k; ++k) {
+            const double floor = FLOOR * c * basis().inverse[k];
+            if (h[k] < floor && !basis().is_fixed(k)) h[k] = floor;
         }
     }
 
     // Scale h so that d.h = c, if that is best; the caller must then call `refresh` to recompute z and w.
     void fit_mass(double c) {
-        if (!B_.is_scaled()) return;
+        if (!basis().is_scaled()) return;
         double mass = 0;
-        for (int k = 0; k < B_.k; ++k) mass += B_.d[k] * h[k];
+        for (int k = 0; k < basis().k; ++k) mass += basis().d[k] * h[k];
         if (!(mass > 0)) return;
         const double scale = c / mass;
-        for (int k = 0; k < B_.k; ++k) h[k] *= scale;
+        for (int k = 0; k < basis().k; ++k) h[k] *= scale;
     }
 
     // Set h_k = next and update z and w.
@@ -103,7 +103,7 @@ public:
             const int n = static_cast<int>(n_ - at < TILE ? n_ - at : TILE);
             sum += relative_entropy<double>(v_.get() + at, z_.get() + at, n);
         }
-        for (int k = 0; k < B_.k; ++k) sum += B_.d[k] * h[k];
+        for (int k = 0; k < basis().k; ++k) sum += basis().d[k] * h[k];
         return sum;
     }
 
@@ -114,7 +114,7 @@ public:
         double total = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
             Vec<T> bp[TILE / L] = {};
-            for (int k = 0; k < B_.k; ++k) {
+            for (int k = 0; k < basis().k; ++k) {
                 if (p[k] == 0) continue;
                 const Vec<T> x = broadcast(static_cast<T>(p[k]));
                 for (int t = 0; t < n; t += L) bp[t / L] += x * load(tile + k * TILE + t);
@@ -149,7 +149,7 @@ private:
 
     void refresh_tile(const T* tile, int64_t at, int n, Vec<T>& smallest) {
         Vec<T> z[TILE / L] = {};
-        for (int k = 0; k < B_.k; ++k) {
+        for (int k = 0, last = basis().k; k < last; ++k) {
             if (h[k] == 0) continue;
             const Vec<T> x = broadcast(static_cast<T>(h[k]));
             for (int t = 0; t < n; t += L) z[t / L] += x * load(tile + k * TILE + t);
@@ -168,8 +168,8 @@ private:
     void add_ratios(const T* tile, int64_t at, int n) {
         Vec<T> q[TILE / L];
         for (int t = 0; t < n; t += L) q[t / L] = load(v_.get() + at + t) * load(w_.get() + at + t);
-        for (int k = 0; k < B_.k; k += L) {
-            const int count = B_.k - k < L ? B_.k - k : L;
+        for (int k = 0; k < basis().k; k += L) {
+            const int count = basis().k - k < L ? basis().k - k : L;
             const T* rows[L];
             for (int l = 0; l < L; ++l) rows[l] = tile + (k + (l < count ? l : 0)) * TILE;
             Vec<T> part[L] = {};

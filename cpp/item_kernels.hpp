@@ -19,13 +19,13 @@ template <class T, class Data, class Visit>
 void visit_items(const Data& V, const Basis<T>& B, const Items<T>& items, Visit visit) {
     GatheredItem<T> item(B, longest_item(V, items.begin, items.end));
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const Basis<T> own = B.of_item(j);
-        const double mass = total_mass(own, items.c[j]);
+        const double mass = B.prior ? total_mass(B.of_item(j), items.c[j]) : items.c[j];
         if (!(mass > 0)) {
-            write_empty(own, items.h + j * B.k, items.out + j * B.k);
+            write_empty(B.of_item(j), items.h + j * B.k, items.out + j * B.k);
             continue;
         }
         item.enter(V, j);
+        const Basis<T>& own = item.basis();
         scale_to_mass(own, items.h + j * B.k, mass, item.h.get());
         visit(j, item);
         item.keep_alive(mass);
@@ -70,7 +70,7 @@ template <class T> void shared_newton_csr(const Csr& V, const Basis<T>& B, const
     for (int64_t j = items.begin; j < items.end; ++j) {
         if (!(items.c[j] > 0)) continue;
         item.enter(V, j);
-        const Basis<T> own = B.of_item(j);
+        const Basis<T>& own = item.basis();
         scale_to_mass(own, items.h + j * B.k, items.c[j], item.h.get());
         item.refresh_with_sums();
         square_sums(item, B, squares.get());
@@ -133,8 +133,9 @@ void projected_gradient(const Data& V, const Basis<T>& B, const Items<T>& items)
 template <class T> double general_gap(const GatheredItem<T>& item, double c, double* sums) {
     const Basis<T>& B = item.basis();
     for (int k = 0; k < B.k; ++k) {
-        const double h = item.h.get()[k], a = B.prior ? B.prior[k] : 0;
-        sums[k] = item.g.get()[k] - (a > 0 ? static_cast<double>(static_cast<T>(a)) / h : 0);  // without the prior count
+        const double h = item.h.get()[k], a = B.prior_of(k);
+        // Without the prior count; rounding must not make a sum of positive terms negative.
+        sums[k] = c > 0 ? larger(item.g.get()[k] - (a > 0 ? static_cast<double>(static_cast<T>(a)) / h : 0), 0.0) : 0;
     }
     return DualLine<T>(B, sums, item.h.get(), c).gap();
 }

@@ -33,8 +33,8 @@ public:
         for (int k = 0; k < B.k; ++k) mass += B.d[k] * item.h[k];
         for (int k = 0; k < B.k; ++k) {
             p_[k] = 0;
-            if (!(B.d[k] > 0) || B.is_fixed(k)) continue;
-            if (item.g[k] <= B.d[k] && B.d[k] * item.h[k] <= negligible_share() * mass) item.h[k] = 0;
+            if (!B.is_free(k)) continue;
+            if (!(B.prior_of(k) > 0) && item.g[k] <= B.d[k] && B.d[k] * item.h[k] <= negligible_share() * mass) item.h[k] = 0;
             if (!(item.h[k] > 0 || item.g[k] > B.d[k])) continue;
             model_.index[size] = k;
             model_.h[size] = item.h[k];

@@ -38,8 +38,9 @@ void visit_csr(const Csr& V, const Basis<T>& B, const Items<T>& items, Visit vis
     SparsePass<T> pass(V, B);
     Buffer<double> u(B.width), g(B.width);
     Buffer<T> h(B.width);
+    ItemBasis<T> bases(B);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const Basis<T> own = B.of_item(j);
+        const Basis<T>& own = bases.at(j);
         const double mass = total_mass(own, items.c[j]);
         if (!(mass > 0)) {
             visit.empty(j);
@@ -67,8 +68,9 @@ template <class T> void power_search_csr(const Csr& V, const Basis<T>& B, const 
     Buffer<double> u(B.width), g(B.width);
     Buffer<T> h(B.width), p(B.width), v(longest), q(longest), e(longest);
     SearchDirection direction(B.width);
+    ItemBasis<T> bases(B);
     for (int64_t j = items.begin; j < items.end; ++j) {
-        const Basis<T> own = B.of_item(j);
+        const Basis<T>& own = bases.at(j);
         const double c = items.c[j];
         if (!(c > 0)) continue;
         scale_to_mass(own, items.h + j * B.k, c, u.get());

@@ -16,40 +16,69 @@ inline int whole_vectors(int width) { return width & ~3; }
 
 // Return the mass of an item with its prior counts, which are observations of single components.
 template <class T> double total_mass(const Basis<T>& B, double c) {
-    for (int i = 0; B.prior && i < B.k; ++i) c += B.prior[i];
+    for (int i = 0; B.prior && i < B.k; ++i)
+        if (!B.is_fixed(i)) c += B.prior[i];
     return c;
+}
+
+// Set the components that may change to equal shares of the mass; the others keep u.
+template <class T> void start_uniform(const Basis<T>& B, double mass, double* u) {
+    int free = 0;
+    for (int i = 0; i < B.k; ++i) free += B.is_free(i);
+    for (int i = 0; i < B.k; ++i) {
+        if (B.is_free(i)) u[i] = B.d[i] > 0 ? mass / free * B.inverse[i] : std::sqrt(mass / free / B.ridge);
+        else if (!B.is_fixed(i)) u[i] = 0;
+    }
+}
+
+// Make u a valid start if there are prior counts, a ridge or fixed components. If nothing explains the data, start at
+// the uniform point; if fixed components do, components that are zero get FLOOR of the mass, because a jump to the
+// uniform point could raise the objective. A component with prior counts must be positive.
+template <class T> void start_general(const Basis<T>& B, double mass, double* u) {
+    bool zero = true, explained = false;
+    for (int i = 0; i < B.k; ++i) {
+        if (B.is_fixed(i)) explained = explained || u[i] > 0;
+        else zero = zero && !(u[i] > 0);
+    }
+    if (zero && !explained) start_uniform(B, mass, u);
+    for (int i = 0; i < B.k; ++i) {
+        if (!B.is_free(i) || u[i] > 0) continue;
+        const double a = B.prior_of(i), d = B.d[i];
+        if (a > 0) u[i] = 2 * a / (d + std::sqrt(d * d + 4 * B.ridge * a));
+        else if (zero) u[i] = FLOOR * mass * B.inverse[i];
+    }
 }
 
 // Set u to h scaled to the mass of the item, d.u = mass. An item whose h is zero starts again from the uniform
 // point. A component with d_k = 0 has a zero basis column and carries no mass. With a ridge or fixed components
-// no scale is known, and u = h unless all components that may change are zero.
+// no scale is known, and u = h; see `start_general`.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double mass, double* u) {
     double current = 0;
     for (int i = 0; i < B.k; ++i) {
         u[i] = static_cast<double>(h[i]);
         current += B.d[i] * u[i];
     }
-    for (int i = 0; B.fixed && i < B.k; ++i)
-        if (B.fixed[i]) current -= B.d[i] * u[i];
-    if (!(current > 0)) {
-        int alive = 0;
-        for (int i = 0; i < B.k; ++i) alive += B.d[i] > 0 && !B.is_fixed(i);
-        for (int i = 0; i < B.k; ++i)
-            if (!B.is_fixed(i)) u[i] = mass / alive * B.inverse[i];
-    } else if (B.is_scaled()) {
-        const double scale = mass / current;
-        for (int i = 0; i < B.k; ++i) u[i] *= scale;
+    if (B.is_scaled()) {
+        if (current > 0) {
+            const double scale = mass / current;
+            for (int i = 0; i < B.k; ++i) u[i] *= scale;
+        } else {
+            start_uniform(B, mass, u);
+        }
     }
+    if (B.prior || !B.is_scaled()) start_general(B, mass, u);
 }
 
-// Write u to `out`, with at least FLOOR of the mass in every component with d > 0; other components keep h.
+// Write u to `out`, with at least FLOOR of the mass in every component that may change; others keep h.
 template <class T> void write_factor(const Basis<T>& B, const double* u, const T* h, double mass, T* out) {
     for (int i = 0; i < B.k; ++i) {
         const double floor = FLOOR * mass * B.inverse[i], floored = u[i] > floor ? u[i] : floor;
         out[i] = B.inverse[i] > 0 ? static_cast<T>(floored) : h[i];
     }
-    for (int i = 0; B.fixed && i < B.k; ++i)
-        if (B.fixed[i]) out[i] = h[i];
+    for (int i = 0; !B.is_scaled() && i < B.k; ++i) {
+        if (B.is_fixed(i)) out[i] = h[i];
+        else if (!(B.d[i] > 0) && B.ridge > 0) out[i] = static_cast<T>(u[i]);
+    }
 }
 
 // Write the factor of an item without mass: zero, but for fixed components.
@@ -79,7 +108,8 @@ struct MuRule {
         for (int i = 0; i < B.k; ++i) {
             const double share = u[i] * g[i], d = B.d[i];
             if (B.is_fixed(i)) continue;
-            u[i] = B.ridge > 0 ? 2 * share / (d + std::sqrt(d * d + 4 * B.ridge * share)) : share * B.inverse[i];
+            if (!(share > 0)) u[i] = 0;
+            else u[i] = B.ridge > 0 ? 2 * share / (d + std::sqrt(d * d + 4 * B.ridge * share)) : share * B.inverse[i];
         }
     }
 };

@@ -74,9 +74,6 @@ def test_the_rule_descends_to_the_certified_solution(name, names, layout):
         np.testing.assert_array_equal(h[~problem.free], problem.h[~problem.free])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="`scale_to_mass` restarts an item whose free components are all zero"
-)
 def test_free_components_stay_zero_where_fixed_ones_explain_everything():
     """The minimum is at zero, and a step from there must not raise the objective."""
     B = np.random.default_rng(0).gamma(1.0, 1.0, (12, 2))

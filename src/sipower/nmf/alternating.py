@@ -78,10 +78,11 @@ class Alternating:
         start = problem.start(seed) if x0 is None else x0
         W, H = x = Factors(*(np.array(factor, V.dtype, order="C") for factor in start))
         check_shapes(x, V.shape, problem.rank)
+        given = H if problem.terms.fixed is None else H.copy()
         sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
-        problem.terms.insert_fixed(H)
+        problem.terms.insert_fixed(H, given)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
     def advance(self, problem: Factorization, state: NMFState) -> NMFState:

@@ -25,7 +25,8 @@ class ModelTerms:
     exposure
         How much of every entry is observed; None: all of it.
     fixed, values
-        Entries of H that keep their value, bool, (m, K), and their values; None: none.
+        Entries of H that keep their value, bool, (m, K), and their values; without `values`, they
+        keep those of the start. None: none.
     prior
         Prior counts of W and of H, each (K,), (items, K) or None.
     ridge
@@ -53,10 +54,11 @@ class ModelTerms:
         """Whether a factor has a ridge or prior counts."""
         return any(self.ridge) or any(counts is not None for counts in self.prior)
 
-    def insert_fixed(self, H: Array) -> None:
-        """Write the fixed entries into H, in place."""
-        if self.fixed is not None and self.values is not None:
-            np.copyto(H, self.values, where=self.fixed, casting="same_kind")
+    def insert_fixed(self, H: Array, start: Array | None = None) -> None:
+        """Write the fixed entries into H, in place: the given values, or else those of `start`."""
+        values = start if self.values is None else self.values
+        if self.fixed is not None and values is not None:
+            np.copyto(H, values, where=self.fixed, casting="same_kind")
 
     def penalties(self, x: Factors) -> tuple[float, float]:
         """Return the penalties of W and of H: ridge and prior counts."""
