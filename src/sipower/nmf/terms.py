@@ -48,6 +48,13 @@ class ModelTerms:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
         return self.fixed is None and not any(self.ridge) and self.prior == (None, None)
 
+    @property
+    def fixed_features(self) -> NDArray[np.bool_] | bool:
+        """Features with a fixed entry other than zero, (m,): they cannot be scaled in H."""
+        if self.fixed is None or self.values is None:
+            return False
+        return np.asarray((self.fixed & (self.values > 0)).any(axis=1))
+
     def insert_fixed(self, H: Array) -> None:
         """Write the fixed entries into H, in place."""
         if self.fixed is not None and self.values is not None:
