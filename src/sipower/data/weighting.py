@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
+from sipower.data.validate import EntryError, as_matrix, smallest_distinguishable
 
 __all__ = ["Weights", "apply_weights"]
 
@@ -45,14 +45,22 @@ def apply_weights(V: RowBlocks, weights: Weights) -> RowBlocks:
         raise ValueError(
             "Weights and missing values need data in memory: read the file with sipower.io.read."
         )
-    scale = _scale_dense if V.dense else _scale_sparse
-    weighted = as_matrix(
-        scale(V.array, weights, V.dtype),
-        dtype=V.dtype,
-        n_jobs=V.threads,
-        rows_only=not V.has_columns,
-    )
+    array = (_scale_dense if V.dense else _scale_sparse)(V.array, weights, V.dtype)
+    _drop_negligible(array if V.dense else array.data)
+    options: Any = {"dtype": V.dtype, "n_jobs": V.threads, "rows_only": not V.has_columns}
+    try:
+        weighted = as_matrix(array, **options)
+    except EntryError:
+        raise ValueError(
+            f"The weighted data have values out of the range of {V.dtype}: rescale the weights, "
+            "such as `sample_weight`, or use dtype=float64."
+        ) from None
     return weighted.with_names(V.row_names, V.column_names)
+
+
+def _drop_negligible(values: Any) -> None:
+    """Set values to zero, in place, that weights made negligible compared with the largest."""
+    values[values < values.max(initial=0) * smallest_distinguishable(0, values.dtype)] = 0
 
 
 def _scale_dense(V: Any, weights: Weights, dtype: Any) -> Any:
