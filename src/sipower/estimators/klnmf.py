@@ -11,12 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, _fit_context
 
 from sipower.estimators.attributes import restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
@@ -38,7 +33,6 @@ class KLNMF(
     PartialFit,
     NewData,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
@@ -266,11 +260,11 @@ class KLNMF(
             self._set_batches(observation, V.shape[1])
             model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
             start = model.start(W, H)
+            problem, listener.restore = model.problem(start), model.restore_point
             settings = fit_settings(
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
-            problem = model.problem(start)
             try:
                 result = fit(problem, start, settings)
             except Interrupted as interrupt:
@@ -283,7 +277,7 @@ class KLNMF(
                 result = replace(result, W=rows)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
-        warn_if_confounded(result.W, observation.batch)
+        warn_if_confounded(result.W, self.components_, observation.batch)
         return result.W
 
     def _set_batches(self, observation: Observation, features: int) -> None:
