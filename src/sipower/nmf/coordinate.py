@@ -24,7 +24,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import HalfStep, Rule
+from sipower.nmf.rule import HalfStep, Rule, lift_free_zeros
 from sipower.problems.kl import KLBlock
 
 __all__ = ["CCD", "SCD"]
@@ -60,7 +60,7 @@ class CCD(Rule):
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Sweep over the coordinates of every item."""
-        V, draw = block.V, half_step.draw()
+        V, h, draw = block.V, lift_free_zeros(block, h), half_step.draw()
         out, options = np.zeros_like(h), (self.sweeps, self.order, draw.key, draw.place)
         return V.for_items(kernels.coordinate, block.basis, h, out, block.c, *options)
 

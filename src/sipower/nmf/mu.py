@@ -13,7 +13,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import HalfStep, Rule, floor_factor
+from sipower.nmf.rule import HalfStep, Rule, floor_factor, lift_free_zeros
 from sipower.problems.kl import KLBlock
 
 __all__ = ["MU"]
@@ -30,5 +30,6 @@ class MU(Rule):
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after one multiplicative update."""
         if block.V.has_items:
+            h = lift_free_zeros(block, h)
             return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
         return floor_factor(block, block.scale_to_mass(h) * block.multiplier(h), h)

@@ -22,7 +22,7 @@ import numpy as np
 
 from sipower import kernels
 from sipower.kernels import Array
-from sipower.nmf.rule import HalfStep, Rule
+from sipower.nmf.rule import HalfStep, Rule, lift_free_zeros
 from sipower.problems.kl import KLBlock
 
 __all__ = ["Newton", "check_rank"]
@@ -53,7 +53,7 @@ class Newton(Rule):
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after Newton steps on every item."""
         check_rank(block.shape[1])
-        out = np.zeros_like(h)
+        h, out = lift_free_zeros(block, h), np.zeros_like(h)
         return block.V.for_items(kernels.newton, block.basis, h, out, block.c, self.steps)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:

@@ -31,6 +31,7 @@ __all__ = [
     "check_terms",
     "default_scheme",
     "floor_factor",
+    "lift_free_zeros",
 ]
 
 
@@ -102,6 +103,20 @@ def floor_factor(block: KLBlock, new: Float, h: Array) -> Array:
     floor = FLOOR * np.divide(mass, block.d, out=np.zeros(new.shape), where=alive)
     floored = np.where(alive, np.maximum(new, floor), h)
     return np.where(mass > 0, floored, 0).astype(h.dtype)
+
+
+def lift_free_zeros(block: KLBlock, h: Array) -> Array:
+    """Return h with a floor in items whose components are all zero or fixed.
+
+    The kernels start an item again from the uniform point if all components that may change are
+    zero. That would undo the best h of an item which the fixed components explain.
+    """
+    if block.item_terms.fixed is None:
+        return h
+    free = ~np.asarray(block.item_terms.fixed, bool) & (block.d > 0)
+    zero = ~(free & (h > 0)).any(axis=1, keepdims=True)
+    floor = np.divide(FLOOR * block.c[:, None], block.d, out=np.zeros(h.shape), where=free & zero)
+    return np.maximum(h, floor.astype(h.dtype)) if zero.any() else h
 
 
 @dataclass(frozen=True)
