@@ -15,11 +15,15 @@ from contract.observed_data import (
     MASK,
     OFFSETS,
     START,
+    W0,
     V,
     divergence,
     from_start,
 )
 from sipower import KLNMF
+from sipower.nmf import CCD, MU, SCD, Factorization, Factors, Newton
+from sipower.nmf.rule import HalfStep
+from sipower.nmf.terms import ModelTerms
 
 LAYOUTS = [np.asarray, sp.csr_array]
 KNOWN = 3.7 * START["H"][:2]
@@ -95,6 +99,26 @@ def test_the_certificate_holds_with_known_components():
     total = (FEATURE_WEIGHT * V).sum()
     assert model.kl_divergence_ - again.kl_divergence_ <= 2e-5 * total
     assert again.kl_divergence_ <= model.kl_divergence_ * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rule", [CCD(), CCD(2, "active"), SCD(), Newton(), MU()])
+def test_features_that_known_components_explain_stay_explained(rule, layout):
+    """Their other entries are zero; they were once started again, which raised the objective."""
+    W = W0.copy()
+    H = START["H"].T.copy()
+    H[10:20, 2] = 0  # what the first two components expect there is more than the data
+    H[10:20, :2] = 2 * V[:, 10:20].sum(axis=0)[:, None] / W[:, :2].sum()
+    fixed = np.tile([True, True, False], (40, 1))
+    problem = Factorization(layout(V), 3, ModelTerms(fixed=fixed, values=H))
+    before = problem.value(Factors(W, H))
+    for step in range(3):
+        block = problem.half(1, Factors(W, H))
+        H = rule.update(block, H, HalfStep(1.0, 0, step, 1))
+        value = problem.value(Factors(W, H))
+        assert value <= before * (1 + 1e-12)
+        before = value
+    assert H[10:20, 2].max() < 1e-10
 
 
 @pytest.mark.parametrize("seed", range(3))
