@@ -13,6 +13,7 @@ from scipy.special import kl_div
 from contract.observed_data import divergence, mean_cosine
 from sipower import KLNMF, solve
 from sipower.data.validate import as_matrix
+from sipower.estimators.model import warn_if_confounded
 from sipower.loop.solve import Stop
 from sipower.nmf.batch_effects import BatchEffects, BatchFactorization, centre
 from sipower.nmf.exposure import Exposure, batch_sums
@@ -148,8 +149,8 @@ def test_one_batch_is_the_plain_model():
 
 
 def test_many_prior_counts_remove_the_effects():
-    model = quick(batch_prior=1e12).fit(V, batch=BATCH)
-    np.testing.assert_allclose(model.batch_effects_, 1, atol=1e-6)
+    effects = quick(batch_prior=1e12).fit(V, batch=BATCH).batch_effects_
+    np.testing.assert_allclose(effects, 1, atol=1e-6)
 
 
 # ---- labels --------------------------------------------------------------------------------------
@@ -183,8 +184,7 @@ def test_labels_of_any_type(kind):
     assert model.kl_divergence_ == pytest.approx(integers.kl_divergence_, rel=1e-9)
     rows = integers.transform(V, batch=BATCH)
     np.testing.assert_allclose(model.transform(V, batch=labels), rows, rtol=1e-5, atol=1e-7)
-    numbers = ("integers", "list", "nullable", "floats", "booleans")
-    if kind.endswith(numbers):  # equal labels of other types are the same batch
+    if kind.endswith(("integers", "list", "floats", "booleans")):  # equal labels of other types
         np.testing.assert_allclose(model.transform(V, batch=BATCH), rows, rtol=1e-5, atol=1e-7)
 
 
@@ -258,6 +258,14 @@ def test_confounded_batches_warn_and_shared_components_do_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(tol=1e-3).fit(rng.poisson(W @ H), batch=batch)
+
+
+def test_shares_of_components_are_measured_in_counts():
+    W = np.array([[1e-3, 1.0, 0.0]] * 3 + [[1e-3, 0.0, 1.0]] * 3)  # the first is shared
+    components = np.ones((3, 8)) * [[1e4], [1.0], [1.0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_confounded(W, components, np.repeat([0, 1], 3))
 
 
 # ---- the same bits -------------------------------------------------------------------------------

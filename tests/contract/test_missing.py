@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from contract.observed_data import MASK, START, W0, V, divergence, from_start
 from sipower import KLNMF
 from sipower.nmf import SOLVERS
+from sipower.nmf.exposure import Exposure
 
 LAYOUTS = [np.asarray, sp.csr_array]
 ROWS, COLUMNS = np.r_[0:40], np.r_[3:35]
@@ -175,6 +176,31 @@ def test_missing_entries_are_predicted():
     Z0 = zeros.fit_transform(np.where(seen, data, 0)) @ zeros.components_
     error, *others = (divergence(data, np.maximum(A, 1e-9), ~seen) for A in (Z, marginal, Z0))
     assert error < 0.6 * min(others)
+
+
+@pytest.mark.parametrize("batches", [None, 2])
+@pytest.mark.parametrize("side", [0, 1])
+def test_linear_terms_are_exact_where_most_of_a_sum_is_hidden(side, batches):
+    """A difference of two sums once lost the digits of what is left."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random((30, 20)) < 0.5
+    hidden[3], hidden[:, 5] = True, True
+    factors = [rng.random((size, 4)) for size in (20, 30)]
+    for factor, line in zip(factors, (hidden[7], hidden[:, 9]), strict=True):
+        factor[line] *= 10.0 ** rng.integers(4, 9, 4)
+    E = sp.csr_array(-hidden.astype(float))
+    batch = None if batches is None else np.arange(30) % 2
+    effects = None if batches is None else rng.gamma(5.0, 0.2, (2, 20))
+    X = ~hidden * (1.0 if effects is None else effects[batch])
+    exposure = Exposure(E, effects=effects, batch=batch, counts=effects)
+    expected = (X if side == 0 else X.T) @ factors[side]
+    np.testing.assert_allclose(exposure.linear_terms(side, factors[side]), expected, rtol=1e-9)
+    if effects is not None:
+        H, W = factors
+        W[::3] *= 1e15 * hidden[::3].mean(axis=1, keepdims=True).round()
+        Z = ~hidden * (W @ H.T)
+        expected = np.stack([Z[batch == b].sum(axis=0) for b in range(2)])
+        np.testing.assert_allclose(exposure.expected(W, H), expected, rtol=1e-9)
 
 
 def test_profile_refuses_missing_values_in_one_sentence():

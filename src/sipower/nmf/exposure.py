@@ -33,7 +33,8 @@ from sipower.kernels import Array
 __all__ = ["Exposure", "batch_sums"]
 
 Float = NDArray[np.float64]
-ROUNDING = 1e-12  # a sum of special entries that leaves less than this share of d leaves nothing
+CANCELLED = 1e-6  # where special entries leave less than this share of d, it is computed directly
+ITEMS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +89,21 @@ class Exposure:
         if self._special_sides is None:
             return d
         corrected: Float = d + self._special_sides[side] @ basis
-        corrected[corrected < ROUNDING * d] = 0
+        items = np.flatnonzero((corrected < CANCELLED * d).any(axis=1))
+        for begin in range(0, len(items), ITEMS_AT_ONCE):
+            some = items[begin : begin + ITEMS_AT_ONCE]
+            corrected[some] = self._rows(side, some) @ basis
         return corrected
+
+    def _rows(self, side: int, items: Array) -> Float:
+        """Return X of some samples (side 0), or of some features as rows (side 1)."""
+        assert self._special_sides is not None
+        special: Float = self._special_sides[side][items].toarray()
+        if self.effects is None or self.batch is None:
+            return 1 + special
+        return special + (
+            self.effects[self.batch[items]] if side == 0 else self.effects.T[items][:, self.batch]
+        )
 
     def _sums(self, side: int, basis: Float) -> Float:
         if self.effects is None or self.batch is None:
@@ -110,13 +124,19 @@ class Exposure:
         assert self.batch is not None
         assert self.effects is not None
         W, H = W.astype(np.float64, copy=False), H.astype(np.float64, copy=False)
-        sums = batch_sums(W, self.batch, len(self.effects)) @ H.T
-        if self.special is not None:
-            E = self.special
-            rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
-            z = np.einsum("ik,ik->i", W[rows], H[E.indices])
-            np.add.at(sums, (self.batch[rows], E.indices), E.data * z)
-        return np.maximum(sums, 0)
+        full = batch_sums(W, self.batch, len(self.effects)) @ H.T
+        if self.special is None:
+            return full
+        E, sums = self.special, full.copy()
+        rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
+        z = np.einsum("ik,ik->i", W[rows], H[E.indices])
+        np.add.at(sums, (self.batch[rows], E.indices), E.data * z)
+        features = np.flatnonzero((sums < CANCELLED * full).any(axis=0))
+        for begin in range(0, len(features), ITEMS_AT_ONCE):
+            some = features[begin : begin + ITEMS_AT_ONCE]
+            weighted = (1 + E[:, some].toarray()) * (W @ H[some].T)
+            sums[:, some] = batch_sums(weighted, self.batch, len(self.effects))
+        return sums
 
 
 def batch_sums(W: Float, batch: Array, batches: int) -> Float:
