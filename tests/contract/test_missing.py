@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from contract.observed_data import MASK, START, W0, V, divergence, from_start
 from sipower import KLNMF
+from sipower.io import convert, open_store
 from sipower.nmf import SOLVERS
 from sipower.nmf.exposure import Exposure
 
@@ -206,6 +207,26 @@ def test_linear_terms_are_exact_where_most_of_a_sum_is_hidden(side, batches):
 def test_profile_refuses_missing_values_in_one_sentence():
     with pytest.raises(ValueError, match=r"solver='profile' does not take .*: use solver='auto'"):
         from_start(solver="profile").fit(V, mask=MASK, **START)
+
+
+def test_annotated_data_are_refused_with_and_without_missing_values():
+    anndata = pytest.importorskip("anndata")
+    for missing in (None, "nan"):
+        with pytest.raises(TypeError, match=r"use sipower\.tl\.nmf, or pass its \.X"):
+            KLNMF(2, missing=missing).fit(anndata.AnnData(V))
+
+
+def test_data_on_disk_take_size_factors_and_batches_but_no_weights(tmp_path):
+    np.save(tmp_path / "data.npy", V)
+    convert(tmp_path / "data.npy", tmp_path / "store")
+    store, memory = open_store(tmp_path / "store"), sp.csr_array(V)
+    options = {"batch": np.arange(60) % 2, "offsets": np.linspace(1, 2, 60)}
+    one, two = (from_start(missing="nan").fit(X, **options, **START) for X in (store, memory))
+    np.testing.assert_allclose(one.components_, two.components_, rtol=1e-9)
+    assert one.score(store, **options) == pytest.approx(two.score(memory, **options), rel=1e-9)
+    for given in ({"mask": MASK}, {"sample_weight": np.ones(60)}, {"weights": MASK * 2.0}):
+        with pytest.raises(ValueError, match="need data in memory, but the data are on disk"):
+            from_start().fit(store, **given, **START)
 
 
 def test_nan_without_missing_is_an_error():

@@ -43,7 +43,8 @@ def apply_weights(V: RowBlocks, weights: Weights) -> RowBlocks:
         return V
     if not isinstance(V, Matrix):
         raise ValueError(
-            "Weights and missing values need data in memory: read the file with sipower.io.read."
+            "Weights and missing values need data in memory, but the data are on disk: read the "
+            "file with sipower.io.read."
         )
     array = (_scale_dense if V.dense else _scale_sparse)(V.array, weights, V.dtype)
     _drop_negligible(array if V.dense else array.data)

@@ -267,7 +267,7 @@ def hide_unobserved(X: Any, mask: Any) -> Any:
         rows = np.repeat(np.arange(shape[0]), np.diff(visible.indptr))
         visible.data[~observed[rows, visible.indices]] = 0
         return visible
-    if hasattr(X, "columns"):  # a DataFrame keeps its names
+    if hasattr(X, "where"):  # a DataFrame keeps its names
         return X.where(observed, 0)
     return np.where(observed, X, 0) if isinstance(X, np.ndarray) else X
 
@@ -281,6 +281,8 @@ def split_missing(X: Any) -> tuple[Any, Any]:
         missing = sp.csr_array((np.ones(len(at)), (rows, filled.indices[at])), filled.shape)
         filled.data[at] = 0
         return (filled, missing) if len(at) else (X, None)
+    if not (isinstance(X, list | tuple) or hasattr(X, "__array__")):  # data on disk
+        return X, None
     is_frame = hasattr(X, "isna")
     is_nan = X.isna().to_numpy() if is_frame else _is_nan(np.asarray(X))
     if not is_nan.any():

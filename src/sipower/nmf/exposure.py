@@ -7,7 +7,8 @@ The divergence of this model is Σ_ij [X_ij z_ij − v_ij log z_ij] up to a cons
 every row i of W has its own linear term d_i = Σ_j X_ij h_j, and so has every row of H. The weights
 ω are 1 except at the special entries, which are stored: their sums are corrections of d that cost
 2·K flops for each special entry. A missing entry has the weight 0. Weights of whole samples and
-features, and size factors, only scale W and H and are not part of X (`sipower.nmf.observation`).
+features, and size factors, only scale W and H and are not part of X
+(`sipower.estimators.prepared`).
 
 ======  ======================================================  ============
 symbol  meaning                                                 shape
