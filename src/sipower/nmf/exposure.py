@@ -75,6 +75,16 @@ class Exposure:
             )
         return E, sparse.csr_array(E.T)
 
+    @cached_property
+    def _special_by_batch(self) -> Any:
+        """Eᵀ with one row for every batch and feature, (batches · m, n), in CSR."""
+        assert self.batch is not None
+        assert self.effects is not None
+        E, (n, m) = self.special, self.special.shape
+        samples = np.repeat(np.arange(n), np.diff(E.indptr))
+        at = self.batch[samples].astype(np.int64) * m + E.indices, samples
+        return sparse.csr_array((E.data, at), (len(self.effects) * m, n))
+
     def linear_terms(self, side: int, basis: Array) -> Float:
         """Return d of every item, (items, K), or (K,) if all items have the same.
 
@@ -128,14 +138,12 @@ class Exposure:
         full = batch_sums(W, self.batch, len(self.effects)) @ H.T
         if self.special is None:
             return full
-        E, sums = self.special, full.copy()
-        rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
-        z = np.einsum("ik,ik->i", W[rows], H[E.indices])
-        np.add.at(sums, (self.batch[rows], E.indices), E.data * z)
+        special = (self._special_by_batch @ W).reshape(*full.shape, -1)
+        sums: Float = full + np.einsum("bjk,jk->bj", special, H)
         features = np.flatnonzero((sums < CANCELLED * full).any(axis=0))
         for begin in range(0, len(features), ITEMS_AT_ONCE):
             some = features[begin : begin + ITEMS_AT_ONCE]
-            weighted = (1 + E[:, some].toarray()) * (W @ H[some].T)
+            weighted = (1 + self.special[:, some].toarray()) * (W @ H[some].T)
             sums[:, some] = batch_sums(weighted, self.batch, len(self.effects))
         return sums
 
