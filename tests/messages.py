@@ -22,7 +22,8 @@ PLACES = {
     "an argument": r"`[^`]+`|\b\w+=\S|^X has \d+ features",  # the last is scikit-learn's
     "a quoted name": r"'[^']+'|\"[^\"]+\"",
     "a file or folder": r"\S/\S|\w\.(csv|gz|h5|h5ad|html|jsonl?|mtx|np[yz]|parquet|tsv|txt)\b",
-    "a part of the data": r"(?i)\b(line|row|column|entry|feature|block|covariance|item)s? \(?\d",
+    "a part of the data": r"(?i)\b(line|row|column|entry|block|covariance|item)s? \(?\d",
+    "a sample or feature": r"(?i)\b(sample|feature)s? \(?\d",
     "an option": r"(^|\s)--?[a-z]",
     "the data": r"(?i)\b(the|in|complex) (sparse )?data\b",
 }

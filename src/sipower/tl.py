@@ -129,8 +129,8 @@ def project(
 ) -> Any:
     """Compute the weights of new cells for the programs of an AnnData object.
 
-    Genes are matched by name; a gene of the programs that `adata` lacks counts as 0. The weights
-    are exact, as those of `KLNMF.transform`.
+    Genes are matched by name. If `adata` lacks genes of the programs, the weights are computed from
+    the other genes alone. They are exact, as those of `KLNMF.transform`.
 
     Parameters
     ----------

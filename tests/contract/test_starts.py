@@ -27,7 +27,7 @@ def test_a_surplus_start_is_lower_than_power_steps_of_the_same_cost():
     for seed in range(5):
         matrix = as_matrix(poisson_topics(300, 200, 10, length=100, seed=seed))
         problem = Factorization(matrix, 10)
-        x, passes = surplus_start(matrix, 10, seed)
+        x, passes = surplus_start(Factorization(matrix, 10), seed)
         assert (x.W.shape, x.H.shape) == ((300, 10), (200, 10))
         assert all((factor > 0).all() for factor in x)
         solver, stop = Alternating(PowerSearch()), Stop(0, passes=40)
@@ -43,7 +43,7 @@ def test_auto_keeps_the_lower_of_a_random_and_a_surplus_start():
     problem = Factorization(matrix, 6)
     state = Auto(surplus=True).init(problem, None, 0)
     winner = Auto(surplus=True).advance(problem, state)
-    x, cost = surplus_start(matrix, 6, 0)
+    x, cost = surplus_start(Factorization(matrix, 6), 0)
     runs = [
         solve(problem, Auto(), start, stop=Stop(0, passes=RACE_PASSES - passes))
         for start, passes in ((None, 0.0), (x, cost + problem.value_passes))

@@ -120,7 +120,7 @@ def test_entries_without_a_count_or_without_a_weight():
 @pytest.mark.parametrize("factor", [1e38, 1e-30])
 def test_a_weight_that_the_working_type_cannot_hold_is_one_sentence(layout, factor):
     plain = as_matrix(layout(V), dtype=np.float32)
-    message = r"weights are from .* to .*, out of range for float32: rescale the weights\.$"
+    message = r"weights are from .* to .*, out of range for float32: rescale the weights"
     with pytest.raises(ValueError, match=message):
         apply_weights(plain, Weights(rows=np.full(40, factor)))
     apply_weights(as_matrix(layout(V)), Weights(rows=np.full(40, factor)))

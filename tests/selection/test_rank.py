@@ -9,7 +9,7 @@ from sipower.datasets import poisson, poisson_topics
 from sipower.selection import (
     estimated_seconds,
 )
-from sipower.selection.rank import _reason, _recommend, _standard_error
+from sipower.selection.recommendation import explain, recommend, standard_errors
 
 
 @pytest.mark.parametrize("scale", [1, 0.37], ids=["thinning", "bi-cross-validation"])
@@ -50,16 +50,16 @@ def test_too_few_counts_are_refused():
         rank_selection(one, [1, 2], replicates=2)
 
 
-def recommend(ranks, errors, stability):
+def recommendation(ranks, errors, stability):
     """Return the recommended rank and the reason for errors (ranks, replicates) of equal groups."""
     groups = np.repeat(errors[:, :, None] / 20, 20, axis=2)
-    at = _recommend(errors, _standard_error(groups))
-    return ranks[at], _reason(ranks, errors.mean(axis=1), stability, at)
+    at = recommend(errors, standard_errors(groups))
+    return ranks[at], explain(ranks, errors.mean(axis=1), stability, at)
 
 
 def test_recommendation_is_the_smallest_within_one_standard_error():
     errors = np.array([[2.0, 2.0], [1.02, 0.99], [1.0, 1.0]])  # +0.005 ± 0.015
-    best, reason = recommend((2, 3, 4), errors, np.array([1.0, 0.5, 1.0]))
+    best, reason = recommendation((2, 3, 4), errors, np.array([1.0, 0.5, 1.0]))
     assert best == 3
     assert "within one standard error of the lowest (1 at K = 4, the largest tried)" in reason
     assert "few of them should be interpreted" in reason
@@ -68,7 +68,7 @@ def test_recommendation_is_the_smallest_within_one_standard_error():
 
 def test_an_error_that_still_falls_is_called_so():
     errors = np.array([[2.0, 2.1], [1.5, 1.6], [1.0, 1.1]])
-    best, reason = recommend((2, 3, 4), errors, np.array([0.9, 0.95, 0.7]))
+    best, reason = recommendation((2, 3, 4), errors, np.array([0.9, 0.95, 0.7]))
     assert best == 4
     assert "still falling at K = 4, the largest K tried: try larger ones" in reason
     assert "most stable at K = 3 (0.95)" in reason

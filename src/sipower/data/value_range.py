@@ -40,5 +40,6 @@ class WeightedRange:
         if not (fits and self._smallest >= smallest_distinguishable(self.largest, working)):
             raise ValueError(
                 f"The nonzeros of the data times their weights are from {self.smallest:g} to "
-                f"{self.largest:g}, out of range for {working}: rescale the weights."
+                f"{self.largest:g}, out of range for {working}: rescale the weights, or set "
+                "negligible ones to 0."
             )

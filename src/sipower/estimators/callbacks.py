@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Listener:
 
     def __init__(self, model: Any, X: Any) -> None:
         self.model, self.X, self.root = model, X, None
+        self.restore: Callable[[Any], Any] = lambda x: x  # from the scale of the solver
         if hasattr(model, "_skl_callbacks"):
             self.root = model._init_callback_context(max_subtasks=model.max_iter)
             self.root.call_on_fit_task_begin(estimator=model, X=X)
@@ -52,7 +54,7 @@ class Listener:
             task.call_on_fit_task_end(
                 estimator=self.model,
                 X=self.X,
-                reconstruction_attributes=lambda: _fitted_attributes(x),
+                reconstruction_attributes=lambda: _fitted_attributes(self.restore(x)),
             )
         )
 
@@ -64,7 +66,9 @@ class Listener:
 
 def _fitted_attributes(x: Factors) -> dict[str, Any]:
     rank = x.H.shape[1]
-    return {"components_": x.H.T.copy(), "n_components_": rank, "_n_features_out": rank}
+    attributes = {"components_": x.H.T.copy(), "n_components_": rank, "_n_features_out": rank}
+    effects = getattr(x, "effects", None)
+    return attributes if effects is None else {**attributes, "batch_effects_": effects}
 
 
 def _print(record: Record) -> None:

@@ -26,7 +26,7 @@ from sipower.nmf.batch_effects import BatchEffects, BatchFactorization
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile"]
+__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile", "item_name"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def leave_out_unexplained(V: RowBlocks, H: Array, *, warn: bool = True) -> RowBl
     if not V.is_in_memory:
         first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
         raise ValueError(
-            f"No component has {_name('feature', first, V.column_names)}, but the data on disk "
+            f"No component has {item_name('feature', first, V.column_names)}, but the data on disk "
             "have counts of it: create a store without it, or read the data into memory."
         )
     if warn:
@@ -114,14 +114,15 @@ def _warn_about_unexplained(V: RowBlocks, missing: Any) -> None:
     feature, count = int(np.flatnonzero(missing)[column]), int(lost.astype(bool).sum())
     entries = "1 such entry is" if count == 1 else f"{count:,} such entries are"
     warnings.warn(
-        f"No component has {_name('feature', feature, V.column_names)}, but "
-        f"{_name('row', row, V.row_names)} has counts of it: {entries} left out.",
+        f"No component has {item_name('feature', feature, V.column_names)}, but "
+        f"{item_name('row', row, V.row_names)} has counts of it: {entries} left out.",
         UserWarning,
         stacklevel=5,
     )
 
 
-def _name(kind: str, at: int, names: Array | None) -> str:
+def item_name(kind: str, at: int, names: Array | None) -> str:
+    """Return the name of a sample or feature for a message."""
     return f"{kind} {at} (counted from 0)" if names is None else f"{kind} {str(names[at])!r}"
 
 

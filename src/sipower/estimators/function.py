@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sipower.estimators.klnmf import KLNMF
+from sipower.estimators.observation import ARGUMENTS
 from sipower.kernels import Array
 
 
@@ -30,6 +31,13 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     random_state: Any = None,
     verbose: int = 0,
     shuffle: bool = False,
+    sample_weight: Any = None,
+    feature_weight: Any = None,
+    weights: Any = None,
+    mask: Any = None,
+    offsets: Any = None,
+    components_fixed: Any = None,
+    components_zero: Any = None,
 ) -> tuple[Array, Array, int]:
     """Factorise X ≈ W H by minimising the KL divergence, with scikit-learn's signature.
 
@@ -45,6 +53,11 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         As in `KLNMF`.
     alpha_W, alpha_H, l1_ratio, shuffle
         Accepted for compatibility; penalties are not supported.
+    sample_weight, feature_weight, weights, mask, offsets
+        As in `KLNMF.fit`. Batches are not among them, because their effects could not be returned:
+        use `KLNMF`.
+    components_fixed, components_zero
+        As in `KLNMF`; only with ``update_H=True``.
 
     Returns
     -------
@@ -74,7 +87,10 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         random_state=random_state,
         verbose=verbose,
         shuffle=shuffle,
+        components_fixed=components_fixed,
+        components_zero=components_zero,
     )
+    given = (sample_weight, feature_weight, weights, mask, offsets, None)
     if not update_H:
         if W is not None:
             warnings.warn(
@@ -83,6 +99,12 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
                 RuntimeWarning,  # as in scikit-learn
                 stacklevel=2,
             )
-        return model._rows_for(X, H), np.asarray(H), 1
-    W = model.set_output(transform="default").fit_transform(X, W=W, H=H)
+        if components_fixed is not None or components_zero is not None:
+            raise ValueError(
+                "`components_fixed` and `components_zero` must be None with update_H=False: all of "
+                "H is given."
+            )
+        return model._rows_for(X, H, given), np.asarray(H), 1
+    observed: Any = dict(zip(ARGUMENTS, given, strict=True))
+    W = model.set_output(transform="default").fit_transform(X, W=W, H=H, **observed)
     return W, model.components_, model.n_iter_

@@ -11,12 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, _fit_context
 
 from sipower.estimators.attributes import restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
@@ -38,7 +33,6 @@ class KLNMF(
     PartialFit,
     NewData,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
     """Non-negative matrix factorisation for the Kullback-Leibler divergence (Poisson NMF).
@@ -112,9 +106,10 @@ class KLNMF(
     status_ : str
         "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
-        Objective and gap over rounds, passes and seconds.
+        Objective (D, and the prior of batch effects) and gap over rounds, passes and seconds.
     batches_, batch_effects_ : ndarray of shape (n_batches,), (n_batches, n_features)
         Labels of the batches, and the fitted factor of every batch and feature; only with `batch`.
+        Without known components, their logarithms have mean 0 for every feature.
 
     Examples
     --------
@@ -212,7 +207,7 @@ class KLNMF(
 
         Parameters
         ----------
-        X : array, sparse array, DataFrame, AnnData, store or file on disk
+        X : array, sparse array, DataFrame, or data on disk that `sipower.io` has opened
             Non-negative data; see `sipower.as_matrix`.
         y
             Not used.
@@ -267,11 +262,11 @@ class KLNMF(
             self._set_batches(observation, V.shape[1])
             model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
             start = model.start(W, H)
+            problem, listener.restore = model.problem(start), model.restore_point
             settings = fit_settings(
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
-            problem = model.problem(start)
             try:
                 result = fit(problem, start, settings)
             except Interrupted as interrupt:
@@ -284,7 +279,7 @@ class KLNMF(
                 result = replace(result, W=rows)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
-        warn_if_confounded(result.W, observation.batch)
+        warn_if_confounded(result.W, self.components_, observation.batch)
         return result.W
 
     def _set_batches(self, observation: Observation, features: int) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
-from sipower.estimators.fit import Fit
+from sipower.estimators.fit import Fit, item_name
+from sipower.estimators.observation import as_boolean
 from sipower.estimators.parameters import fit_rank, initial_point
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
@@ -59,18 +60,24 @@ class Model:
         """Return the problem to solve."""
         rank = fit_rank(self.estimator, self.V, start)
         fixed, values = self._fixed(rank)
+        self._check_excluded(fixed, values)
         terms = ModelTerms(self.prepared.exposure, fixed, values)
         if terms.exposure is not None and terms.exposure.effects is not None:
             return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
         return Factorization(self.V, rank, terms)
 
     def restore(self, result: Fit) -> Fit:
-        """Return the factors in the scale of the user, with the bits of known components.
+        """Return a fit in the scale of the user."""
+        x = self.restore_point(result)
+        return replace(result, W=x.W, H=x.H, effects=x.effects)
+
+    def restore_point(self, x: Any) -> BatchFactors:
+        """Return (W, H, β) in the scale of the user, with the bits of known components.
 
         Batch effects are centred, unless there are known components, which cannot be scaled.
         """
-        exposure, effects = self.prepared.exposure, result.effects
-        W, H = result.W, result.H
+        exposure, effects = self.prepared.exposure, getattr(x, "effects", None)
+        W, H = x.W, x.H
         if effects is not None and self._known is None:
             assert exposure is not None
             assert exposure.batch is not None
@@ -79,7 +86,7 @@ class Model:
         if self._known is not None:
             H = H.copy()
             H[:, : len(self._known)] = self._known.T
-        return replace(result, W=W, H=H, effects=effects)
+        return BatchFactors(W, H, effects)
 
     @cached_property
     def _known(self) -> Array | None:
@@ -111,7 +118,7 @@ class Model:
         shape = rank, self.V.shape[1]
         fixed, values = np.zeros(shape, bool), np.zeros(shape, self.V.dtype)
         if zero is not None:
-            pattern = np.asarray(zero)
+            pattern = as_boolean("components_zero", zero)
             if pattern.dtype != bool or pattern.shape != shape:
                 raise ValueError(
                     f"`components_zero` must be boolean with shape {shape}, got {pattern.dtype} "
@@ -131,6 +138,18 @@ class Model:
             fixed[: len(known)] = True
             values[: len(known)] = self.prepared.scale_columns(known.T).T
         return np.ascontiguousarray(fixed.T), np.ascontiguousarray(values.T)
+
+    def _check_excluded(self, fixed: Array | None, values: Array | None) -> None:
+        """Check that every feature with counts may be in some component."""
+        if fixed is None or values is None:
+            return
+        excluded = fixed.all(axis=1) & ~values.any(axis=1) & (self.V.column_mass > 0)
+        if excluded.any():
+            feature = item_name("feature", int(np.argmax(excluded)), self.V.column_names)
+            raise ValueError(
+                f"No component may contain {feature}, but the data have counts of it: leave it out "
+                "by `mask`, or change `components_fixed` or `components_zero`."
+            )
 
     @property
     def digest(self) -> str | None:
@@ -167,14 +186,14 @@ def check_batches(batch: Array, solver: str) -> Array:
     return labels
 
 
-def warn_if_confounded(W: Array, batch: Array | None) -> None:
-    """Warn if a batch shares hardly any component with the other batches."""
+def warn_if_confounded(W: Array, components: Array, batch: Array | None) -> None:
+    """Warn if a batch shares hardly any component (K, m) with the other batches."""
     if batch is None:
         return
     labels, numbers = np.unique(batch, return_inverse=True)
     if len(labels) < 2:
         return
-    share = overlaps(W, numbers, len(labels))
+    share = overlaps(W * components.sum(axis=1), numbers, len(labels))  # in counts
     if share.min() < MIN_OVERLAP:
         label = str(labels[int(share.argmin())])
         warnings.warn(

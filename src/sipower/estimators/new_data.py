@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
+from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.fit import exact_rows, leave_out_unexplained
-from sipower.estimators.observation import Observation, as_observation, split_missing
+from sipower.estimators.missing import hide_unobserved, split_missing
+from sipower.estimators.observation import ARGUMENTS, NOTHING_GIVEN, Observation, as_observation
 from sipower.estimators.parameters import as_custom_factor, check_supported
 from sipower.estimators.prepared import Prepared, prepare, warn_if_unobserved
 from sipower.kernels import Array
@@ -24,7 +25,7 @@ from sipower.problems.kl import KLBlock
 __all__ = ["NewData"]
 
 
-class NewData:
+class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it where transform is
     """A mixin with `transform`, `inverse_transform` and `score`."""
 
     components_: Array
@@ -55,9 +56,9 @@ class NewData:
         the fit, or no batch, has no batch effects.
         """
         check_is_fitted(self)
-        given = (None, feature_weight, weights, mask, offsets, batch)
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         V, observation = self._observe(X, given, reset=False)
-        return self._exact_rows(V, observation)
+        return self._exact_rows(V, observation.without_sample_weights())
 
     def inverse_transform(self, X: Any) -> Array:
         """Return W H for X = W, (n_samples, n_components)."""
@@ -89,9 +90,8 @@ class NewData:
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         V, observation = self._observe(X, given, reset=False)
         W = self._exact_rows(V, observation.without_sample_weights())
-        prepared = self._prepare(V, observation)
-        H = prepared.scale_columns(self._basis(V))
-        V = leave_out_unexplained(prepared.V, H, warn=False)
+        prepared = self._prepare(leave_out_unexplained(V, self._basis(V), warn=False), observation)
+        V, H = prepared.V, prepared.scale_columns(self._basis(V))
         block = KLBlock(V, H, terms=_row_terms(prepared, H))
         value = block.divergence(prepared.scale_rows(W))
         if prepared.exposure is not None:
@@ -99,14 +99,15 @@ class NewData:
         return -max(value, 0.0) / V.total if V.total > 0 else 0.0
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _rows_for(self, X: Any, H: Any) -> Array:
-        """Return W for a given H, without a fit."""
+    def _rows_for(self, X: Any, H: Any, given: tuple[Any, ...] = NOTHING_GIVEN) -> Array:
+        """Return W for a given H, without a fit; `given` holds the values of `ARGUMENTS`."""
         check_supported(self)
         if H is None:
             raise ValueError("`H` must be given with update_H=False.")
-        V = self._matrix(X, reset=True)
-        H = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
-        return exact_rows(V, np.ascontiguousarray(H.T), self.transform_tol)
+        V, observation = self._observe(X, given, reset=True)
+        self.components_ = as_custom_factor("H", H, (self.n_components, V.shape[1]), V)
+        self.transform_tol_ = self.transform_tol
+        return self._exact_rows(V, observation.without_sample_weights())
 
     # ---- data and how they were observed -----------------------------------------------------
 
@@ -125,12 +126,14 @@ class NewData:
 
         `given` holds the values of `ARGUMENTS`.
         """
-        is_missing = None
+        is_missing, mask = None, given[ARGUMENTS.index("mask")]
+        if mask is not None:
+            X = hide_unobserved(X, mask)
         if self.missing == "nan":
             X, is_missing = split_missing(X)
         V = self._matrix(X, reset=reset)
-        observation = as_observation(V.shape, given, missing=is_missing)
-        warn_if_unobserved(V, observation)
+        observation = as_observation(V.shape, given, missing=is_missing, fitting=reset)
+        warn_if_unobserved(V, observation, fitting=reset)
         return V, observation
 
     def _prepare(self, V: RowBlocks, observation: Observation) -> Prepared:

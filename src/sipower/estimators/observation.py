@@ -17,17 +17,20 @@ from sipower.kernels import Array
 
 __all__ = [
     "ARGUMENTS",
+    "NOTHING_GIVEN",
     "Observation",
+    "as_boolean",
     "as_given",
     "as_observation",
     "fingerprints",
-    "split_missing",
+    "is_sparse",
 ]
 
 Float = NDArray[np.float64]
 ARGUMENTS = ("sample_weight", "feature_weight", "weights", "mask", "offsets", "batch")
 
 
+NOTHING_GIVEN: tuple[Any, ...] = (None,) * len(ARGUMENTS)
 ALL_ONE = Weights()
 
 
@@ -96,7 +99,7 @@ def fingerprints(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 def _sha256(value: Any) -> str:
     sha256 = hashlib.sha256()
-    csr = sp.csr_array(value) if _is_sparse(value) else None
+    csr = sp.csr_array(value) if is_sparse(value) else None
     for part in (value,) if csr is None else (csr.indptr, csr.indices, csr.data):
         array = np.asarray(part)
         array = array.astype(str) if array.dtype.kind == "O" else array
@@ -105,7 +108,7 @@ def _sha256(value: Any) -> str:
 
 
 def as_observation(
-    shape: tuple[int, int], given: tuple[Any, ...], *, missing: Any = None
+    shape: tuple[int, int], given: tuple[Any, ...], *, missing: Any = None, fitting: bool = True
 ) -> Observation:
     """Validate the arguments of `KLNMF.fit` that say how the data were observed.
 
@@ -117,12 +120,18 @@ def as_observation(
         Values of `ARGUMENTS`, None where nothing is given.
     missing
         Entries that are NaN in the data, bool (n, m) in CSR; None: none.
+    fitting
+        Whether something is learned, so that some sample must have a positive weight.
     """
     sample_weight, feature_weight, weights, mask, offsets, batch = given
     n, m = shape
     rows = _as_vector("sample_weight", sample_weight, n, "samples")
     columns = _as_vector("feature_weight", feature_weight, m, "features")
-    if mask is not None and np.ndim(mask) == 1:  # a mask of features
+    for name, vector in (("sample_weight", rows if fitting else None), ("feature_weight", columns)):
+        if vector is not None and not vector.any():
+            raise ValueError(f"`{name}` must not be all zero: nothing would be left to fit.")
+    mask = None if mask is None else as_boolean("mask", mask)
+    if mask is not None and mask.ndim == 1:  # a mask of features
         columns = _multiply(columns, _as_mask_vector(mask, m))
         mask = None
     parts = [
@@ -144,7 +153,8 @@ def as_observation(
     return Observation(Weights(rows, columns, entries), sizes, labels)
 
 
-def _is_sparse(array: Any) -> bool:
+def is_sparse(array: Any) -> bool:
+    """Return whether an array is one of scipy's sparse arrays or matrices."""
     return bool(sp.issparse(array))
 
 
@@ -166,13 +176,20 @@ def _as_vector(name: str, values: Any, length: int, what: str) -> Float | None:
         raise ValueError(
             f"`{name}` must be finite and non-negative, got {vector[at]:g} at position {at}."
         )
-    if not vector.any():
-        raise ValueError(f"`{name}` must not be all zero: nothing would be left to fit.")
     return vector
 
 
-def _as_mask_vector(mask: Any, m: int) -> Float:
-    vector = np.asarray(mask)
+def as_boolean(name: str, values: Any) -> Array:
+    """Return a boolean argument as an array whose type and shape remain to be checked."""
+    try:
+        return np.asarray(values.toarray() if is_sparse(values) else values)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` must be a boolean array, got rows of several lengths."
+        ) from None
+
+
+def _as_mask_vector(vector: Array, m: int) -> Float:
     if vector.dtype != bool or vector.shape != (m,):
         raise ValueError(
             f"`mask` must be boolean, with shape (samples, {m}) or ({m},), got {vector.dtype} with "
@@ -189,15 +206,17 @@ def _multiply(a: Float | None, b: Float) -> Float:
 
 def _as_entries(weights: Any, shape: tuple[int, int]) -> Any:
     """Return ω in CSR; a sparse array has the weight 1 where nothing is stored."""
-    if _is_sparse(weights):
+    if is_sparse(weights):
         entries = sp.csr_array(weights, dtype=np.float64, copy=True)
-        entries.sort_indices()
-        stored = entries.nnz
+        stored = weights.nnz if weights.format == "coo" else entries.nnz
         entries.sum_duplicates()
         if entries.nnz != stored:
             raise ValueError("`weights` must have one weight per entry, got duplicates.")
     else:
-        dense = np.asarray(weights, np.float64)
+        try:
+            dense = np.asarray(weights, np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("`weights` must be an array of numbers.") from None
         if dense.ndim != 2:
             raise ValueError(f"`weights` must have shape {shape}, got {dense.shape}.")
         at = np.nonzero(dense != 1)
@@ -213,9 +232,8 @@ def _as_entries(weights: Any, shape: tuple[int, int]) -> Any:
     return entries
 
 
-def _unobserved(mask: Any, shape: tuple[int, int]) -> Any:
+def _unobserved(observed: Array, shape: tuple[int, int]) -> Any:
     """Return the weight 0 at the entries that a mask does not observe, in CSR."""
-    observed = mask.toarray() if _is_sparse(mask) else np.asarray(mask)
     if observed.dtype != bool or observed.shape != shape:
         raise ValueError(
             f"`mask` must be boolean with the shape {shape} of the data, True where an entry is "
@@ -251,40 +269,23 @@ def _combine(a: Any, b: Any) -> Any:
 
 
 def _as_labels(batch: Any, n: int) -> Array:
-    labels = np.asarray(batch)
+    try:
+        labels = np.asarray(batch)
+    except ValueError:
+        raise ValueError("`batch` must be an array of labels, one for each sample.") from None
     if labels.shape != (n,):
         raise ValueError(
             f"`batch` must have one label for each of the {n} samples, got shape {labels.shape}."
         )
+    # NumPy writes a NaN among strings as "nan".
+    absent = np.isin(labels.astype(str), ["nan", "NaT", "<NA>"])
+    absent |= np.array([label is None for label in labels.tolist()])
     if labels.dtype.kind == "O":
-        absent = np.array([label is None or isinstance(label, float) for label in labels])
-        labels = labels.astype(str)
-    else:
-        absent = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(n, bool)
+        labels = np.array(labels.tolist())  # integers stay integers
+        labels = labels.astype(str) if labels.dtype.kind == "O" else labels
     if absent.any():
         raise ValueError(
             f"`batch` must have a label for every sample, got none for sample "
             f"{int(np.argmax(absent))}."
         )
     return labels
-
-
-def split_missing(X: Any) -> tuple[Any, Any]:
-    """Return X with zeros for NaN, and where X is NaN as a boolean CSR array, or None."""
-    if _is_sparse(X):
-        is_nan = np.isnan(X.data) if X.dtype.kind == "f" else np.zeros(0, bool)
-        if not is_nan.any():
-            return X, None
-        filled = sp.csr_array(X, copy=True)
-        at = np.flatnonzero(np.isnan(filled.data))
-        rows = np.searchsorted(filled.indptr, at, side="right") - 1
-        missing = sp.csr_array((np.ones(len(at)), (rows, filled.indices[at])), filled.shape)
-        filled.data[at] = 0
-        return filled, missing
-    if hasattr(X, "fillna"):  # a DataFrame keeps its names
-        is_nan = X.isna().to_numpy()
-        return (X.fillna(0), sp.csr_array(is_nan)) if is_nan.any() else (X, None)
-    array = np.asarray(X)
-    if array.dtype.kind != "f" or not np.isnan(array).any():
-        return X, None
-    return np.nan_to_num(array, nan=0.0, posinf=np.inf), sp.csr_array(np.isnan(array))

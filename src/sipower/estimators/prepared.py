@@ -20,6 +20,7 @@ from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.weighting import apply_weights
+from sipower.estimators.fit import item_name
 from sipower.estimators.observation import Observation
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure
@@ -59,19 +60,29 @@ class Prepared:
 
     def restore_rows(self, W: Array) -> Array:
         """Return W for W'; zero where the scale is zero."""
-        return W if self.row_scale is None else _times(W, _inverse(self.row_scale))
+        return W if self.row_scale is None else _divide("W", W, self.row_scale)
 
     def restore_columns(self, H: Array) -> Array:
         """Return H for H'; zero where the scale is zero."""
-        return H if self.column_scale is None else _times(H, _inverse(self.column_scale))
+        return H if self.column_scale is None else _divide("H", H, self.column_scale)
 
 
 def _times(factor: Array, scale: Float) -> Array:
     return np.ascontiguousarray(factor * scale[:, None].astype(factor.dtype))
 
 
-def _inverse(scale: Float) -> Float:
-    return np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+def _divide(name: str, factor: Array, scale: Float) -> Array:
+    """Return the factor divided by the scale of its items, which may exceed the working type."""
+    out = np.zeros(factor.shape)
+    np.divide(factor, scale[:, None], out=out, where=(factor > 0) & (scale[:, None] > 0))
+    with np.errstate(over="ignore"):
+        divided = out.astype(factor.dtype)
+    if not np.isfinite(divided).all():
+        raise ValueError(
+            f"{name} is too large for {factor.dtype}: rescale `offsets` or the weights, or use "
+            "float64."
+        )
+    return divided
 
 
 def prepare(
@@ -143,26 +154,28 @@ def _chunks(V: RowBlocks) -> Any:
         yield begin, end, V.rows(begin, end)
 
 
-def warn_if_unobserved(V: RowBlocks, observation: Observation) -> None:
-    """Warn if all entries of some sample or feature are unobserved or have the weight 0."""
+def warn_if_unobserved(V: RowBlocks, observation: Observation, *, fitting: bool) -> None:
+    """Warn if all entries of some sample or feature are unobserved or have the weight 0.
+
+    Features matter only in a fit: H is not changed by new samples.
+    """
     entries = observation.weights.entries
     if entries is None:
         return
-    hidden = entries.data == 0
+    weights = observation.weights.columns
+    counted = np.ones(V.shape[1], bool) if weights is None else weights > 0
+    hidden = (entries.data == 0) & counted[entries.indices]
     rows = np.repeat(np.arange(V.shape[0]), np.diff(entries.indptr))[hidden]
     sides = (
-        ("sample", rows, V.shape[1], V.row_names, "W"),
+        ("sample", rows, counted.sum(), V.row_names, "W"),
         ("feature", entries.indices[hidden], V.shape[0], V.column_names, "H"),
     )
-    for kind, at, length, names, factor in sides:
-        counts = np.bincount(at)
-        empty = np.flatnonzero(counts == length)
+    for kind, at, length, names, factor in sides if fitting else sides[:1]:
+        empty = np.flatnonzero(np.bincount(at) == length)
         if len(empty):
-            first = int(empty[0])
-            name = f"number {first} (counted from 0)" if names is None else repr(str(names[first]))
             warnings.warn(
                 f"{len(empty)} {kind}{'s have' if len(empty) > 1 else ' has'} no observed entry, "
-                f"such as {kind} {name}: {factor} is zero there.",
+                f"such as {item_name(kind, int(empty[0]), names)}: {factor} is zero there.",
                 UserWarning,
                 stacklevel=4,
             )

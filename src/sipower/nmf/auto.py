@@ -90,11 +90,9 @@ class Auto:
         (W, H), value = start.x, problem.quick_value(start.x)
         if self.near or not problem.terms.is_linear:
             phase = "second order"
-        elif not problem.terms.is_plain:
-            phase = "power"
-        elif x0 is None and is_tall(V):
+        elif problem.terms.is_plain and x0 is None and is_tall(V):
             phase = "online"
-        elif can_sample_items(V, problem.rank):
+        elif problem.terms.is_plain and can_sample_items(V, problem.rank):
             phase = "sample"
         else:
             phase = "race" if self.surplus and x0 is None else "power"
@@ -132,7 +130,7 @@ class Auto:
 
     def _race(self, problem: Factorization, state: AutoState) -> AutoState:
         """Fit a random start and one with surplus components; keep the one with lower D."""
-        x, cost = surplus_start(problem.V, problem.rank, state.seed)
+        x, cost = surplus_start(problem, state.seed)
         value, cost = problem.quick_value(x), cost + problem.value_passes
         random = replace(state, phase="power")
         surplus = replace(

@@ -13,8 +13,8 @@ and H, the best effects are
 which needs sums over the rows of W only, and no pass over V. The product of β and W Hᵀ does not
 change if a feature is multiplied by t_j in H and divided by it in β, or a batch in W. The penalty
 is smallest where the effects of every feature, and of every batch, have the mean 1, so they are
-scaled to that after every update. All these steps are exact minimisations: the objective never
-rises.
+scaled to that after every update. A feature of H with fixed entries cannot be scaled: its effects
+keep their mean. All these steps are exact minimisations: the objective never rises.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BatchFactors(NamedTuple):
 
     W: Array
     H: Array
-    effects: Float
+    effects: Any
 
 
 class BatchFactorization:
@@ -173,7 +173,7 @@ class BatchEffects:
         expected = problem.exposure.expected(new.W, new.H)
         effects = problem.best(expected)
         change = problem.loss(effects, expected) - problem.loss(state.effects, expected)
-        feature = effects.mean(axis=0)
+        feature = np.where(problem.terms.fixed_features, 1.0, effects.mean(axis=0))
         sample = (effects / feature).mean(axis=1)
         scaled = effects / feature / sample[:, None]
         saved = problem.penalty(effects) - problem.penalty(scaled)

@@ -7,7 +7,8 @@ The divergence of this model is Σ_ij [X_ij z_ij − v_ij log z_ij] up to a cons
 every row i of W has its own linear term d_i = Σ_j X_ij h_j, and so has every row of H. The weights
 ω are 1 except at the special entries, which are stored: their sums are corrections of d that cost
 2·K flops for each special entry. A missing entry has the weight 0. Weights of whole samples and
-features, and size factors, only scale W and H and are not part of X (`sipower.nmf.observation`).
+features, and size factors, only scale W and H and are not part of X
+(`sipower.estimators.prepared`).
 
 ======  ======================================================  ============
 symbol  meaning                                                 shape
@@ -33,7 +34,8 @@ from sipower.kernels import Array
 __all__ = ["Exposure", "batch_sums"]
 
 Float = NDArray[np.float64]
-ROUNDING = 1e-12  # a sum of special entries that leaves less than this share of d leaves nothing
+CANCELLED = 1e-6  # where special entries leave less than this share of d, it is computed directly
+ITEMS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,16 @@ class Exposure:
             )
         return E, sparse.csr_array(E.T)
 
+    @cached_property
+    def _special_by_batch(self) -> Any:
+        """Eᵀ with one row for every batch and feature, (batches · m, n), in CSR."""
+        assert self.batch is not None
+        assert self.effects is not None
+        E, (n, m) = self.special, self.special.shape
+        samples = np.repeat(np.arange(n), np.diff(E.indptr))
+        at = self.batch[samples].astype(np.int64) * m + E.indices, samples
+        return sparse.csr_array((E.data, at), (len(self.effects) * m, n))
+
     def linear_terms(self, side: int, basis: Array) -> Float:
         """Return d of every item, (items, K), or (K,) if all items have the same.
 
@@ -88,8 +100,21 @@ class Exposure:
         if self._special_sides is None:
             return d
         corrected: Float = d + self._special_sides[side] @ basis
-        corrected[corrected < ROUNDING * d] = 0
+        items = np.flatnonzero((corrected < CANCELLED * d).any(axis=1))
+        for begin in range(0, len(items), ITEMS_AT_ONCE):
+            some = items[begin : begin + ITEMS_AT_ONCE]
+            corrected[some] = self._rows(side, some) @ basis
         return corrected
+
+    def _rows(self, side: int, items: Array) -> Float:
+        """Return X of some samples (side 0), or of some features as rows (side 1)."""
+        assert self._special_sides is not None
+        special: Float = self._special_sides[side][items].toarray()
+        if self.effects is None or self.batch is None:
+            return 1 + special
+        return special + (
+            self.effects[self.batch[items]] if side == 0 else self.effects.T[items][:, self.batch]
+        )
 
     def _sums(self, side: int, basis: Float) -> Float:
         if self.effects is None or self.batch is None:
@@ -119,13 +144,17 @@ class Exposure:
         assert self.batch is not None
         assert self.effects is not None
         W, H = W.astype(np.float64, copy=False), H.astype(np.float64, copy=False)
-        sums = batch_sums(W, self.batch, len(self.effects)) @ H.T
-        if self.special is not None:
-            E = self.special
-            rows = np.repeat(np.arange(E.shape[0]), np.diff(E.indptr))
-            z = np.einsum("ik,ik->i", W[rows], H[E.indices])
-            np.add.at(sums, (self.batch[rows], E.indices), E.data * z)
-        return np.maximum(sums, 0)
+        full = batch_sums(W, self.batch, len(self.effects)) @ H.T
+        if self.special is None:
+            return full
+        special = (self._special_by_batch @ W).reshape(*full.shape, -1)
+        sums: Float = full + np.einsum("bjk,jk->bj", special, H)
+        features = np.flatnonzero((sums < CANCELLED * full).any(axis=0))
+        for begin in range(0, len(features), ITEMS_AT_ONCE):
+            some = features[begin : begin + ITEMS_AT_ONCE]
+            weighted = (1 + self.special[:, some].toarray()) * (W @ H[some].T)
+            sums[:, some] = batch_sums(weighted, self.batch, len(self.effects))
+        return sums
 
 
 def batch_sums(W: Float, batch: Array, batches: int) -> Float:

@@ -80,11 +80,7 @@ class Profiled:
     def init(self, problem: Any, x0: Any, seed: int) -> ProfileState:
         """Return the state at x0 = (W, H), of which only H is used, or at a random start."""
         if not problem.terms.is_plain:
-            raise ValueError(
-                "The data are available by row only, but weights of single entries, missing "
-                "values, batches and fixed components also need their columns: convert the data "
-                "to a store with both orientations."
-            )
+            raise ValueError(_no_terms(problem.V.has_columns))
         epochs = self.epochs if x0 is None and is_tall(problem.V) else -1
         if x0 is None:
             x0 = initial_factors(problem.V, problem.rank, seed)
@@ -128,6 +124,17 @@ class Profiled:
             undone = replace(state.slow_down(), H_last=state.H)
             return replace(undone, round=tried.round, passes=tried.passes)
         return replace(tried, H_last=new).accelerate()
+
+
+def _no_terms(has_columns: bool) -> str:
+    """Return why other terms of the model are refused, and what to use instead."""
+    terms = "weights of single entries, missing values, batches and fixed components"
+    if has_columns:
+        return f"solver='profile' does not take {terms}: use solver='auto'."
+    return (
+        f"The data are available by row only, but {terms} also need their columns: convert the "
+        "data to a store with both orientations."
+    )
 
 
 def _power_step(state: ProfileState, c: Array, power: int) -> Array:

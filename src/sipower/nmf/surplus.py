@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 
-from sipower.data.row_blocks import RowBlocks
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
-from sipower.nmf.init import initial_factors
 from sipower.nmf.merging import merge_components
 from sipower.nmf.power_search import take_power_steps
 
@@ -22,10 +20,10 @@ SURPLUS = 1.5  # the first fit has this many times K components
 ROUNDS = 8  # rounds of power steps before the components are merged
 
 
-def surplus_start(V: RowBlocks, rank: int, seed: int) -> tuple[Factors, float]:
-    """Fit surplus components and merge them down to `rank`; return factors and cost in passes."""
-    wide = Factors(*initial_factors(V, math.ceil(SURPLUS * rank), seed))
-    problem = Factorization(V, wide.H.shape[1])
-    x, passes = take_power_steps(problem, wide, ROUNDS)
-    merged = merge_components(*x, rank)
-    return Factors(*(factor.astype(V.dtype) for factor in merged)), SURPLUS * passes
+def surplus_start(problem: Factorization, seed: int) -> tuple[Factors, float]:
+    """Fit surplus components and merge them down to K; return factors and cost in passes."""
+    rank = math.ceil(SURPLUS * problem.rank)
+    wide = Factorization(problem.V, rank, problem.terms)
+    x, passes = take_power_steps(wide, wide.start(seed), ROUNDS)
+    merged = merge_components(*x, problem.rank)
+    return Factors(*(factor.astype(problem.dtype) for factor in merged)), SURPLUS * passes

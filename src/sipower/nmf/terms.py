@@ -60,6 +60,13 @@ class ModelTerms:
         if self.fixed is not None and values is not None:
             np.copyto(H, values, where=self.fixed, casting="same_kind")
 
+    @property
+    def fixed_features(self) -> NDArray[np.bool_] | bool:
+        """Features with a fixed entry other than zero, (m,): they cannot be scaled in H."""
+        if self.fixed is None or self.values is None:
+            return False
+        return np.asarray((self.fixed & (self.values > 0)).any(axis=1))
+
     def penalties(self, x: Factors) -> tuple[float, float]:
         """Return the penalties of W and of H: ridge and prior counts."""
         fixed = None, self.fixed

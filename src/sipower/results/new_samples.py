@@ -16,6 +16,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
+from sipower.estimators.observation import NOTHING_GIVEN, as_given
 from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Names, Run
@@ -27,7 +28,7 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     They are computed with the tolerance of the run, so a sample that was part of the fit gets the
     same weights again. The remarks are sentences for the user.
     """
-    counts, remarks = _align_features(table, run)
+    counts, is_known, remarks = _align_features(table, run)
     V = as_matrix(counts, dtype=run.H.dtype, n_jobs=n_jobs)
     V = V.with_names(name_array(table.samples), name_array(run.features))
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
@@ -37,22 +38,23 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # With components in the order of the model, sums of products are rounded as in the fit.
-        W = model._rows_for(V, run.H[np.argsort(run.order)])[:, run.order]
+        given = NOTHING_GIVEN if is_known is None else as_given({"mask": is_known})
+        W = model._rows_for(V, run.H[np.argsort(run.order)], given)[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
 
 
-def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
-    """Return the counts with features in the order of the run, and remarks for the user.
+def _align_features(table: Table, run: Run) -> tuple[Any, Array | None, list[str]]:
+    """Return counts in the order of the run, which features the file has, and remarks.
 
     Features are matched by id if both the run and the file have ids, else by name if both have
     names, else by position.
     """
     if run.features is None or table.features is None:
         remark = "The run or the file has no feature names: features are matched by their order."
-        return _counts_by_position(table, run), [remark]
+        return _counts_by_position(table, run), None, [remark]
     kind, run_keys, keys = _matching_keys(run, table)
     if run_keys == keys:
-        return _counts_by_position(table, run), []
+        return _counts_by_position(table, run), None, []
     for holder, names in (("run", run_keys), ("file", keys)):
         _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
@@ -78,7 +80,7 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
     if shared < len(run_keys):
         remarks.append(
             f"{len(run_keys) - shared:,} of {len(run_keys):,} features of the run are not in the "
-            "file: their counts are taken as 0."
+            "file: the weights are computed from the other features alone."
         )
     if shared < len(keys):
         share = 1 - float(entries[0].sum()) / max(float(counts.data.sum()), 1e-300)
@@ -86,7 +88,9 @@ def _align_features(table: Table, run: Run) -> tuple[Any, list[str]]:
             f"{len(keys) - shared:,} of {len(keys):,} features of the file are not in the run: "
             f"{share:.2%} of all counts are left out with them."
         )
-    return sparse.csr_array(sparse.coo_array(entries, shape=shape)), remarks
+    is_known_feature = np.isin(np.arange(len(run_keys)), positions)
+    aligned = sparse.csr_array(sparse.coo_array(entries, shape=shape))
+    return aligned, None if is_known_feature.all() else is_known_feature, remarks
 
 
 def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:
