@@ -37,7 +37,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings describe the types in words
 autodoc_default_options = {
     # scikit-learn generates these; their docstrings link to its own pages
-    "exclude-members": "set_fit_request, set_partial_fit_request",
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_transform_request, "
+    "set_score_request",
 }
 napoleon_google_docstring = False
 napoleon_use_param = False  # parameters that share a description stay in one entry
