@@ -22,7 +22,8 @@ template <class T> struct Basis {
     const double* inverse;   // 1 / d, or zero where d = 0
     const double* prior;     // prior counts a, padded with zeros; null: none
     const uint8_t* fixed;    // 1 for a component that keeps its value, padded with zeros; null: none
-    double ridge;            // r
+    double ridge;            // r, the largest one if items differ
+    const double* ridges;    // r of every item; null: all have the same
     int64_t d_stride, prior_stride, fixed_stride;
 
     // Return the same basis with the terms of one item.
@@ -32,6 +33,7 @@ template <class T> struct Basis {
         own.inverse += j * d_stride;
         if (prior) own.prior += j * prior_stride;
         if (fixed) own.fixed += j * fixed_stride;
+        if (ridges) own.ridge = ridges[j];
         return own;
     }
     bool is_fixed(int k) const { return fixed && fixed[k]; }
@@ -51,7 +53,7 @@ template <class T> struct Basis {
 template <class T> class ItemBasis {
 public:
     explicit ItemBasis(const Basis<T>& B)
-        : all_(B), own_(B), varies_(B.d_stride > 0 || B.prior_stride > 0 || B.fixed_stride > 0) {}
+        : all_(B), own_(B), varies_(B.d_stride > 0 || B.prior_stride > 0 || B.fixed_stride > 0 || B.ridges) {}
     const Basis<T>& at(int64_t j) {
         if (varies_) own_ = all_.of_item(j);
         return own_;

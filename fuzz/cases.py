@@ -124,13 +124,10 @@ class Case:
     def add_terms(self, sums: Array) -> None:
         """Draw prior counts, fixed components and a ridge; often none of them.
 
-        A component without a linear term has no prior counts. An item none of whose free components
-        has a linear term has no start, so such components are drawn with prior counts alone, and
-        only beside others. Prior counts are not tiny, because a Newton step may set such components
-        to zero (both: tests/identities/test_item_edges.py).
+        A component without a linear term has no prior counts: the objective would have no minimum.
         """
-        self.prior = self.fixed = None
-        self.ridge, alive = 0.0, sums > 0
+        self.prior = self.fixed = self.ridge = None
+        alive = sums > 0
         if self.source.random() < 0.5 or not alive.any():
             return
         rows = self.source.choice([1, self.items])
@@ -142,13 +139,14 @@ class Case:
         if self.source.random() < 0.5:
             mask = self.rng.random((rows, self.rank)) < self.source.choice([0.1, 0.5, 1.0])
             self.fixed = self.arrays.put(mask.astype(np.uint8))
-        self.ridge = self.source.choice([0.0, 0.0, 1e-3, 2.0])
+        if rows > 0 and self.source.random() < 0.5:
+            self.ridge = self.arrays.put(self.rng.uniform(1e-3, 2.0, rows))
 
     @property
     def terms(self) -> set[str]:
         """The terms of the last basis besides d."""
-        used = {"prior": self.prior is not None, "fixed": self.fixed is not None}
-        return {name for name, there in (used | {"ridge": self.ridge > 0}).items() if there}
+        terms = {"prior": self.prior, "fixed": self.fixed, "ridge": self.ridge}
+        return {name for name, term in terms.items() if term is not None}
 
     def correlations(self) -> Array:
         """Return a positive semidefinite matrix (rank, rank) with a unit diagonal."""

@@ -27,7 +27,7 @@ template <class T> struct BasisData {
         void operator()(T* p) const { std::free(p); }
     };
     std::unique_ptr<T, FreeMemory> rows, tiles;
-    std::vector<double> d, inverse, prior;
+    std::vector<double> d, inverse, prior, ridges;
     std::vector<uint8_t> fixed;
     int64_t items = -1;  // number of items that the terms belong to; -1: any
     Basis<T> view;
@@ -46,11 +46,21 @@ template <class T> struct BasisData {
     // Each of `linear` (d), `prior` and `fixed` has one row for all items or one row per item. Without `linear`, d holds
     // the column sums.
     BasisData(Array<const T> a, bool dense, std::optional<Array<const double>> linear, std::optional<Array<const double>> prior_counts,
-              std::optional<Array<const uint8_t>> fixed_components, double ridge) {
+              std::optional<Array<const uint8_t>> fixed_components, std::optional<Vector<const double>> ridge) {
         const int64_t n = static_cast<int64_t>(a.shape(0));
         require(a.shape(1) >= 1 && a.shape(1) <= 65536, "the basis must have between 1 and 65536 columns");
-        require(ridge >= 0 && ridge < 1e300, "ridge must be finite and not negative");
         const int k = static_cast<int>(a.shape(1)), width = padded_width<T>(k);
+        double largest_ridge = 0;
+        if (ridge) {
+            const int64_t count = static_cast<int64_t>(ridge->shape(0));
+            require(count == 1 || items < 0 || items == count, "ridge must have one number, or one number per item");
+            ridges.assign(aligned_data(*ridge), aligned_data(*ridge) + count);
+            for (const double r : ridges) {
+                require(r >= 0 && r < 1e300, "ridge must be finite and not negative");
+                largest_ridge = std::max(largest_ridge, r);
+            }
+            if (count != 1) items = count;
+        }
         int64_t strides[3] = {term_stride(linear, k, width), term_stride(prior_counts, k, width), term_stride(fixed_components, k, width)};
         const T* from = aligned_data(a);
         nb::gil_scoped_release release;
@@ -74,7 +84,8 @@ template <class T> struct BasisData {
         if (fixed_components) copy_term(*fixed_components, width, fixed);
         if (dense) fill_tiles(from, n, k);
         view = {n, k, width, rows.get(), tiles.get(), d.data(), inverse.data(), prior_counts ? prior.data() : nullptr,
-                fixed_components ? fixed.data() : nullptr, ridge, strides[0], strides[1], strides[2]};
+                fixed_components ? fixed.data() : nullptr, largest_ridge, ridges.size() > 1 ? ridges.data() : nullptr,
+                strides[0], strides[1], strides[2]};
     }
 
     // Return 0 if a term is the same for all items, else the row length of its padded copy.
@@ -111,9 +122,9 @@ template <class T> void bind_basis(nb::module_& m, const char* name) {
     using nb::arg;
     nb::class_<BasisData<T>>(m, name)
         .def(nb::init<Array<const T>, bool, std::optional<Array<const double>>, std::optional<Array<const double>>,
-                      std::optional<Array<const uint8_t>>, double>(),
+                      std::optional<Array<const uint8_t>>, std::optional<Vector<const double>>>(),
              arg("array").noconvert(), arg("dense"), arg("d").noconvert() = nb::none(), arg("prior").noconvert() = nb::none(),
-             arg("fixed").noconvert() = nb::none(), arg("ridge") = 0.0)
+             arg("fixed").noconvert() = nb::none(), arg("ridge").noconvert() = nb::none())
         .def_prop_ro("column_sums", [](const BasisData<T>& b) { return to_numpy(std::vector<double>(b.d.begin(), b.d.begin() + b.view.k)); });
 }
 

@@ -26,7 +26,7 @@ class BasisFloat32:
         d: NDArray[np.float64] | None = None,
         prior: NDArray[np.float64] | None = None,
         fixed: NDArray[np.uint8] | None = None,
-        ridge: float = 0.0,
+        ridge: NDArray[np.float64] | None = None,
     ) -> None: ...
     @property
     def column_sums(self) -> NDArray[np.float64]: ...
@@ -39,7 +39,7 @@ class BasisFloat64:
         d: NDArray[np.float64] | None = None,
         prior: NDArray[np.float64] | None = None,
         fixed: NDArray[np.uint8] | None = None,
-        ridge: float = 0.0,
+        ridge: NDArray[np.float64] | None = None,
     ) -> None: ...
     @property
     def column_sums(self) -> NDArray[np.float64]: ...

@@ -54,8 +54,9 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     key_added
         Name under which the results are stored.
     normalise
-        Store W in counts, so that a row sums to the counts of the cell, and programs that sum to 1
-        over the genes. False stores the factors of the model.
+        Store W in counts, so that a row sums to the counts of the cell (to those expected without
+        batch effects, if `batch_key` is given), and programs that sum to 1 over the genes. False
+        stores the factors of the model.
     copy
         Return a copy with the results and leave `adata` unchanged.
     **parameters
@@ -97,6 +98,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     if batch_key is not None:
         called["batch_key"] = batch_key
     annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
+    adata.varm.pop(f"{key_added}_batch_effects", None)  # those of an earlier call
     if batch_key is not None:
         import pandas as pd  # noqa: PLC0415 - anndata has it; `import sipower` stays fast
 
@@ -130,7 +132,8 @@ def project(
     """Compute the weights of new cells for the programs of an AnnData object.
 
     Genes are matched by name. If `adata` lacks genes of the programs, the weights are computed from
-    the other genes alone. They are exact, as those of `KLNMF.transform`.
+    the other genes alone. They are exact, as those of `KLNMF.transform`. Batch effects of the fit
+    are not applied: new cells are from new batches.
 
     Parameters
     ----------

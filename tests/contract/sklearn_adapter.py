@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A pytest plugin that replaces scikit-learn's NMF by KLNMF in scikit-learn's own tests.
 
-`cd`, scikit-learn's default solver, becomes `auto`, every loss becomes the KL divergence, and
-penalties are left out. `MiniBatchNMF` and the internal functions stay scikit-learn's.
+`cd`, scikit-learn's default solver, becomes `auto`, and every loss becomes the KL divergence.
+`MiniBatchNMF` and the internal functions stay scikit-learn's.
 """
 
 from typing import Any
@@ -31,17 +31,18 @@ class NMF(sipower.KLNMF):
         verbose: Any = 0,
         shuffle: Any = False,
     ) -> None:
-        settings = supported(solver=solver, beta_loss=beta_loss, alpha_W=alpha_W, alpha_H=alpha_H)
+        settings = supported(solver=solver, beta_loss=beta_loss)
         super().__init__(
             n_components, init=init, tol=tol, max_iter=max_iter, random_state=random_state,
-            l1_ratio=l1_ratio, verbose=verbose, shuffle=shuffle, **settings,
+            alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose, shuffle=shuffle,
+            **settings,
         )  # fmt: skip
 
 
 def supported(**settings: Any) -> dict[str, Any]:
     """Replace the settings of scikit-learn that KLNMF does not have."""
     settings["solver"] = "auto" if settings.get("solver", "cd") == "cd" else settings["solver"]
-    return settings | {"beta_loss": "kullback-leibler", "alpha_W": 0.0, "alpha_H": "same"}
+    return settings | {"beta_loss": "kullback-leibler"}
 
 
 def non_negative_factorization(X: Any, W: Any = None, H: Any = None, *args: Any, **settings: Any):

@@ -32,8 +32,6 @@ BAD = {
         "`beta_loss` must be 'kullback-leibler', got 'frobenius'",
     ),
     "beta_loss as number": ({"beta_loss": 0.5}, "`beta_loss` must be 'kullback-leibler', got 0.5"),
-    "alpha_W": ({"alpha_W": 0.1}, "`alpha_W` and `alpha_H` must be 0"),
-    "alpha_H": ({"alpha_H": 0.1}, "`alpha_W` and `alpha_H` must be 0"),
     "l1_ratio": ({"l1_ratio": 2.0}, "l1_ratio"),
     "shuffle": ({"shuffle": "yes"}, "shuffle"),
 }

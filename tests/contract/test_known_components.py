@@ -228,3 +228,13 @@ def test_pickle_clone_parameters_and_repr():
     assert copy.fit(V).components_.tobytes() == model.components_.tobytes()
     assert "components_fixed=array" in repr(model)
     assert "missing='nan'" in repr(model)
+
+
+def test_tables_with_features_in_another_order_are_refused():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(8).poisson(3.0, (20, 4)), columns=list("abcd"))
+    known = pd.DataFrame(np.ones((1, 4)), columns=list("abdc"))
+    with pytest.raises(ValueError, match="`components_fixed` must be the features of the data"):
+        KLNMF(2, components_fixed=known).fit(X)
+    with pytest.raises(ValueError, match="`mask` must be the features of the data"):
+        KLNMF(2).fit(X, mask=pd.DataFrame(np.ones((20, 4), bool), columns=list("abdc")))

@@ -51,8 +51,10 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         Whether to fit H; if false, the given H is kept, and W is not used, with a warning.
     n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose
         As in `KLNMF`.
-    alpha_W, alpha_H, l1_ratio, shuffle
-        Accepted for compatibility; penalties are not supported.
+    alpha_W, alpha_H, l1_ratio
+        scikit-learn's penalties, as in `KLNMF`.
+    shuffle
+        Accepted for compatibility; it has no effect.
     sample_weight, feature_weight, weights, mask, offsets
         As in `KLNMF.fit`. Batches are not among them, because their effects could not be returned:
         use `KLNMF`.

@@ -15,10 +15,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, _fit_co
 
 from sipower.estimators.attributes import restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import CallbackSupportMixin, Listener
+from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.fit import as_fit, fit
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
-from sipower.estimators.observation import ARGUMENTS, Observation, fingerprints
+from sipower.estimators.observation import ARGUMENTS, Observation
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, check_supported, fit_settings
 from sipower.estimators.partial_fit import PartialFit
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
@@ -90,8 +91,11 @@ class KLNMF(
         one round can be lost. If it exists, the fit is resumed from it and gives the same bits; a
         checkpoint of other data or parameters is refused. `max_iter` and `max_time` may differ,
         and `max_time` counts from the resumption.
-    beta_loss, alpha_W, alpha_H, l1_ratio, shuffle
-        scikit-learn's arguments. Only the KL divergence without penalties is supported.
+    alpha_W, alpha_H, l1_ratio : float; float or "same"; float
+        scikit-learn's penalties, with its scaling: α_W m [ρ‖W‖₁ + ½(1 − ρ)‖W‖²] with ρ = `l1_ratio`
+        and m features, and the same for H with n samples. They prune and shrink components.
+    beta_loss, shuffle
+        scikit-learn's arguments. Only the KL divergence is supported, and nothing is shuffled.
 
     Attributes
     ----------
@@ -274,7 +278,8 @@ class KLNMF(
                 raise
             result = model.restore(result)
             self._set_fit(result)
-            if sample_weight is not None and result.status is not Status.MAX_SECONDS:
+            is_weighted = sample_weight is not None and not self.alpha_W
+            if is_weighted and result.status is not Status.MAX_SECONDS:
                 rows = self._exact_rows(V, observation.without_sample_weights())
                 result = replace(result, W=rows)
         listener.end()
@@ -287,5 +292,5 @@ class KLNMF(
         for name in ("batches_", "batch_effects_"):
             self.__dict__.pop(name, None)
         if observation.batch is not None:
-            self.batches_ = check_batches(observation.batch, self.solver)
+            self.batches_ = check_batches(observation.batch, self)
             self.batch_effects_ = np.ones((len(self.batches_), features))

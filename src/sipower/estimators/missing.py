@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sipower.estimators.observation import as_boolean, is_sparse
 from sipower.kernels import Array
 
-__all__ = ["hide_unobserved", "split_missing"]
+__all__ = ["hide_unobserved", "split_missing", "without_missing"]
 
 
 def hide_unobserved(X: Any, mask: Any) -> Any:
@@ -54,3 +55,19 @@ def _is_nan(array: Array) -> NDArray[np.bool_]:
     if array.dtype.kind == "O" and array.ndim:  # NaN is the only value that differs from itself
         return np.not_equal(array, array, dtype=object).astype(bool)
     return np.isnan(array) if array.dtype.kind == "f" else np.zeros(1, bool)
+
+
+def without_missing(model: Any, X: Any, observed: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return X without NaN and the arguments of a fit, with a mask that hides them.
+
+    NaN means not observed if the model says so (``missing="nan"``).
+    """
+    observed = dict(observed)
+    if model.missing != "nan":
+        return X, observed
+    X, missing = split_missing(X)
+    if missing is not None:
+        mask = observed.get("mask")
+        seen = ~missing.toarray().astype(bool)
+        observed["mask"] = seen if mask is None else seen & as_boolean("mask", mask)
+    return X, observed

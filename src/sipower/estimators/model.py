@@ -13,8 +13,9 @@ import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.fit import Fit, item_name
-from sipower.estimators.observation import as_boolean
+from sipower.estimators.observation import as_boolean, check_names
 from sipower.estimators.parameters import fit_rank, initial_point
+from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
@@ -23,6 +24,7 @@ from sipower.nmf.terms import ModelTerms
 
 __all__ = ["Model", "check_batches", "warn_if_confounded"]
 
+NEGLIGIBLE = 1e-13  # share of the mass of all components
 MIN_OVERLAP = 0.1  # a batch with less of its counts in shared components is reported
 
 
@@ -61,7 +63,8 @@ class Model:
         rank = fit_rank(self.estimator, self.V, start)
         fixed, values = self._fixed(rank)
         self._check_excluded(fixed, values)
-        terms = ModelTerms(self.prepared.exposure, fixed, values)
+        l1, ridge = penalties(self.estimator, self.prepared)
+        terms = ModelTerms(self.prepared.exposure, fixed, values, l1=l1, ridge=ridge)
         if terms.exposure is not None and terms.exposure.effects is not None:
             return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
         return Factorization(self.V, rank, terms)
@@ -83,6 +86,11 @@ class Model:
             assert exposure.batch is not None
             W, H, effects = centre(BatchFactors(W, H, effects), exposure.batch)
         W, H = self.prepared.restore_rows(W), self.prepared.restore_columns(H)
+        if self.estimator.alpha_W or self.estimator.alpha_H not in ("same", 0):
+            # A component that explains nothing, but for rounding errors, only adds to the penalty.
+            mass = W.sum(axis=0, dtype=np.float64) * H.sum(axis=0, dtype=np.float64)
+            is_used = mass > NEGLIGIBLE * mass.sum()
+            W, H = W * is_used, H * is_used
         if self._known is not None:
             H = H.copy()
             H[:, : len(self._known)] = self._known.T
@@ -94,6 +102,7 @@ class Model:
         if self.estimator.components_fixed is None:
             return None
         features = self.V.shape[1]
+        check_names("components_fixed", self.estimator.components_fixed, self.V)
         try:
             known = np.array(self.estimator.components_fixed, self.V.dtype, order="C")
         except (TypeError, ValueError):
@@ -159,6 +168,8 @@ class Model:
             self.prepared.row_scale, self.prepared.column_scale,
             estimator.components_fixed, estimator.components_zero,
         ]  # fmt: skip
+        if estimator.alpha_W or estimator.alpha_H not in ("same", 0):
+            parts.append(f"{estimator.alpha_W} {estimator.alpha_H} {estimator.l1_ratio}")
         if exposure is not None:
             parts += [exposure.batch, None if exposure.batch is None else estimator.batch_prior]
             if exposure.special is not None:
@@ -172,10 +183,12 @@ class Model:
         return sha256.hexdigest()
 
 
-def check_batches(batch: Array, solver: str) -> Array:
+def check_batches(batch: Array, estimator: Any) -> Array:
     """Return the labels of the batches, each of which must have at least two samples."""
-    if solver != "auto":
-        raise ValueError(f"`batch` needs solver='auto', got {solver!r}.")
+    if estimator.solver != "auto":
+        raise ValueError(f"`batch` needs solver='auto', got {estimator.solver!r}.")
+    if estimator.alpha_W or estimator.alpha_H not in ("same", 0):
+        raise ValueError("`batch` cannot be combined with `alpha_W` and `alpha_H`: leave one out.")
     labels, counts = np.unique(batch, return_counts=True)
     if (counts < 2).any():
         label = labels[int(np.argmin(counts))]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,18 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.fit import exact_rows, leave_out_unexplained
 from sipower.estimators.missing import hide_unobserved, split_missing
-from sipower.estimators.observation import ARGUMENTS, NOTHING_GIVEN, Observation, as_observation
+from sipower.estimators.observation import (
+    ARGUMENTS,
+    NOTHING_GIVEN,
+    Observation,
+    as_observation,
+    check_names,
+)
 from sipower.estimators.parameters import as_custom_factor, check_supported
+from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared, prepare, warn_if_unobserved
 from sipower.kernels import Array
+from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
@@ -90,7 +99,9 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         V, observation = self._observe(X, given, reset=False)
         W = self._exact_rows(V, observation.without_sample_weights())
-        prepared = self._prepare(leave_out_unexplained(V, self._basis(V), warn=False), observation)
+        if V.is_in_memory:
+            V = leave_out_unexplained(V, self._basis(V), warn=False)
+        prepared = self._prepare(V, observation)
         V, H = prepared.V, prepared.scale_columns(self._basis(V))
         block = KLBlock(V, H, terms=_row_terms(prepared, H))
         value = block.divergence(prepared.scale_rows(W))
@@ -132,6 +143,8 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         if self.missing == "nan":
             X, is_missing = split_missing(X)
         V = self._matrix(X, reset=reset)
+        for name in ("weights", "mask"):
+            check_names(name, given[ARGUMENTS.index(name)], V)
         observation = as_observation(V.shape, given, missing=is_missing, fitting=reset)
         warn_if_unobserved(V, observation, fitting=reset)
         return V, observation
@@ -143,6 +156,13 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
             raise ValueError(
                 "`batch` was not given in fit, so there are no batch effects: leave it out."
             )
+        if set(observation.batch.tolist()).isdisjoint(self.batches_.tolist()):
+            warnings.warn(
+                "No label of `batch` was in fit, so all batch effects are 1: check the labels and "
+                f"their type, {observation.batch.dtype} here and {self.batches_.dtype} in fit.",
+                UserWarning,
+                stacklevel=4,
+            )
         return prepare(V, observation, self.batch_effects_, self.batches_)
 
     def _basis(self, V: RowBlocks) -> Array:
@@ -152,7 +172,9 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         """Return the W of the fitted components, certified row by row."""
         prepared = self._prepare(V, observation)
         H = prepared.scale_columns(self._basis(V))
-        W = exact_rows(prepared.V, H, self.transform_tol_, _row_terms(prepared, H))
+        l1, ridge = penalties(self, prepared)
+        terms = ModelTerms(prepared.exposure, l1=l1, ridge=ridge).of_side(0, H)
+        W = exact_rows(prepared.V, H, self.transform_tol_, terms)
         return prepared.restore_rows(W)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.weighting import Weights
 from sipower.kernels import Array
 
@@ -22,7 +22,7 @@ __all__ = [
     "as_boolean",
     "as_given",
     "as_observation",
-    "fingerprints",
+    "check_names",
     "is_sparse",
 ]
 
@@ -81,6 +81,20 @@ class Observation:
         return Observation(part, offsets, None if self.batch is None else self.batch[rows])
 
 
+def check_names(name: str, table: Any, V: RowBlocks) -> None:
+    """Check that a DataFrame has the features of V in the same order, if both have names."""
+    columns = getattr(table, "columns", None)
+    if columns is None or V.column_names is None or len(columns) != V.shape[1]:
+        return
+    pairs = zip(map(str, columns), map(str, V.column_names), strict=True)
+    differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    if differing is not None:
+        raise ValueError(
+            f"The columns of `{name}` must be the features of the data in the same order, got "
+            f"{differing[0]!r} instead of {differing[1]!r}: reorder them."
+        )
+
+
 def as_given(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values of `ARGUMENTS` from keyword arguments, None for those that are absent."""
     for name in arguments:
@@ -90,21 +104,6 @@ def as_given(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
                 f"{ARGUMENTS[-1]}."
             )
     return tuple(arguments.get(name) for name in ARGUMENTS)
-
-
-def fingerprints(arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of the values of all keyword arguments that are not None."""
-    return {name: _sha256(value) for name, value in arguments.items() if value is not None}
-
-
-def _sha256(value: Any) -> str:
-    sha256 = hashlib.sha256()
-    csr = sp.csr_array(value) if is_sparse(value) else None
-    for part in (value,) if csr is None else (csr.indptr, csr.indices, csr.data):
-        array = np.asarray(part)
-        array = array.astype(str) if array.dtype.kind == "O" else array
-        sha256.update(np.ascontiguousarray(array).tobytes())
-    return sha256.hexdigest()
 
 
 def as_observation(

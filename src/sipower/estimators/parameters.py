@@ -71,8 +71,6 @@ def check_supported(model: Any) -> None:
         )
     if model.solver == "cd":
         raise ValueError("solver='cd' is for the Frobenius norm: use 'ccd' or 'auto'.")
-    if model.alpha_W != 0 or model.alpha_H not in ("same", 0):
-        raise ValueError("`alpha_W` and `alpha_H` must be 0: penalties are not supported.")
 
 
 def fit_rank(model: Any, V: RowBlocks, start: Factors | None) -> int:

@@ -28,7 +28,7 @@ def basis(
     d: Array | None = None,
     prior: Array | None = None,
     fixed: Array | None = None,
-    ridge: float = 0.0,
+    ridge: float | Array = 0.0,
 ) -> Basis:
     """Return a factor (n, K) and the other terms of the objective in the layout of the kernels.
 
@@ -47,11 +47,13 @@ def basis(
     fixed
         Components that keep their value, bool; None: none.
     ridge
-        Ridge r ≥ 0.
+        Ridge r ≥ 0, one number or one for each item.
     """
     kind = BasisFloat32 if factor.dtype == np.float32 else BasisFloat64
     terms = _as_rows(d, np.float64), _as_rows(prior, np.float64), _as_rows(fixed, np.uint8)
-    return kind(factor, dense, *terms, ridge)
+    has_ridge = bool(np.any(ridge))
+    ridges = as_contiguous(np.atleast_1d(ridge), np.float64) if has_ridge else None
+    return kind(factor, dense, *terms, ridges)
 
 
 def _as_rows(term: Array | None, dtype: Any) -> Array | None:

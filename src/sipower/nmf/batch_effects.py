@@ -14,7 +14,8 @@ which needs sums over the rows of W only, and no pass over V. The product of β 
 change if a feature is multiplied by t_j in H and divided by it in β, or a batch in W. The penalty
 is smallest where the effects of every feature, and of every batch, have the mean 1, so they are
 scaled to that after every update. A feature of H with fixed entries cannot be scaled: its effects
-keep their mean. All these steps are exact minimisations: the objective never rises.
+are restricted to mean 1. All these steps are exact minimisations: the objective never rises. The
+penalty is always that of the effects with mean 1, however a model presents them (`centre`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from sipower.problems.item_problem import Terms
 __all__ = ["BatchEffects", "BatchFactorization", "BatchFactors", "centre", "overlaps"]
 
 Float = NDArray[np.float64]
+MAX_NEWTON_STEPS = 60
 MIN_SHARED = 0.1  # smallest usage of a shared component by another batch, relative to a batch's own
 
 
@@ -110,7 +112,12 @@ class BatchFactorization:
     def best(self, expected: Float) -> Float:
         """Return the best effects, given the sums M that W and H expect."""
         assert self.exposure.counts is not None
-        return np.asarray((self.exposure.counts + self.prior) / (expected + self.prior))
+        counts, expected = self.exposure.counts + self.prior, expected + self.prior
+        effects: Float = counts / expected
+        fixed = self.terms.fixed_features
+        if np.any(fixed):
+            effects[:, fixed] = _with_mean_one(counts[:, fixed], expected[:, fixed])
+        return effects
 
     def loss(self, effects: Float, expected: Float) -> float:
         """Return the part of the objective that depends on the effects."""
@@ -174,7 +181,9 @@ class BatchEffects:
         effects = problem.best(expected)
         change = problem.loss(effects, expected) - problem.loss(state.effects, expected)
         feature = np.where(problem.terms.fixed_features, 1.0, effects.mean(axis=0))
-        sample = (effects / feature).mean(axis=1)
+        sample = np.ones(len(effects))
+        if not np.any(problem.terms.fixed_features):
+            sample = (effects / feature).mean(axis=1)
         scaled = effects / feature / sample[:, None]
         saved = problem.penalty(effects) - problem.penalty(scaled)
         h = feature.astype(new.H.dtype)[:, None]
@@ -185,6 +194,20 @@ class BatchEffects:
             effects=scaled, value=new.value + penalty + change - saved,
             power_value=new.power_value + penalty,
         )  # fmt: skip
+
+
+def _with_mean_one(counts: Float, expected: Float) -> Float:
+    """Return β = counts/(expected + λ) with λ such that the mean over the batches is 1.
+
+    These are the best effects of features whose effects must have mean 1. Newton's method starts
+    where the mean is at least 1. The mean is convex and decreasing in λ, so it converges.
+    """
+    multiplier = (counts / len(counts) - expected).max(axis=0)
+    for _ in range(MAX_NEWTON_STEPS):
+        effects = counts / (expected + multiplier)
+        slope = (effects / (expected + multiplier)).mean(axis=0)
+        multiplier = multiplier + (effects.mean(axis=0) - 1) / slope
+    return np.asarray(counts / (expected + multiplier))
 
 
 def centre(x: BatchFactors, batch: Array) -> BatchFactors:

@@ -95,6 +95,7 @@ class Extrapolated:
         W_ahead = extrapolate(W, state.W, beta)
         scale = problem.balancing_scale(Factors(W, H))
         if scale is not None:
+            value += problem.penalty_change(Factors(W, H), scale)
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
         state = replace(state, W=W, H=H, W_ahead=W_ahead, H_last=H_new, value=value)
         return state.accelerate()

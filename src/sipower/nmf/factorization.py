@@ -104,13 +104,13 @@ class Factorization:
         value = rows.divergence(x.W, exact=exact)
         if terms.exposure is not None:
             value = max(value - terms.exposure.log_term, 0.0)
-        if not terms.is_linear:
-            value += sum(terms.penalties(x))
+        if terms.has_penalty:  # the linear terms of the rows include the L1 penalty of W
+            value += sum(terms.penalties(x)) - terms.l1_penalty(0, x.W)
         return value
 
     def without_penalties(self, value: float, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ), given the value with the penalties."""
-        return value if self.terms.is_linear else value - sum(self.terms.penalties(x))
+        return value - sum(self.terms.penalties(x)) if self.terms.has_penalty else value
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.
@@ -127,17 +127,25 @@ class Factorization:
         return self.terms.of_side(0, x.H)
 
     def balancing_scale(self, x: Factors) -> Array | None:
-        """Return the powers of two that balance W and H, (K,); None: they are balanced.
+        """Return the numbers (K,) that divide W and multiply H; None: they are balanced.
 
-        A component with fixed entries or a penalty keeps its scale.
+        They are powers of two or, with penalties, the best numbers. A component with fixed entries
+        keeps its scale.
         """
         if self.terms.has_penalty:
-            return None
+            return self.terms.best_scale(x)
         ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
         scale = balancing_scale(x.W, (ones @ x.H).astype(np.float64))
         if scale is not None and self.terms.fixed is not None:
             scale[(self.terms.fixed & (x.H > 0)).any(axis=0)] = 1
         return scale
+
+    def penalty_change(self, x: Factors, scale: Array) -> float:
+        """Return how much the penalties change if W is divided and H multiplied by `scale`."""
+        if not self.terms.has_penalty:
+            return 0.0
+        after = self.terms.penalties(Factors(x.W / scale, x.H * scale))
+        return sum(after) - sum(self.terms.penalties(x))
 
     def profile(self, H: Array) -> Profile:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""

@@ -43,5 +43,5 @@ def minimise_bound(block: KLBlock, h: Array) -> Float:
     share = h * block.ratio_sums(h)
     if terms.prior is not None:
         share = share + terms.prior
-    twice = d + np.sqrt(d**2 + 4 * terms.ridge * share)
+    twice = d + np.sqrt(d**2 + 4 * np.reshape(terms.ridge, (-1, 1)) * share)
     return np.divide(2 * share, twice, out=np.zeros(share.shape), where=twice > 0)

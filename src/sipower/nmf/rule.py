@@ -74,12 +74,13 @@ class Rule(ABC):
 
 def check_terms(rule: Rule, terms: ModelTerms) -> None:
     """Check that a rule takes the terms of a model."""
-    has_others = terms.fixed is not None or any(terms.ridge)
+    has_others = terms.fixed is not None or terms.has_ridge
     if terms.is_linear or rule.terms == "all" or (rule.terms == "prior" and not has_others):
         return
     what = "fixed components or penalties" if has_others else "prior counts"
     raise ValueError(
-        f"{type(rule).__name__} does not take {what}: use solver='auto', 'ccd', 'newton' or 'mu'."
+        f"{type(rule).__name__} does not take {what}: use solver='auto', 'ccd', 'scd', 'newton' or "
+        "'mu'."
     )
 
 

@@ -16,6 +16,10 @@ from sipower.problems.item_problem import NO_TERMS, Terms
 __all__ = ["PLAIN", "ModelTerms"]
 
 
+MAX_SCALE_STEPS = 30
+MIN_LOG_SCALE = 1e-7  # a smaller change of scale is not worth its rounding errors
+
+
 @dataclass(frozen=True, eq=False)
 class ModelTerms:
     """The terms of both factors; the index of a pair is the side, 0 for W and 1 for H.
@@ -29,30 +33,43 @@ class ModelTerms:
         keep those of the start. None: none.
     prior
         Prior counts of W and of H, each (K,), (items, K) or None.
-    ridge
-        Ridge of W and of H.
+    l1, ridge
+        L1 penalty, which adds to d, and ridge of W and of H; each a number or one for each item.
     """
 
     exposure: Exposure | None = None
     fixed: NDArray[np.bool_] | None = None
     values: Array | None = None
     prior: tuple[Array | None, Array | None] = (None, None)
-    ridge: tuple[float, float] = (0.0, 0.0)
+    l1: tuple[float | Array, float | Array] = (0.0, 0.0)
+    ridge: tuple[float | Array, float | Array] = (0.0, 0.0)
 
     @property
     def is_plain(self) -> bool:
         """Whether the model is V ≈ W Hᵀ with no other term."""
-        return self.exposure is None and self.is_linear
+        return self.exposure is None and self.is_linear and not self.has_l1
 
     @property
     def is_linear(self) -> bool:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
-        return self.fixed is None and not self.has_penalty
+        has_prior = any(counts is not None for counts in self.prior)
+        return self.fixed is None and not self.has_ridge and not has_prior
+
+    @property
+    def has_l1(self) -> bool:
+        """Whether a factor has an L1 penalty."""
+        return any(np.any(l1) for l1 in self.l1)
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether a factor has a ridge."""
+        return any(np.any(ridge) for ridge in self.ridge)
 
     @property
     def has_penalty(self) -> bool:
-        """Whether a factor has a ridge or prior counts."""
-        return any(self.ridge) or any(counts is not None for counts in self.prior)
+        """Whether the objective depends on the scale of W and H: L1, ridge or prior counts."""
+        has_prior = any(counts is not None for counts in self.prior)
+        return self.has_l1 or self.has_ridge or has_prior
 
     def insert_fixed(self, H: Array, start: Array | None = None) -> None:
         """Write the fixed entries into H, in place: the given values, or else those of `start`."""
@@ -68,17 +85,64 @@ class ModelTerms:
         return np.asarray((self.fixed & (self.values > 0)).any(axis=1))
 
     def penalties(self, x: Factors) -> tuple[float, float]:
-        """Return the penalties of W and of H: ridge and prior counts."""
+        """Return the penalties of W and of H: L1, ridge and prior counts."""
         fixed = None, self.fixed
-        sides = (Terms(None, self.prior[i], fixed[i], self.ridge[i]).penalty(x[i]) for i in (0, 1))
-        penalty_W, penalty_H = sides
+        penalty_W, penalty_H = (
+            Terms(None, self.prior[i], fixed[i], self.ridge[i]).penalty(x[i])
+            + self.l1_penalty(i, x[i])
+            for i in (0, 1)
+        )
         return penalty_W, penalty_H
+
+    def best_scale(self, x: Factors) -> Array | None:
+        """Return the numbers (K,) that divide W and multiply H with the smallest penalty.
+
+        None: there are prior counts, or only one factor has a penalty, or the scale is best. With
+        s = 1/scale the penalty of a component is a s + b/s + c s²/2 + e/(2 s²), which is convex in
+        log s.
+        """
+        if any(counts is not None for counts in self.prior):
+            return None
+        sums = [self._weighted_sums(self.l1[side], x[side]) for side in (0, 1)]
+        squares = [self._weighted_sums(self.ridge[side], x[side] ** 2) for side in (0, 1)]
+        (a, b), (c, e) = sums, squares
+        moves = (a + c > 0) & (b + e > 0)
+        if self.fixed is not None:
+            moves &= ~(self.fixed & (x.H > 0)).any(axis=0)
+        t = np.zeros(len(a))
+        for _ in range(MAX_SCALE_STEPS):
+            up, down = (
+                a * np.exp(t) + 2 * c * np.exp(2 * t),
+                b * np.exp(-t) + 2 * e * np.exp(-2 * t),
+            )
+            slope = up - c * np.exp(2 * t) - down + e * np.exp(-2 * t)
+            step = np.divide(slope, up + down, out=np.zeros_like(t), where=moves)
+            t -= np.clip(step, -1, 1)
+        if not (np.abs(t) > MIN_LOG_SCALE).any():
+            return None
+        return np.asarray(np.exp(-t).astype(x.H.dtype))
+
+    @staticmethod
+    def _weighted_sums(penalty: float | Array, factor: Array) -> NDArray[np.float64]:
+        """Return Σ_i penalty_i factor_ik, (K,)."""
+        weights = np.broadcast_to(np.asarray(penalty, np.float64), len(factor))
+        return np.asarray(weights @ factor.astype(np.float64))
+
+    def l1_penalty(self, side: int, factor: Array) -> float:
+        """Return the L1 penalty of W (side 0) or H (side 1); fixed entries count, as in d·h."""
+        if not np.any(self.l1[side]):
+            return 0.0
+        return float((self.l1[side] * factor.sum(axis=1, dtype=np.float64)).sum())
 
     def of_side(self, side: int, basis: Array) -> Terms:
         """Return the terms of the convex problem of one side, given the other factor."""
         if self.is_plain:
             return NO_TERMS
         d = None if self.exposure is None else self.exposure.linear_terms(side, basis)
+        if np.any(self.l1[side]):
+            sums = basis.sum(axis=0, dtype=np.float64) if d is None else d
+            d = sums + np.reshape(self.l1[side], (-1, 1)) * np.ones(basis.shape[1])
+            d = d[0] if len(d) == 1 else d
         return Terms(d, self.prior[side], self.fixed if side == 1 else None, self.ridge[side])
 
 

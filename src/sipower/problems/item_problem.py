@@ -15,7 +15,8 @@ symbol  meaning                                                  shape
 V       data, items are rows                                     (items, n)
 B       basis, the other factor                                  (n, K)
 d       linear term                                              (K,) or (items, K)
-r, a    ridge, prior counts                                      –, (K,) or (items, K)
+r       ridge                                                    – or (items,)
+a       prior counts                                             (K,) or (items, K)
 c       masses: row sums of V                                    (items,)
 h       factor                                                   (items, K)
 g       ratio sums Σ_i b_i v_i / (b_i·h)                         (items, K)
@@ -54,20 +55,26 @@ class Terms(NamedTuple):
     fixed
         Components of h that keep their value, bool; None: none.
     ridge
-        Ridge r ≥ 0.
+        Ridge r ≥ 0, one number or one for each item.
     """
 
     d: Array | None = None
     prior: Array | None = None
     fixed: Array | None = None
-    ridge: float = 0.0
+    ridge: float | Array = 0.0
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether some item has a ridge."""
+        return bool(np.any(self.ridge))
 
     def penalty(self, h: Array) -> float:
         """Return ½r‖h‖² − Σ a log h over the components that are not fixed, in float64."""
         free = True if self.fixed is None else ~np.asarray(self.fixed, bool)
         value = 0.0
-        if self.ridge > 0:
-            value += 0.5 * self.ridge * float(np.square(h, dtype=np.float64).sum(where=free))
+        if self.has_ridge:
+            squares = np.square(h, dtype=np.float64).sum(axis=1, where=free)
+            value += 0.5 * float((self.ridge * squares).sum())
         if self.prior is not None:
             value -= float(xlogy(self.prior, h.astype(np.float64)).sum(where=free))
         return value
@@ -127,7 +134,7 @@ class ItemProblem:
         self.item_terms = terms
         self.basis = kernels.basis(self.B, dense=self.V.dense, **terms._asdict())
         self.d: Float = self.basis.column_sums if terms.d is None else terms.d
-        if terms.prior is not None and terms.ridge == 0:
+        if terms.prior is not None and not terms.has_ridge:
             self._require_bounded(terms.prior, terms.fixed)
         self.c: Float = self.V.mass if c is None else c
 
@@ -144,7 +151,7 @@ class ItemProblem:
     @property
     def is_scaled(self) -> bool:
         """Whether the best multiple of h has a known mass: no ridge, no fixed components."""
-        return self.item_terms.fixed is None and self.item_terms.ridge == 0
+        return self.item_terms.fixed is None and not self.item_terms.has_ridge
 
     @property
     def mass(self) -> Float:

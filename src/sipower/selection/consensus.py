@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.observation import as_given, as_observation, fingerprints
+from sipower.estimators.fingerprints import fingerprints
+from sipower.estimators.missing import without_missing
+from sipower.estimators.observation import as_given, as_observation
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 from sipower.selection.replicates import Replicates, first_seed
@@ -81,6 +83,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
     >>> found.stability.shape
     (4,)
     """
+    V, observed = without_missing(model, V, observed)
     seed, data = first_seed(model, replicates), as_matrix(V, dtype=model.dtype, n_jobs=1)
     warn_about_values(V, data)
     as_observation(data.shape, as_given(observed))

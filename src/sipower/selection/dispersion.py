@@ -18,9 +18,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.data.weighting import Weights
 from sipower.estimators import KLNMF
 from sipower.estimators.observation import as_given, as_observation
 
@@ -41,12 +43,14 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks, observed: Mapping[str, Any] 
     K: Any = model.n_components
     n, m = V.shape
     rows = min(n, max(MAX_ENTRIES // m, 2 * K))
-    freedom = 1 - K * (rows + m - K) / (rows * m)
+    chosen = np.arange(rows) * n // rows
+    given = as_observation(V.shape, as_given(observed)).take(chosen)
+    is_used = _is_used(given.weights, (rows, m))
+    n_used, m_used = (is_used.any(axis=axis).sum() for axis in (1, 0))
+    freedom = 1 - K * (n_used + m_used - K) / max(is_used.sum(), 1)
     if freedom < MIN_FREEDOM:
         return 0.0
-    chosen = np.arange(rows) * n // rows
     part: Any = V.take(chosen)
-    given = as_observation(V.shape, as_given(observed)).take(chosen)
     W = model.fit_transform(part, **given.arguments())
     sizes = np.ones(rows) if given.offsets is None else given.offsets
     excess, scale, variance = 0.0, 0.0, 0.0
@@ -58,8 +62,7 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks, observed: Mapping[str, Any] 
         if given.batch is not None:
             z *= model.batch_effects_[np.searchsorted(model.batches_, given.batch[block])]
         weight = 1 / np.square(1 + z)
-        if given.weights.entries is not None:
-            weight *= _is_observed(given.weights.entries[block])
+        weight *= is_used[block]
         excess += float((weight * (np.square(_dense(part[block]) - z) / freedom - z)).sum())
         scale += float((weight * z * z).sum())
         # For Poisson counts (v − z)² has the variance 2 z² + z.
@@ -71,11 +74,18 @@ def estimate_dispersion(model: KLNMF, V: RowBlocks, observed: Mapping[str, Any] 
     return dispersion if dispersion > threshold else 0.0
 
 
-def _is_observed(entries: Any) -> Any:
-    """Return 0 where a weight of 0 is stored, else 1."""
-    hidden = sparse.csr_array(entries)
-    hidden.data = (hidden.data == 0).astype(np.float64)
-    return 1 - hidden.toarray()
+def _is_used(weights: Weights, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return which entries have a positive weight."""
+    used = np.ones(shape, bool)
+    if weights.rows is not None:
+        used &= weights.rows[:, None] > 0
+    if weights.columns is not None:
+        used &= weights.columns > 0
+    if weights.entries is not None:
+        hidden = sparse.csr_array(weights.entries)
+        hidden.data = (hidden.data == 0).astype(np.float64)
+        used &= hidden.toarray() == 0
+    return used
 
 
 def _dense(rows: Any) -> Any:

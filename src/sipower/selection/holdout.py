@@ -114,11 +114,6 @@ class Halved:
 
     def errors(self, model: KLNMF, W: Array, given: Mapping[str, Any]) -> Numbers:
         """Return the errors of a model, fitted to `train`, on `test`; see `prediction_errors`."""
-        if given:
-            raise ValueError(
-                f"The data are not counts, so `{next(iter(given))}` cannot be used to choose a "
-                "rank: leave it out, or pass raw counts."
-            )
         dtype, H = W.dtype, model.components_
         rows, columns = (
             exact_rows(as_matrix(block, dtype=dtype), np.ascontiguousarray(basis), ROW_TOL)

@@ -29,7 +29,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.observation import as_given, as_observation, fingerprints
+from sipower.estimators.fingerprints import fingerprints
+from sipower.estimators.missing import without_missing
+from sipower.estimators.observation import as_given, as_observation
 from sipower.kernels import count_threads
 from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
@@ -98,12 +100,18 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
     seed = first_seed(model, replicates)
+    V, observed = without_missing(model, V, observed)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     warn_about_values(V, data)
     counts = are_counts(data)
     as_observation(data.shape, as_given(observed))
+    if observed and not counts:
+        raise ValueError(
+            f"The data are not counts, so `{next(iter(observed))}` cannot be used to choose a "
+            "rank: leave it out, or pass raw counts."
+        )
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
     replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
