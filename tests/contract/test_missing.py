@@ -159,12 +159,6 @@ def test_rows_whose_features_all_have_weight_zero_or_are_missing_are_reported():
     assert not W[4].any()
 
 
-def test_everything_masked_is_an_empty_model():
-    with pytest.warns(UserWarning, match="no observed entry"):
-        model = KLNMF(2, random_state=0).fit(V, mask=np.zeros(V.shape, bool))
-    assert not model.components_.any()
-
-
 def test_missing_entries_are_predicted():
     """Held-out entries of generated data are predicted better than by means or from zeros."""
     rng = np.random.default_rng(0)
@@ -242,3 +236,18 @@ def test_nan_without_missing_is_an_error():
         from_start().fit(V, **START).transform(HOLES)
     with pytest.raises(ValueError, match="`partial_fit` takes neither"):
         KLNMF(2, missing="nan").partial_fit(HOLES)
+
+
+def test_nothing_observed_is_one_sentence():
+    nothing = np.zeros(V.shape)
+    for given in ({"mask": nothing > 0}, {"weights": nothing}):
+        with pytest.raises(ValueError, match="No entry is observed"):
+            from_start().fit(V, **given, **START)
+    with pytest.raises(ValueError, match="No entry is observed"):
+        from_start(missing="nan").fit(np.full(V.shape, np.nan), **START)
+
+
+def test_lists_may_hold_anything_under_a_mask():
+    one = from_start().fit(HOLES.tolist(), mask=~np.isnan(HOLES), **START)
+    two = from_start().fit(HOLES, mask=~np.isnan(HOLES), **START)
+    assert one.components_.tobytes() == two.components_.tobytes()

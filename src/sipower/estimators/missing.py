@@ -19,6 +19,7 @@ __all__ = ["hide_unobserved", "split_missing", "without_missing"]
 def hide_unobserved(X: Any, mask: Any) -> Any:
     """Return X with zeros where a mask is False: values that are not observed may be anything."""
     observed = as_boolean("mask", mask)
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
     shape = getattr(X, "shape", None)
     if shape is None or observed.dtype != bool or observed.shape not in (shape, shape[1:]):
         return X  # data on disk, or a mask that is refused

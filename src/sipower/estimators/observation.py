@@ -142,6 +142,10 @@ def as_observation(
     for part in parts:
         if part is not None and part.nnz:
             entries = part if entries is None else _combine(entries, part)
+    if fitting and entries is not None and entries.nnz == n * m and not entries.data.any():
+        raise ValueError(
+            "No entry is observed (`mask`, `weights` or NaN): nothing would be left to fit."
+        )
     sizes = _as_vector("offsets", offsets, n, "samples")
     if sizes is not None and not (sizes > 0).all():
         raise ValueError(
