@@ -18,7 +18,8 @@ public:
 
     T* point() { return u_.get(); }
 
-    // Compute GS = sum v b / z / d and GS0 = sum q0 b / d, given 1 / d of the item. `rows` are the basis rows of the nonzeros. The values v
+    // Compute GS = sum v b / z / d and GS0 = sum q0 b / d, given 1 / d of the item. `rows` are the basis rows of the
+    // nonzeros. The values v
     // and the quotients q0 = v / z0 at the anchor are multiplied by the factors that make the batch unbiased.
     void operator()(const double* inverse, const int32_t* rows, const T* v, const T* q0, int64_t s, double* GS, double* GS0) {
         for (int i = 0; i < whole_vectors(B_.width); ++i) GS[i] = GS0[i] = 0;

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["fingerprints"]
+__all__ = ["fingerprint", "fingerprints"]
 
 
 def fingerprints(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of the values of all keyword arguments that are not None."""
-    return {name: _sha256(value) for name, value in arguments.items() if value is not None}
+    return {name: fingerprint(value) for name, value in arguments.items() if value is not None}
 
 
-def _sha256(value: Any) -> str:
+def fingerprint(value: Any) -> str:
+    """Return the SHA-256 of an array, a sparse array or anything that NumPy makes an array of."""
     sha256 = hashlib.sha256()
     is_sparse: bool = sp.issparse(value)
     csr: Any = sp.csr_array(value) if is_sparse else None

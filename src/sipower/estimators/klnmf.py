@@ -110,7 +110,7 @@ class KLNMF(
     status_ : str
         "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
-        Objective (D, and the prior of batch effects) and gap over rounds, passes and seconds.
+        Objective (D, penalties, prior of batch effects) and gap over rounds, passes and seconds.
     batches_, batch_effects_ : ndarray of shape (n_batches,), (n_batches, n_features)
         Labels of the batches, and the fitted factor of every batch and feature; only with `batch`.
         Without known components, their logarithms have mean 0 for every feature.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.estimators.fingerprints import fingerprint
 from sipower.estimators.fit import Fit, item_name
 from sipower.estimators.observation import as_boolean, check_names
 from sipower.estimators.parameters import fit_rank, initial_point
-from sipower.estimators.penalties import penalties
+from sipower.estimators.penalties import has_penalties, penalties
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
@@ -81,23 +81,23 @@ class Model:
         """
         exposure, effects = self.prepared.exposure, getattr(x, "effects", None)
         W, H = x.W, x.H
-        if effects is not None and self._known is None:
+        if effects is not None and self._known_components is None:
             assert exposure is not None
             assert exposure.batch is not None
             W, H, effects = centre(BatchFactors(W, H, effects), exposure.batch)
         W, H = self.prepared.restore_rows(W), self.prepared.restore_columns(H)
-        if self.estimator.alpha_W or self.estimator.alpha_H not in ("same", 0):
+        if has_penalties(self.estimator):
             # A component that explains nothing, but for rounding errors, only adds to the penalty.
             mass = W.sum(axis=0, dtype=np.float64) * H.sum(axis=0, dtype=np.float64)
             is_used = mass > NEGLIGIBLE * mass.sum()
             W, H = W * is_used, H * is_used
-        if self._known is not None:
+        if self._known_components is not None:
             H = H.copy()
-            H[:, : len(self._known)] = self._known.T
+            H[:, : len(self._known_components)] = self._known_components.T
         return BatchFactors(W, H, effects)
 
     @cached_property
-    def _known(self) -> Array | None:
+    def _known_components(self) -> Array | None:
         """The known components (at most K, m) in the working type, or None."""
         if self.estimator.components_fixed is None:
             return None
@@ -121,7 +121,7 @@ class Model:
 
     def _fixed(self, rank: int) -> tuple[Array | None, Array | None]:
         """Return which entries of H (m, K) are fixed, and their values."""
-        zero, known = self.estimator.components_zero, self._known
+        zero, known = self.estimator.components_zero, self._known_components
         if zero is None and known is None:
             return None, None
         shape = rank, self.V.shape[1]
@@ -168,26 +168,21 @@ class Model:
             self.prepared.row_scale, self.prepared.column_scale,
             estimator.components_fixed, estimator.components_zero,
         ]  # fmt: skip
-        if estimator.alpha_W or estimator.alpha_H not in ("same", 0):
+        if has_penalties(estimator):
             parts.append(f"{estimator.alpha_W} {estimator.alpha_H} {estimator.l1_ratio}")
         if exposure is not None:
-            parts += [exposure.batch, None if exposure.batch is None else estimator.batch_prior]
-            if exposure.special is not None:
-                E = exposure.special
-                parts += [E.indptr, E.indices, E.data]
+            prior = None if exposure.batch is None else estimator.batch_prior
+            parts += [exposure.batch, prior, exposure.special]
         if all(part is None for part in parts):
             return None
-        sha256 = hashlib.sha256()
-        for part in parts:
-            sha256.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
-        return sha256.hexdigest()
+        return fingerprint(["-" if part is None else fingerprint(part) for part in parts])
 
 
 def check_batches(batch: Array, estimator: Any) -> Array:
     """Return the labels of the batches, each of which must have at least two samples."""
     if estimator.solver != "auto":
         raise ValueError(f"`batch` needs solver='auto', got {estimator.solver!r}.")
-    if estimator.alpha_W or estimator.alpha_H not in ("same", 0):
+    if has_penalties(estimator):
         raise ValueError("`batch` cannot be combined with `alpha_W` and `alpha_H`: leave one out.")
     labels, counts = np.unique(batch, return_counts=True)
     if (counts < 2).any():

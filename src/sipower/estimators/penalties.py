@@ -15,7 +15,7 @@ import numpy as np
 
 from sipower.estimators.prepared import Prepared
 
-__all__ = ["Penalties", "penalties"]
+__all__ = ["Penalties", "has_penalties", "penalties"]
 
 
 class Penalties(NamedTuple):
@@ -23,6 +23,11 @@ class Penalties(NamedTuple):
 
     l1: tuple[Any, Any]
     ridge: tuple[Any, Any]
+
+
+def has_penalties(estimator: Any) -> bool:
+    """Return whether the parameters penalise W or H."""
+    return bool(estimator.alpha_W) or estimator.alpha_H not in ("same", 0)
 
 
 def penalties(estimator: Any, prepared: Prepared) -> Penalties:

@@ -75,19 +75,19 @@ class BatchFactorization:
         assert terms.exposure is not None
         self.exposure: Exposure = terms.exposure
 
-    def given(self, effects: Float) -> Factorization:
+    def with_effects(self, effects: Float) -> Factorization:
         """Return the factorisation with given effects."""
         exposure = replace(self.exposure, effects=effects)
         return Factorization(self.V, self.rank, replace(self.terms, exposure=exposure))
 
     def row_terms(self, x: BatchFactors) -> Terms:
         """Return the terms of the row problems."""
-        return self.given(x.effects).row_terms(Factors(x.W, x.H))
+        return self.with_effects(x.effects).row_terms(Factors(x.W, x.H))
 
     @property
     def evaluation_passes(self) -> float:
         """The passes that one evaluation costs."""
-        return self.given(np.ones((1, 1))).evaluation_passes
+        return self.with_effects(np.ones((1, 1))).evaluation_passes
 
     def penalty(self, effects: Float) -> float:
         """Return a Σ [β − 1 − log β]."""
@@ -95,18 +95,18 @@ class BatchFactorization:
 
     def value(self, x: BatchFactors) -> float:
         """Return D and all penalties, in float64."""
-        return self.given(x.effects).value(Factors(x.W, x.H)) + self.penalty(x.effects)
+        return self.with_effects(x.effects).value(Factors(x.W, x.H)) + self.penalty(x.effects)
 
     def without_penalties(self, value: float, x: BatchFactors) -> float:
         """Return D, given the value with the penalties."""
-        rest = self.given(x.effects).without_penalties(value, Factors(x.W, x.H))
+        rest = self.with_effects(x.effects).without_penalties(value, Factors(x.W, x.H))
         return rest - self.penalty(x.effects)
 
     def residual(self, x: BatchFactors) -> float:
         """Return the certified gaps of W, of H and of β, relative to ΣV."""
         expected = self.exposure.expected(x.W, x.H)
         gap = self.loss(x.effects, expected) - self.loss(self.best(expected), expected)
-        rest = self.given(x.effects).residual(Factors(x.W, x.H))
+        rest = self.with_effects(x.effects).residual(Factors(x.W, x.H))
         return rest + max(gap, 0.0) / max(self.V.total, 1e-300)
 
     def best(self, expected: Float) -> Float:
@@ -127,7 +127,7 @@ class BatchFactorization:
 
     def rounding(self, value: float) -> float:
         """Return the rounding error that a value may have."""
-        return self.given(np.ones((1, 1))).rounding(value)
+        return self.with_effects(np.ones((1, 1))).rounding(value)
 
     def is_finite(self, x: BatchFactors) -> bool:
         """Return whether the factors contain neither NaN nor infinity."""
@@ -166,7 +166,7 @@ class BatchEffects:
             assert problem.exposure.counts is not None
             effects = np.ones(problem.exposure.counts.shape)
         start = None if x0 is None else Factors(x0[0], x0[1])
-        inner = Auto(self.near).init(problem.given(effects), start, seed)
+        inner = Auto(self.near).init(problem.with_effects(effects), start, seed)
         values = {f.name: getattr(inner, f.name) for f in fields(inner)}
         state = BatchState(**values, effects=effects)
         return replace(state, value=inner.value + problem.penalty(effects))
@@ -176,7 +176,7 @@ class BatchEffects:
         penalty = problem.penalty(state.effects)
         without = {name: getattr(state, name) - penalty for name in ("value", "power_value")}
         before = replace(state, **without)
-        new: BatchState = Auto(self.near).advance(problem.given(state.effects), before)
+        new: BatchState = Auto(self.near).advance(problem.with_effects(state.effects), before)
         expected = problem.exposure.expected(new.W, new.H)
         effects = problem.best(expected)
         change = problem.loss(effects, expected) - problem.loss(state.effects, expected)

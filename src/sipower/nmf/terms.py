@@ -52,13 +52,17 @@ class ModelTerms:
     @property
     def is_linear(self) -> bool:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
-        has_prior = any(counts is not None for counts in self.prior)
-        return self.fixed is None and not self.has_ridge and not has_prior
+        return self.fixed is None and not self.has_ridge and not self.has_prior
 
     @property
     def has_l1(self) -> bool:
         """Whether a factor has an L1 penalty."""
         return any(np.any(l1) for l1 in self.l1)
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether a factor has prior counts."""
+        return any(counts is not None for counts in self.prior)
 
     @property
     def has_ridge(self) -> bool:
@@ -68,8 +72,7 @@ class ModelTerms:
     @property
     def has_penalty(self) -> bool:
         """Whether the objective depends on the scale of W and H: L1, ridge or prior counts."""
-        has_prior = any(counts is not None for counts in self.prior)
-        return self.has_l1 or self.has_ridge or has_prior
+        return self.has_l1 or self.has_ridge or self.has_prior
 
     def insert_fixed(self, H: Array, start: Array | None = None) -> None:
         """Write the fixed entries into H, in place: the given values, or else those of `start`."""
@@ -101,7 +104,7 @@ class ModelTerms:
         s = 1/scale the penalty of a component is a s + b/s + c s²/2 + e/(2 s²), which is convex in
         log s.
         """
-        if any(counts is not None for counts in self.prior):
+        if self.has_prior:
             return None
         sums = [self._weighted_sums(self.l1[side], x[side]) for side in (0, 1)]
         squares = [self._weighted_sums(self.ridge[side], x[side] ** 2) for side in (0, 1)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypedDict, Unpack
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.estimators import KLNMF
+from sipower.estimators.fingerprints import fingerprint
 from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import order_by_size, to_counts, to_profiles
@@ -214,9 +214,7 @@ def _describe(value: Any) -> str:
     """Return a short text that identifies a parameter."""
     if not isinstance(value, np.ndarray | list):
         return str(value)
-    array = np.ascontiguousarray(value)
-    digest = hashlib.sha256(array.tobytes()).hexdigest()
-    return f"{ARRAY} of shape {array.shape}, SHA-256 {digest}"
+    return f"{ARRAY} of shape {np.shape(value)}, SHA-256 {fingerprint(value)}"
 
 
 def is_anndata(data: Any) -> bool:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from numbers import Integral
 from os import PathLike
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive
+from sipower.estimators.fingerprints import fingerprint
 
 
 def _describe(value: Any) -> str:
     """Return a text that identifies a setting; arrays would be shortened by `str`."""
-    if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    return str(value)
+    return fingerprint(value) if isinstance(value, np.ndarray) else str(value)
 
 
 class SavedFits:
