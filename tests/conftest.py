@@ -22,7 +22,7 @@ def set_clock(monkeypatch):
     """Give the library another clock; that of other threads, Dask's among them, goes on."""
 
     def use(now):
-        for module in ("loop.trace", "estimators.fit", "estimators.klnmf"):
+        for module in ("loop.trace", "estimators.fit", "estimators.fitting"):
             monkeypatch.setattr(f"sipower.{module}.time", SimpleNamespace(monotonic=now))
 
     return use

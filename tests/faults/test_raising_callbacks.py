@@ -89,7 +89,7 @@ def test_a_batch_that_fails_leaves_what_partial_fit_has_learnt(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("sipower.estimators.klnmf.np.maximum", no_memory)
+        patch.setattr("sipower.estimators.fitting.np.maximum", no_memory)
         with pytest.raises(MemoryError):
             model.partial_fit(V[25:])
     model, expected = (one.partial_fit(V[25:]) for one in (model, expected))

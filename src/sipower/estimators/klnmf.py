@@ -3,36 +3,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 
-from sipower.estimators.attributes import restore_on_failure, row_tolerance
-from sipower.estimators.callbacks import CallbackSupportMixin, Listener
-from sipower.estimators.fingerprints import fingerprints
-from sipower.estimators.fit import as_fit, fit
-from sipower.estimators.model import Model, check_batches, warn_if_confounded
-from sipower.estimators.new_data import NewData
-from sipower.estimators.observation import ARGUMENTS, Observation
-from sipower.estimators.parameters import CONSTRAINTS, as_seed, check_supported, fit_settings
+from sipower.estimators.callbacks import CallbackSupportMixin
+from sipower.estimators.fitting import Fitting
+from sipower.estimators.parameters import CONSTRAINTS
 from sipower.estimators.partial_fit import PartialFit
-from sipower.estimators.remarks import warn_about_data, warn_unless_converged
-from sipower.kernels import Array
-from sipower.loop.solve import Interrupted, Record, Status
+from sipower.loop.solve import Record
 
 __all__ = ["KLNMF"]
 
 
 class KLNMF(
     CallbackSupportMixin,  # type: ignore[misc]
+    Fitting,
     PartialFit,
-    NewData,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
@@ -77,6 +67,19 @@ class KLNMF(
         the working type). The other components are fitted beside them.
     components_zero : boolean array of shape (n_components, n_features) or None
         True where an entry of `components_` must stay zero.
+    prior_W : float or array of shape (n_components,)
+        Prior counts of the weights of every sample: with 0.1, each component of a sample counts as
+        if 0.1 more counts had been observed in it, so that no weight is zero. The expected total of
+        a sample is unchanged. Prior counts are those of the mode, a Dirichlet parameter minus 1.
+    prior_H : float or array of shape (n_features,) or (n_components, n_features)
+        Prior counts of the features in every component, which smooth its profile. With `prior_W`,
+        `prior_H` or `guides`, components sum to 1.
+    guides : mapping, DataFrame or None
+        Guided components: ``{"T cell": ["CD3D", "CD3E"]}``, with mappings from features to weights
+        in place of lists, or a DataFrame (guides, features) of weights. Their features have prior
+        counts in one component each, after the known components. Other components are free.
+    guide_strength : float or None
+        Prior counts of each guide in all; None: a tenth of the counts per component.
     missing : "nan" or None
         "nan": NaN in the data means not observed. None: NaN is an error.
     batch_prior : float
@@ -111,9 +114,12 @@ class KLNMF(
         "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
     trace_ : list of Record
         Objective (D, penalties, prior of batch effects) and gap over rounds, passes and seconds.
+    guides_ : list of GuideReport
+        What the data say about every guide; only with `guides`.
     batches_, batch_effects_ : ndarray of shape (n_batches,), (n_batches, n_features)
         Labels of the batches, and the fitted factor of every batch and feature; only with `batch`.
-        Without known components, their logarithms have mean 0 for every feature.
+        Their logarithms have mean 0 for every feature or, with known components or prior counts,
+        they themselves have mean 1.
 
     Examples
     --------
@@ -145,6 +151,10 @@ class KLNMF(
         forget_factor: float = 0.7,
         components_fixed: Any = None,
         components_zero: Any = None,
+        prior_W: Any = 0.0,
+        prior_H: Any = 0.0,
+        guides: Any = None,
+        guide_strength: float | None = None,
         missing: Literal["nan"] | None = None,
         batch_prior: float = 10.0,
         verbose: int = 0,
@@ -171,6 +181,10 @@ class KLNMF(
         self.forget_factor = forget_factor
         self.components_fixed = components_fixed
         self.components_zero = components_zero
+        self.prior_W = prior_W
+        self.prior_H = prior_H
+        self.guides = guides
+        self.guide_strength = guide_strength
         self.missing = missing
         self.batch_prior = batch_prior
         self.verbose = verbose
@@ -190,107 +204,3 @@ class KLNMF(
         tags.input_tags.allow_nan = self.missing == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    # ---- fitting -----------------------------------------------------------------------------
-
-    def fit(  # noqa: PLR0913 - scikit-learn's arguments and ours
-        self,
-        X: Any,
-        y: Any = None,
-        W: Any = None,
-        H: Any = None,
-        *,
-        sample_weight: Any = None,
-        feature_weight: Any = None,
-        weights: Any = None,
-        mask: Any = None,
-        offsets: Any = None,
-        batch: Any = None,
-    ) -> Self:
-        """Learn the components of X, (n_samples, n_features).
-
-        Parameters
-        ----------
-        X : array, sparse array, DataFrame, or data on disk that `sipower.io` has opened
-            Non-negative data; see `sipower.as_matrix`.
-        y
-            Not used.
-        W, H : ndarray or None
-            Start, (n_samples, n_components) and (n_components, n_features), if init is "custom".
-        sample_weight, feature_weight : array of shape (n_samples,), (n_features,), or None
-            Weights of samples and of features. A sample of weight 2 counts like two equal samples;
-            one of weight 0 does not influence the components.
-        weights : array or sparse array of shape (n_samples, n_features), or None
-            Weights of single entries. Entries that a sparse array does not store have weight 1.
-        mask : boolean array of shape (n_samples, n_features) or (n_features,), or None
-            True where an entry is observed. Entries that are not observed do not count at all,
-            unlike zeros.
-        offsets : array of shape (n_samples,) or None
-            Size factors s > 0: the model of sample i is s_i W_i H.
-        batch : array of shape (n_samples,) or None
-            Label of the batch of every sample. Each batch has a factor for each feature, which is
-            fitted (`batch_effects_`), so that components need not explain differences of batches.
-        """
-        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
-        self.fit_transform(X, W=W, H=H, **dict(zip(ARGUMENTS, given, strict=True)))
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit_transform(  # noqa: PLR0913 - scikit-learn's arguments and ours
-        self,
-        X: Any,
-        y: Any = None,
-        W: Any = None,
-        H: Any = None,
-        *,
-        sample_weight: Any = None,
-        feature_weight: Any = None,
-        weights: Any = None,
-        mask: Any = None,
-        offsets: Any = None,
-        batch: Any = None,
-    ) -> Array:
-        """Learn the components of X and return the W that `transform` would return.
-
-        The arguments are those of `fit`.
-        """
-        started = time.monotonic()
-        check_supported(self)
-        listener = Listener(self, X)
-        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
-        with restore_on_failure(self, Interrupted):
-            V, observation = self._observe(X, given, reset=True)
-            self._observed = fingerprints(dict(zip(ARGUMENTS, given, strict=True)))
-            warn_about_data(V, self.n_components)
-            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
-            self._set_batches(observation, V.shape[1])
-            model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
-            start = model.start(W, H)
-            problem, listener.restore = model.problem(start), model.restore_point
-            settings = fit_settings(
-                self, model.V, start, seed=model.seed, started=started, listener=listener,
-                digest=model.digest,
-            )  # fmt: skip
-            try:
-                result = fit(problem, start, settings)
-            except Interrupted as interrupt:
-                self._set_fit(model.restore(as_fit(problem, interrupt.result)))
-                raise
-            result = model.restore(result)
-            self._set_fit(result)
-            is_weighted = sample_weight is not None and not self.alpha_W
-            if is_weighted and result.status is not Status.MAX_SECONDS:
-                rows = self._exact_rows(V, observation.without_sample_weights())
-                result = replace(result, W=rows)
-        listener.end()
-        warn_unless_converged(result, self.tol, self.solver)
-        warn_if_confounded(result.W, self.components_, observation.batch)
-        return result.W
-
-    def _set_batches(self, observation: Observation, features: int) -> None:
-        """Set the batches and their effects before the fit, or delete those of an earlier fit."""
-        for name in ("batches_", "batch_effects_"):
-            self.__dict__.pop(name, None)
-        if observation.batch is not None:
-            self.batches_ = check_batches(observation.batch, self)
-            self.batch_effects_ = np.ones((len(self.batches_), features))

@@ -13,10 +13,12 @@ import numpy as np
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.fingerprints import fingerprint
 from sipower.estimators.fit import Fit, item_name
+from sipower.estimators.guides import Guide, GuideReport, as_guides, report_guides
 from sipower.estimators.observation import as_boolean, check_names
 from sipower.estimators.parameters import fit_rank, initial_point
 from sipower.estimators.penalties import has_penalties, penalties
 from sipower.estimators.prepared import Prepared
+from sipower.estimators.prior import has_prior, prior_counts
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
 from sipower.nmf.batch_effects import BatchFactorization, BatchFactors, centre, overlaps
@@ -64,7 +66,8 @@ class Model:
         fixed, values = self._fixed(rank)
         self._check_excluded(fixed, values)
         l1, ridge = penalties(self.estimator, self.prepared)
-        terms = ModelTerms(self.prepared.exposure, fixed, values, l1=l1, ridge=ridge)
+        prior = prior_counts(self.estimator, self.prepared, self.guides, fixed, (self._known, rank))
+        terms = ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
         if terms.exposure is not None and terms.exposure.effects is not None:
             return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
         return Factorization(self.V, rank, terms)
@@ -77,11 +80,13 @@ class Model:
     def restore_point(self, x: Any) -> BatchFactors:
         """Return (W, H, β) in the scale of the user, with the bits of known components.
 
-        Batch effects are centred, unless there are known components, which cannot be scaled.
+        Batch effects are centred, unless there are known components or prior counts: then H cannot
+        be scaled.
         """
         exposure, effects = self.prepared.exposure, getattr(x, "effects", None)
         W, H = x.W, x.H
-        if effects is not None and self._known_components is None:
+        has_scale = self._known_components is not None or has_prior(self.estimator)
+        if effects is not None and not has_scale:
             assert exposure is not None
             assert exposure.batch is not None
             W, H, effects = centre(BatchFactors(W, H, effects), exposure.batch)
@@ -95,6 +100,19 @@ class Model:
             H = H.copy()
             H[:, : len(self._known_components)] = self._known_components.T
         return BatchFactors(W, H, effects)
+
+    @cached_property
+    def guides(self) -> list[Guide]:
+        """The guides of the components that follow the known ones."""
+        return as_guides(self.estimator.guides, self.V)
+
+    def report_guides(self, H: Array) -> list[GuideReport]:
+        """Return what fitted components H (K, m) say about the guides."""
+        return report_guides(self.guides, self.V, H, self._known)
+
+    @property
+    def _known(self) -> int:
+        return 0 if self._known_components is None else len(self._known_components)
 
     @cached_property
     def _known_components(self) -> Array | None:
@@ -170,6 +188,9 @@ class Model:
         ]  # fmt: skip
         if has_penalties(estimator):
             parts.append(f"{estimator.alpha_W} {estimator.alpha_H} {estimator.l1_ratio}")
+        if has_prior(estimator):
+            parts += [estimator.prior_W, estimator.prior_H, estimator.guide_strength]
+            parts += [part for guide in self.guides for part in (guide.features, guide.weights)]
         if exposure is not None:
             prior = None if exposure.batch is None else estimator.batch_prior
             parts += [exposure.batch, prior, exposure.special]

@@ -12,6 +12,8 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure
 from sipower.estimators.fit import exact_rows
 from sipower.estimators.parameters import as_seed, check_supported, initial_components
+from sipower.estimators.penalties import has_penalties
+from sipower.estimators.prior import has_prior
 from sipower.kernels import FLOOR
 from sipower.problems.kl import KLBlock
 
@@ -43,6 +45,8 @@ class PartialFit(FittedAttributes):
             raise ValueError(
                 "`partial_fit` takes neither known components nor missing values: use fit."
             )
+        if has_penalties(self) or has_prior(self):
+            raise ValueError("`partial_fit` takes neither penalties nor prior counts: use fit.")
         with restore_on_failure(self):
             self._learn_batch(X, W, H)
         return self

@@ -25,7 +25,7 @@ from sipower.estimators.observation import Observation
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure
 
-__all__ = ["Prepared", "prepare", "warn_if_unobserved"]
+__all__ = ["Prepared", "prepare", "row_chunks", "warn_if_unobserved"]
 
 Float = NDArray[np.float64]
 ROWS_AT_ONCE = 4096
@@ -43,12 +43,15 @@ class Prepared:
         Exposure of single entries; None: all 1.
     row_scale, column_scale
         ρs (n,) and φ (m,); None: 1.
+    sample_weight
+        ρ (n,); None: 1.
     """
 
     V: RowBlocks
     exposure: Exposure | None = None
     row_scale: Float | None = None
     column_scale: Float | None = None
+    sample_weight: Float | None = None
 
     def scale_rows(self, W: Array) -> Array:
         """Return W' for W (n, K)."""
@@ -110,7 +113,7 @@ def prepare(
     exposure = None
     if weights.entries is not None or observation.batch is not None:
         exposure = _exposure(weighted, observation, effects, batches)
-    return Prepared(weighted, exposure, row_scale, weights.columns)
+    return Prepared(weighted, exposure, row_scale, weights.columns, weights.rows)
 
 
 def _exposure(V: RowBlocks, observation: Observation, effects: Any, batches: Any) -> Exposure:
@@ -134,21 +137,22 @@ def _log_sum(V: RowBlocks, entries: Any) -> float:
     if (positive == 1).all():  # missing values only
         return 0.0
     logs = sparse.csr_array((np.log(positive), entries.indices, entries.indptr), entries.shape)
-    parts = [sparse.csr_array(rows).multiply(logs[begin:end]) for begin, end, rows in _chunks(V)]
+    parts = [sparse.csr_array(rows).multiply(logs[begin:end]) for begin, end, rows in row_chunks(V)]
     return float(sum(part.sum(dtype=np.float64) for part in parts))
 
 
 def _batch_counts(V: RowBlocks, numbers: Array, batches: int) -> Float:
     """Return the sums of V over the samples of every batch, (batches, m)."""
     counts = np.zeros((batches, V.shape[1]))
-    for begin, end, rows in _chunks(V):
+    for begin, end, rows in row_chunks(V):
         count = end - begin
         at = numbers[begin:end], np.arange(count)
         counts += sparse.csr_array((np.ones(count), at), (batches, count)) @ rows.astype(np.float64)
     return counts
 
 
-def _chunks(V: RowBlocks) -> Any:
+def row_chunks(V: RowBlocks) -> Any:
+    """Yield the first and last row and the rows themselves, some thousand rows at a time."""
     for begin in range(0, V.shape[0], ROWS_AT_ONCE):
         end = min(begin + ROWS_AT_ONCE, V.shape[0])
         yield begin, end, V.rows(begin, end)

@@ -82,6 +82,8 @@ class Alternating:
         sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
+        if problem.terms.prior is not None:
+            problem.terms.prior.lift_unseen(H)
         problem.terms.insert_fixed(H, given)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
@@ -95,6 +97,7 @@ class Alternating:
         scale = problem.balancing_scale(Factors(W, H))
         if scale is not None:
             W, H = W / scale, H * scale
+            problem.terms.raise_to_floor(H)
         return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
 
     def _half(self, block: KLBlock, side: int, state: NMFState) -> tuple[Array, float]:

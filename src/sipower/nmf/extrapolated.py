@@ -97,5 +97,6 @@ class Extrapolated:
         if scale is not None:
             value += problem.penalty_change(Factors(W, H), scale)
             W, W_ahead, H, H_new = W / scale, W_ahead / scale, H * scale, H_new * scale
+            problem.terms.raise_to_floor(H)
         state = replace(state, W=W, H=H, W_ahead=W_ahead, H_last=H_new, value=value)
         return state.accelerate()

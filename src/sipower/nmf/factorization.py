@@ -10,7 +10,8 @@ V       data, rows are samples               (n, m)
 W, H    factors                              (n, K), (m, K)
 ======  ===================================  ==============
 
-`ModelTerms` adds weights, missing values, batch effects, penalties and fixed entries of H.
+`ModelTerms` adds weights, missing values, batch effects, penalties, prior counts and fixed
+entries of H.
 """
 
 from __future__ import annotations
@@ -73,11 +74,14 @@ class Factorization:
     @property
     def evaluation_passes(self) -> float:
         """The passes that one evaluation costs: the gap needs two gradients, D needs logarithms."""
-        return 3.0 if self.V.dtype == np.float64 else 6.0
+        passes = 3.0 if self.terms.prior is None else 4.0
+        return passes if self.V.dtype == np.float64 else 2 * passes
 
     def start(self, seed: int) -> Factors:
         """Draw a random start; fixed components keep their values and get W of a fitting scale."""
         x = Factors(*initial_factors(self.V, self.rank, seed))
+        if self.terms.prior is not None:
+            self.terms.prior.tilt(x.H)
         if self.terms.fixed is None:
             return x
         before = x.H.sum(axis=0, dtype=np.float64)
@@ -89,7 +93,7 @@ class Factorization:
     def half(self, side: int, x: Factors) -> KLBlock:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
         V, basis = (self.V, x.H) if side == 0 else (self.V.columns, x.W)
-        return KLBlock(V, basis, terms=self.terms.of_side(side, basis))
+        return KLBlock(V, basis, terms=self.terms.of_side(side, x))
 
     def value(self, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ) and the penalties, in float64."""
@@ -104,13 +108,13 @@ class Factorization:
         value = rows.divergence(x.W, exact=exact)
         if terms.exposure is not None:
             value = max(value - terms.exposure.log_term, 0.0)
-        if terms.has_penalty:  # the linear terms of the rows include the L1 penalty of W
-            value += sum(terms.penalties(x)) - terms.l1_penalty(0, x.W)
+        if terms.has_penalty:  # the linear terms of the rows contain part of it
+            value += terms.penalty(x) - terms.row_penalty(x)
         return value
 
     def without_penalties(self, value: float, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ), given the value with the penalties."""
-        return value - sum(self.terms.penalties(x)) if self.terms.has_penalty else value
+        return value - self.terms.penalty(x) if self.terms.has_penalty else value
 
     def residual(self, x: Factors) -> float:
         """Return the certified gap of both convex halves, in float64 and relative to ΣV.
@@ -119,33 +123,52 @@ class Factorization:
         decrease if only H changes. A gap of zero means that the point is stationary, not that it is
         the global minimum.
         """
-        gaps = self.half(0, x).gaps(x.W).sum() + self.half(1, x).gaps(x.H).sum()
+        gaps = self.half(0, x).gaps(x.W).sum() + self._feature_gaps(x).sum()
         return float(gaps) / max(self.V.total, 1e-300)
+
+    def _feature_gaps(self, x: Factors) -> Array:
+        """Return the certified gap of every feature, given W.
+
+        With prior counts the sums of the components are fixed, so their gap is that of a convex
+        problem with constraints.
+        """
+        prior = self.terms.prior
+        if prior is None:
+            return self.half(1, x).gaps(x.H)
+        terms = self.terms.without_scale(1, x)
+        block = KLBlock(self.V.columns, x.W, terms=terms)
+        g = block.in_float64().ratio_sums(x.H)
+        d = block.d + prior.multipliers(x.H, g, block.d)
+        return KLBlock(self.V.columns, x.W, terms=terms._replace(d=d)).gaps(x.H)
 
     def row_terms(self, x: Factors) -> Terms:
         """Return the terms of the row problems, given H."""
-        return self.terms.of_side(0, x.H)
+        return self.terms.of_side(0, x)
 
     def balancing_scale(self, x: Factors) -> Array | None:
         """Return the numbers (K,) that divide W and multiply H; None: they are balanced.
 
-        They are powers of two or, with penalties, the best numbers. A component with fixed entries
-        keeps its scale.
+        They are powers of two or, with penalties, the best numbers. With prior counts, every
+        component sums to 1. A component with fixed entries keeps its scale.
         """
-        if self.terms.has_penalty:
-            return self.terms.best_scale(x)
         ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
-        scale = balancing_scale(x.W, (ones @ x.H).astype(np.float64))
+        sums = (ones @ x.H).astype(np.float64)
+        scale: Array | None
+        if self.terms.prior is not None:
+            scale = np.divide(1.0, sums, out=np.ones_like(sums), where=sums > 0).astype(x.H.dtype)
+        elif self.terms.has_penalty:
+            return self.terms.best_scale(x)
+        else:
+            scale = balancing_scale(x.W, sums)
         if scale is not None and self.terms.fixed is not None:
             scale[(self.terms.fixed & (x.H > 0)).any(axis=0)] = 1
         return scale
 
     def penalty_change(self, x: Factors, scale: Array) -> float:
         """Return how much the penalties change if W is divided and H multiplied by `scale`."""
-        if not self.terms.has_penalty:
+        if not self.terms.has_penalty or self.terms.prior is not None:
             return 0.0
-        after = self.terms.penalties(Factors(x.W / scale, x.H * scale))
-        return sum(after) - sum(self.terms.penalties(x))
+        return self.terms.penalty(Factors(x.W / scale, x.H * scale)) - self.terms.penalty(x)
 
     def profile(self, H: Array) -> Profile:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.factors import Factors
+from sipower.nmf.prior_counts import PriorCounts
 from sipower.problems.item_problem import NO_TERMS, Terms
 
 __all__ = ["PLAIN", "ModelTerms"]
@@ -32,7 +33,7 @@ class ModelTerms:
         Entries of H that keep their value, bool, (m, K), and their values; without `values`, they
         keep those of the start. None: none.
     prior
-        Prior counts of W and of H, each (K,), (items, K) or None.
+        Prior counts of W and H; None: none. They exclude `l1` and `ridge`.
     l1, ridge
         L1 penalty, which adds to d, and ridge of W and of H; each a number or one for each item.
     """
@@ -40,9 +41,13 @@ class ModelTerms:
     exposure: Exposure | None = None
     fixed: NDArray[np.bool_] | None = None
     values: Array | None = None
-    prior: tuple[Array | None, Array | None] = (None, None)
+    prior: PriorCounts | None = None
     l1: tuple[float | Array, float | Array] = (0.0, 0.0)
     ridge: tuple[float | Array, float | Array] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if self.prior is not None and (self.has_l1 or self.has_ridge):
+            raise ValueError("`prior` excludes `l1` and `ridge`, which depend on the scale of H.")
 
     @property
     def is_plain(self) -> bool:
@@ -52,17 +57,12 @@ class ModelTerms:
     @property
     def is_linear(self) -> bool:
         """Whether the linear terms d are the only ones: no ridge, prior counts or fixed entries."""
-        return self.fixed is None and not self.has_ridge and not self.has_prior
+        return self.fixed is None and not self.has_ridge and self.prior is None
 
     @property
     def has_l1(self) -> bool:
         """Whether a factor has an L1 penalty."""
         return any(np.any(l1) for l1 in self.l1)
-
-    @property
-    def has_prior(self) -> bool:
-        """Whether a factor has prior counts."""
-        return any(counts is not None for counts in self.prior)
 
     @property
     def has_ridge(self) -> bool:
@@ -71,8 +71,8 @@ class ModelTerms:
 
     @property
     def has_penalty(self) -> bool:
-        """Whether the objective depends on the scale of W and H: L1, ridge or prior counts."""
-        return self.has_l1 or self.has_ridge or self.has_prior
+        """Whether the objective has other parts than the divergence: L1, ridge, prior counts."""
+        return self.has_l1 or self.has_ridge or self.prior is not None
 
     def insert_fixed(self, H: Array, start: Array | None = None) -> None:
         """Write the fixed entries into H, in place: the given values, or else those of `start`."""
@@ -80,32 +80,43 @@ class ModelTerms:
         if self.fixed is not None and values is not None:
             np.copyto(H, values, where=self.fixed, casting="same_kind")
 
+    def raise_to_floor(self, H: Array) -> None:
+        """Raise the free entries of H to the floor that prior counts need, in place."""
+        floor = None if self.prior is None else self.prior.floor(H)
+        if floor is not None:
+            np.maximum(H, floor, out=H, where=True if self.fixed is None else ~self.fixed)
+
     @property
     def fixed_features(self) -> NDArray[np.bool_] | bool:
-        """Features with a fixed entry other than zero, (m,): they cannot be scaled in H."""
+        """Features that cannot be scaled in H, (m,): they have fixed entries or prior counts."""
+        if self.prior is not None and self.exposure is not None:
+            assert self.exposure.effects is not None
+            return np.ones(self.exposure.effects.shape[1], bool)
         if self.fixed is None or self.values is None:
             return False
         return np.asarray((self.fixed & (self.values > 0)).any(axis=1))
 
-    def penalties(self, x: Factors) -> tuple[float, float]:
-        """Return the penalties of W and of H: L1, ridge and prior counts."""
+    def penalty(self, x: Factors) -> float:
+        """Return all penalties of W and H: L1, ridge and prior counts."""
+        if self.prior is not None:
+            return self.prior.penalty(x)
         fixed = None, self.fixed
-        penalty_W, penalty_H = (
-            Terms(None, self.prior[i], fixed[i], self.ridge[i]).penalty(x[i])
-            + self.l1_penalty(i, x[i])
-            for i in (0, 1)
+        return sum(
+            Terms(fixed=fixed[side], ridge=self.ridge[side]).penalty(x[side])
+            + self._l1_penalty(side, x[side])
+            for side in (0, 1)
         )
-        return penalty_W, penalty_H
+
+    def row_penalty(self, x: Factors) -> float:
+        """Return the penalties that the linear terms of the rows of W contain."""
+        return self._l1_penalty(0, x.W) if self.prior is None else self.prior.rate_penalty(x)
 
     def best_scale(self, x: Factors) -> Array | None:
         """Return the numbers (K,) that divide W and multiply H with the smallest penalty.
 
-        None: there are prior counts, or only one factor has a penalty, or the scale is best. With
-        s = 1/scale the penalty of a component is a s + b/s + c s²/2 + e/(2 s²), which is convex in
-        log s.
+        None: only one factor has a penalty, or the scale is best. With s = 1/scale the penalty of a
+        component is a s + b/s + c s²/2 + e/(2 s²), which is convex in log s.
         """
-        if self.has_prior:
-            return None
         sums = [self._weighted_sums(self.l1[side], x[side]) for side in (0, 1)]
         squares = [self._weighted_sums(self.ridge[side], x[side] ** 2) for side in (0, 1)]
         (a, b), (c, e) = sums, squares
@@ -131,22 +142,39 @@ class ModelTerms:
         weights = np.broadcast_to(np.asarray(penalty, np.float64), len(factor))
         return np.asarray(weights @ factor.astype(np.float64))
 
-    def l1_penalty(self, side: int, factor: Array) -> float:
+    def _l1_penalty(self, side: int, factor: Array) -> float:
         """Return the L1 penalty of W (side 0) or H (side 1); fixed entries count, as in d·h."""
         if not np.any(self.l1[side]):
             return 0.0
         return float((self.l1[side] * factor.sum(axis=1, dtype=np.float64)).sum())
 
-    def of_side(self, side: int, basis: Array) -> Terms:
-        """Return the terms of the convex problem of one side, given the other factor."""
+    def of_side(self, side: int, x: Factors) -> Terms:
+        """Return the terms of the convex problem of one side, given the other factor.
+
+        The factor of the side itself matters only for prior counts of H, whose terms bound the
+        objective from above and touch it at the current H.
+        """
         if self.is_plain:
             return NO_TERMS
+        terms = self.without_scale(side, x)
+        if self.prior is None:
+            return terms
+        linear, d = self.prior.linear_terms(side, x), terms.d
+        if linear is not None:
+            sums = x[1 - side].sum(axis=0, dtype=np.float64) if d is None else d
+            d = np.asarray(sums + linear)
+        return terms._replace(d=d, prior=self.prior.counts(side, x))
+
+    def without_scale(self, side: int, x: Factors) -> Terms:
+        """Return the terms of one side as `of_side`, without those that scale the components."""
+        basis = x[1 - side]
         d = None if self.exposure is None else self.exposure.linear_terms(side, basis)
         if np.any(self.l1[side]):
             sums = basis.sum(axis=0, dtype=np.float64) if d is None else d
             d = sums + np.reshape(self.l1[side], (-1, 1)) * np.ones(basis.shape[1])
             d = d[0] if len(d) == 1 else d
-        return Terms(d, self.prior[side], self.fixed if side == 1 else None, self.ridge[side])
+        prior = self.prior.columns if side == 1 and self.prior is not None else None
+        return Terms(d, prior, self.fixed if side == 1 else None, self.ridge[side])
 
 
 PLAIN = ModelTerms()

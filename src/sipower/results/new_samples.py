@@ -21,6 +21,8 @@ from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Names, Run
 
+ROW_PARAMETERS = ("alpha_W", "l1_ratio", "prior_W")  # parameters that change the rows of W
+
 
 def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
     """Return the weights W of new samples for the components of a run, and remarks.
@@ -31,8 +33,10 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     counts, is_known, remarks = _align_features(table, run)
     V = as_matrix(counts, dtype=run.H.dtype, n_jobs=n_jobs)
     V = V.with_names(name_array(table.samples), name_array(run.features))
-    model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype)
-    tol = (run.facts.get("parameters") or {}).get("tol")
+    parameters = run.facts.get("parameters") or {}
+    penalties = {name: parameters[name] for name in ROW_PARAMETERS if name in parameters}
+    model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype, **penalties)
+    tol = parameters.get("tol")
     if isinstance(tol, float) and tol > 0:
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
     with warnings.catch_warnings(record=True) as caught:

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 ARRAY = "array"  # a recorded parameter that was an array begins with this word
+MAX_NUMBERS = 256  # length of an array that a run records in full
 Names = tuple[str, ...]
 # Maps facts of a run to the attributes of a fitted model that hold them.
 _ATTRIBUTES = {
@@ -210,10 +211,14 @@ def recorded_parameters(model: KLNMF) -> dict[str, Any]:
     return {k: v if isinstance(v, plain) else _describe(v) for k, v in parameters.items()}
 
 
-def _describe(value: Any) -> str:
-    """Return a short text that identifies a parameter."""
+def _describe(value: Any) -> str | list[float]:
+    """Return a short text that identifies a parameter, or a few numbers themselves."""
+    if hasattr(value, "to_numpy"):  # a DataFrame, whose text leaves out most of it
+        value = value.to_numpy()
     if not isinstance(value, np.ndarray | list):
         return str(value)
+    if np.ndim(value) == 1 and len(value) <= MAX_NUMBERS:
+        return [float(number) for number in value]
     return f"{ARRAY} of shape {np.shape(value)}, SHA-256 {fingerprint(value)}"
 
 

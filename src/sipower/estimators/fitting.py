@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Fitting`: the methods `fit` and `fit_transform` of KL-NMF."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+
+from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
+from sipower.estimators.callbacks import Listener
+from sipower.estimators.fingerprints import fingerprints
+from sipower.estimators.fit import as_fit, fit
+from sipower.estimators.guides import GuideReport
+from sipower.estimators.model import Model, check_batches, warn_if_confounded
+from sipower.estimators.new_data import NewData
+from sipower.estimators.observation import ARGUMENTS, Observation
+from sipower.estimators.parameters import as_seed, check_supported, fit_settings
+from sipower.estimators.prior import check_prior
+from sipower.estimators.remarks import warn_about_data, warn_unless_converged
+from sipower.kernels import Array
+from sipower.loop.solve import Interrupted, Status
+
+__all__ = ["Fitting"]
+
+
+class Fitting(NewData, FittedAttributes):
+    """A mixin with `fit` and `fit_transform`."""
+
+    tol: float
+    solver: str
+    alpha_W: float  # noqa: N815 - scikit-learn's name
+    random_state: Any
+    guides_: list[GuideReport]
+
+    def fit(  # noqa: PLR0913 - scikit-learn's arguments and ours
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Self:
+        """Learn the components of X, (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array, sparse array, DataFrame, or data on disk that `sipower.io` has opened
+            Non-negative data; see `sipower.as_matrix`.
+        y
+            Not used.
+        W, H : ndarray or None
+            Start, (n_samples, n_components) and (n_components, n_features), if init is "custom".
+        sample_weight, feature_weight : array of shape (n_samples,), (n_features,), or None
+            Weights of samples and of features. A sample of weight 2 counts like two equal samples;
+            one of weight 0 does not influence the components.
+        weights : array or sparse array of shape (n_samples, n_features), or None
+            Weights of single entries. Entries that a sparse array does not store have weight 1.
+        mask : boolean array of shape (n_samples, n_features) or (n_features,), or None
+            True where an entry is observed. Entries that are not observed do not count at all,
+            unlike zeros.
+        offsets : array of shape (n_samples,) or None
+            Size factors s > 0: the model of sample i is s_i W_i H.
+        batch : array of shape (n_samples,) or None
+            Label of the batch of every sample. Each batch has a factor for each feature, which is
+            fitted (`batch_effects_`), so that components need not explain differences of batches.
+        """
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        self.fit_transform(X, W=W, H=H, **dict(zip(ARGUMENTS, given, strict=True)))
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_transform(  # noqa: PLR0913 - scikit-learn's arguments and ours
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Array:
+        """Learn the components of X and return the W that `transform` would return.
+
+        The arguments are those of `fit`.
+        """
+        started = time.monotonic()
+        check_supported(self)
+        check_prior(self)
+        listener = Listener(self, X)
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        with restore_on_failure(self, Interrupted):
+            V, observation = self._observe(X, given, reset=True)
+            self._observed = fingerprints(dict(zip(ARGUMENTS, given, strict=True)))
+            warn_about_data(V, self.n_components)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            self._set_batches(observation, V.shape[1])
+            model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
+            start = model.start(W, H)
+            problem, listener.restore = model.problem(start), model.restore_point
+            settings = fit_settings(
+                self, model.V, start, seed=model.seed, started=started, listener=listener,
+                digest=model.digest,
+            )  # fmt: skip
+            try:
+                result = fit(problem, start, settings)
+            except Interrupted as interrupt:
+                self._set_fit(model.restore(as_fit(problem, interrupt.result)))
+                self._set_guides(model)
+                raise
+            result = model.restore(result)
+            self._set_fit(result)
+            self._set_guides(model)
+            is_weighted = sample_weight is not None and not self.alpha_W
+            if is_weighted and result.status is not Status.MAX_SECONDS:
+                rows = self._exact_rows(V, observation.without_sample_weights())
+                result = replace(result, W=rows)
+        listener.end()
+        warn_unless_converged(result, self.tol, self.solver)
+        warn_if_confounded(result.W, self.components_, observation.batch)
+        return result.W
+
+    def _set_batches(self, observation: Observation, features: int) -> None:
+        """Set the batches and their effects before the fit, or delete those of an earlier fit."""
+        for name in ("batches_", "batch_effects_"):
+            self.__dict__.pop(name, None)
+        if observation.batch is not None:
+            self.batches_ = check_batches(observation.batch, self)
+            self.batch_effects_ = np.ones((len(self.batches_), features))
+
+    def _set_guides(self, model: Model) -> None:
+        """Set the reports on the guides, or delete those of an earlier fit."""
+        self.__dict__.pop("guides_", None)
+        if model.guides:
+            self.guides_ = model.report_guides(self.components_)
