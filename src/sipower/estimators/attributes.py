@@ -64,9 +64,12 @@ def restore_on_failure(model: Any, *usable: type[BaseException]) -> Iterator[Non
         raise
 
 
-def row_tolerance(transform_tol: float, tol: float) -> float:
-    """Return the certified gap to solve rows to, at most a quarter of `tol`.
+def row_tolerance(transform_tol: float, tol: float, *, smooth: bool = False) -> float:
+    """Return the certified gap to solve rows to, so that the gap of the whole fit is at most `tol`.
 
-    Rows with a larger gap could raise the gap of the whole fit above `tol` again.
+    Rows with a gap above a quarter of `tol` could raise the gap of the fit above `tol` again. With
+    penalties or prior counts (`smooth`) the gap of a row is quadratic in the error of W, while that
+    of H is linear in it, so `tol` is squared.
     """
-    return min(transform_tol, max(tol / 4, MIN_ROW_TOL)) if tol > 0 else transform_tol
+    needed = tol**2 if smooth else tol / 4
+    return min(transform_tol, max(needed, MIN_ROW_TOL)) if tol > 0 else transform_tol

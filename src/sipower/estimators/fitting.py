@@ -19,7 +19,8 @@ from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
 from sipower.estimators.observation import ARGUMENTS, Observation
 from sipower.estimators.parameters import as_seed, check_supported, fit_settings
-from sipower.estimators.prior import check_prior
+from sipower.estimators.penalties import has_penalties
+from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Status
@@ -106,7 +107,8 @@ class Fitting(NewData, FittedAttributes):
             V, observation = self._observe(X, given, reset=True)
             self._observed = fingerprints(dict(zip(ARGUMENTS, given, strict=True)))
             warn_about_data(V, self.n_components)
-            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            smooth = has_prior(self) or has_penalties(self)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
             self._set_batches(observation, V.shape[1])
             model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
             start = model.start(W, H)

@@ -38,6 +38,8 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     offsets: Any = None,
     components_fixed: Any = None,
     components_zero: Any = None,
+    prior_W: Any = 0.0,
+    prior_H: Any = 0.0,
 ) -> tuple[Array, Array, int]:
     """Factorise X ≈ W H by minimising the KL divergence, with scikit-learn's signature.
 
@@ -60,6 +62,9 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         use `KLNMF`.
     components_fixed, components_zero
         As in `KLNMF`; only with ``update_H=True``.
+    prior_W, prior_H
+        Prior counts, as in `KLNMF`. Guides are not among the arguments: use `KLNMF`, which reports
+        on them.
 
     Returns
     -------
@@ -91,6 +96,8 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         shuffle=shuffle,
         components_fixed=components_fixed,
         components_zero=components_zero,
+        prior_W=prior_W,
+        prior_H=prior_H,
     )
     given = (sample_weight, feature_weight, weights, mask, offsets, None)
     if not update_H:

@@ -79,7 +79,7 @@ class KLNMF(
         in place of lists, or a DataFrame (guides, features) of weights. Their features have prior
         counts in one component each, after the known components. Other components are free.
     guide_strength : float or None
-        Prior counts of each guide in all; None: a tenth of the counts per component.
+        Prior counts of each guide in all; None: a hundredth of the counts per component.
     missing : "nan" or None
         "nan": NaN in the data means not observed. None: NaN is an error.
     batch_prior : float

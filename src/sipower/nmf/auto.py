@@ -16,6 +16,9 @@ Second-order steps with extrapolation follow: Newton steps with a shared Hessian
 and counted passes alone, never a clock, so they are the same on every machine and for any number of
 threads.
 
+With prior counts and no given start, the problem without them is fitted first, for a fixed number
+of counted passes (`guided_start`).
+
 If the data are tall and no start is given, the first H comes from a sample and from one pass over
 batches of rows (`online`), which lowers D more than power steps do in the same time. Second-order
 steps follow. If the data are available by row only, `Profiled` does the whole fit.
@@ -32,6 +35,7 @@ from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
+from sipower.nmf.guided_start import guide_start
 from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
 from sipower.nmf.power_search import take_power_steps
 from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
@@ -56,8 +60,8 @@ RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` determines the next round: "sample", "online" or "race" for a first round that makes a
-    start, "power" for power steps, "second order" for extrapolated steps.
+    `phase` determines the next round: "sample", "online", "race" or "plain" for a first round that
+    makes a start, "power" for power steps, "second order" for extrapolated steps.
     """
 
     phase: str = "power"
@@ -88,7 +92,9 @@ class Auto:
             return Profiled().init(problem, x0, seed)
         start = Alternating(CCD()).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
-        if self.near or not problem.terms.is_linear:
+        if problem.terms.prior is not None and x0 is None:
+            phase = "plain"
+        elif self.near or not problem.terms.is_linear:
             phase = "second order"
         elif problem.terms.is_plain and x0 is None and is_tall(V):
             phase = "online"
@@ -106,6 +112,8 @@ class Auto:
             return self._power_steps(problem, state)
         if state.phase == "race":
             return self._race(problem, state)
+        if state.phase == "plain":
+            return self._fit_plain(problem, state)
         if state.phase != "second order":
             return self._start(problem, state)
         # A sparse item has few nonzeros and few components: sweeps cost little, and the shared
@@ -141,10 +149,19 @@ class Auto:
         winner = min(runs, key=lambda run: run.value)
         return replace(winner, round=state.round + 1, passes=passes)
 
-    def _fit(self, problem: Factorization, state: AutoState, passes: float) -> AutoState:
+    def _fit_plain(self, problem: Factorization, state: AutoState) -> AutoState:
+        """Fit the problem without its prior counts, and make a start for them from the result."""
+        plain = Factorization(problem.V, problem.rank, replace(problem.terms, prior=None))
+        run = self._fit(plain, self.init(plain, None, state.seed), RACE_PASSES)
+        x, passes = guide_start(problem, run.x)
+        passes += run.passes + problem.value_passes
+        state = _move(state, x, problem.quick_value(x))
+        return replace(state, phase="second order", passes=passes, round=state.round + 1)
+
+    def _fit(self, problem: Factorization, state: Any, passes: float) -> AutoState:
         while state.passes < passes and problem.is_finite(state.x):
             state = self.advance(problem, state)
-        return state
+        return state  # type: ignore[no-any-return]
 
     def _power_steps(self, problem: Factorization, state: AutoState) -> AutoState:
         x, passes = take_power_steps(problem, state.x, STEPS_PER_ROUND)

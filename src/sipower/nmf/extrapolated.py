@@ -79,7 +79,7 @@ class Extrapolated:
     def advance(self, problem: Factorization, state: S) -> S:
         """Update H given the extrapolated W, then W given the extrapolated H."""
         beta = state.beta
-        columns = problem.half(1, Factors(state.W_ahead, state.H))
+        columns = problem.half(1, Factors(state.W_ahead, state.H), safe=state.plain)
         half_step = HalfStep(state.step, state.seed, state.round, 1)
         H_new = self.rule.update(columns, state.H, half_step)
         H = extrapolate(H_new, state.H_last, beta)

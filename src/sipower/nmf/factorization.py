@@ -80,8 +80,6 @@ class Factorization:
     def start(self, seed: int) -> Factors:
         """Draw a random start; fixed components keep their values and get W of a fitting scale."""
         x = Factors(*initial_factors(self.V, self.rank, seed))
-        if self.terms.prior is not None:
-            self.terms.prior.tilt(x.H)
         if self.terms.fixed is None:
             return x
         before = x.H.sum(axis=0, dtype=np.float64)
@@ -90,10 +88,14 @@ class Factorization:
         scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
         return Factors((x.W * scale).astype(x.W.dtype), x.H)
 
-    def half(self, side: int, x: Factors) -> KLBlock:
-        """Return the convex subproblem in W given H (side 0) or in H given W (side 1)."""
+    def half(self, side: int, x: Factors, *, safe: bool = True) -> KLBlock:
+        """Return the convex subproblem in W given H (side 0) or in H given W (side 1).
+
+        With prior counts, the subproblem in H is an upper bound of the objective if `safe`, else an
+        approximation that allows longer steps.
+        """
         V, basis = (self.V, x.H) if side == 0 else (self.V.columns, x.W)
-        return KLBlock(V, basis, terms=self.terms.of_side(side, x))
+        return KLBlock(V, basis, terms=self.terms.of_side(side, x, safe=safe))
 
     def value(self, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ) and the penalties, in float64."""

@@ -16,16 +16,16 @@ R_k = Σ_i τ_i W_ik it is
 
     Σ_k [R_k S_k + (A_k − B_k) log S_k] − Σ_jk a_jk log H_jk + a constant,
 
-in which the logarithm of S couples the features. At the current H′ it is bounded from above, by its
-tangent where A_k ≥ B_k and by the concavity of the logarithm elsewhere:
+in which the logarithm of S couples the features. At the current H′ it is replaced by its tangent,
+which adds (A_k − B_k)/S′_k to the linear term d of every feature. Where A_k ≥ B_k the tangent is an
+upper bound: an update of H that lowers it lowers the objective. Elsewhere it is one to first order
+only. There the concavity of the logarithm gives an upper bound,
 
-    (A_k − B_k) log S_k  ≤  (A_k − B_k) (S_k/S′_k − 1) + (A_k − B_k) log S′_k
-    (A_k − B_k) log S_k  ≤  −(B_k − A_k) Σ_j φ′_jk log(H_jk/φ′_jk)
+    −(B_k − A_k) log S_k  ≤  −(B_k − A_k) Σ_j φ′_jk log(H_jk/φ′_jk),
 
-Both bounds touch at H′. The first adds to the linear term d, the second to the prior counts, so an
-update of H that does not raise the bound does not raise the objective either, and every feature
-still has a problem of its own. The second bound does not see that a zero should grow, so `floor`
-keeps H positive where W has prior counts.
+which adds prior counts to every feature. It is safe but slow, as it does not see that a zero should
+grow (`floor` keeps H positive where W has prior counts), so it is used where a step must descend.
+In both cases every feature has a problem of its own.
 
 ======  ==========================================  ==============
 symbol  meaning                                     shape
@@ -51,6 +51,7 @@ from sipower.nmf.factors import Factors
 __all__ = ["PriorCounts"]
 
 Float = NDArray[np.float64]
+MIN_LINEAR_SHARE = 0.1  # of d that the tangent must leave
 SHARE_OF_UNSEEN = 1e-3  # of a profile, at the start, for features that have prior counts alone
 
 
@@ -86,24 +87,36 @@ class PriorCounts:
         """Return the part Σ_ik τ_i w̃_ik of P, which is linear in W."""
         return 0.0 if self.rates is None else float((self.rates @ x.W) @ _sums(x.H))
 
-    def linear_terms(self, side: int, x: Factors) -> Float | None:
-        """Return what is added to d of W (side 0) or of H (side 1), (items, K) or (K,)."""
-        S = _sums(x.H)
-        if side == 0:
-            return None if self.rates is None else self.rates[:, None] * S
-        A, B = self._totals(x)
-        linear = _divide(np.maximum(A - B, 0), S)
-        return linear if self.rates is None else linear + self.rates @ x.W
+    def row_terms(self, H: Array) -> tuple[Float | None, Float | None]:
+        """Return what is added to d of the samples, (n, K), and their prior counts."""
+        return None if self.rates is None else self.rates[:, None] * _sums(H), self.rows
 
-    def counts(self, side: int, x: Factors) -> Float | None:
-        """Return the prior counts of the items of W (side 0) or of H (side 1)."""
-        if side == 0:
-            return self.rows
-        A, B = self._totals(x)
-        if not (B > A).any():
-            return self.columns
-        extra = _divide(np.maximum(B - A, 0), _sums(x.H)) * x.H
-        return extra if self.columns is None else self.columns + extra
+    def feature_terms(self, x: Factors, d: Float, *, safe: bool) -> tuple[Float, Float | None]:
+        """Return what is added to d of the features, (K,), and their prior counts.
+
+        Parameters
+        ----------
+        x
+            Current W and H.
+        d
+            Linear terms of the features without prior counts, (K,) or (m, K).
+        safe
+            Whether the terms must bound the objective from above.
+        """
+        S, zero = _sums(x.H), np.zeros(x.H.shape[1])
+        A = zero if self.columns is None else self.columns.sum(axis=0)
+        B = zero
+        if self.rows is not None:
+            B = self.rows.sum(axis=0) if self.rows.ndim == 2 else len(x.W) * self.rows
+        R = zero if self.rates is None else self.rates @ x.W
+        tangent = R + _divide(A - B, S)
+        smallest = d if d.ndim == 1 else d.min(axis=0)
+        is_bounded = (B > A) & (safe | (smallest + tangent < MIN_LINEAR_SHARE * smallest))
+        if not is_bounded.any():
+            return tangent, self.columns
+        extra = np.where(is_bounded, _divide(B - A, S), 0) * x.H
+        counts = extra if self.columns is None else self.columns + extra
+        return np.where(is_bounded, R, tangent), counts
 
     def multipliers(self, H: Array, g: Float, d: Float) -> Float:
         """Return the multipliers μ of the constraints that every S_k keeps its value, (K,).
@@ -133,22 +146,6 @@ class PriorCounts:
     def floor(self, H: Array) -> Array | None:
         """Return the smallest values that H may have, (K,); None: zero."""
         return None if self.rows is None else np.asarray(FLOOR * _sums(H), H.dtype)
-
-    def tilt(self, H: Array) -> None:
-        """Add the uneven part of the prior to a random H, half of every such profile, in place."""
-        if self.columns is None:
-            return
-        uneven = self.columns - self.columns.min(axis=0)
-        total = uneven.sum(axis=0)
-        H += (_divide(_sums(H), total) * uneven).astype(H.dtype)
-
-    def _totals(self, x: Factors) -> tuple[Float, Float]:
-        """Return A and B, (K,)."""
-        zero = np.zeros(x.H.shape[1])
-        A = zero if self.columns is None else self.columns.sum(axis=0)
-        if self.rows is None:
-            return A, zero
-        return A, self.rows.sum(axis=0) if self.rows.ndim == 2 else len(x.W) * self.rows
 
 
 def _sums(H: Array) -> Float:

@@ -148,22 +148,23 @@ class ModelTerms:
             return 0.0
         return float((self.l1[side] * factor.sum(axis=1, dtype=np.float64)).sum())
 
-    def of_side(self, side: int, x: Factors) -> Terms:
+    def of_side(self, side: int, x: Factors, *, safe: bool = True) -> Terms:
         """Return the terms of the convex problem of one side, given the other factor.
 
-        The factor of the side itself matters only for prior counts of H, whose terms bound the
-        objective from above and touch it at the current H.
+        With prior counts of W or H, the terms of H depend on the current H too: those that couple
+        the features are replaced by a bound, if `safe`, or else by their tangent.
         """
         if self.is_plain:
             return NO_TERMS
         terms = self.without_scale(side, x)
         if self.prior is None:
             return terms
-        linear, d = self.prior.linear_terms(side, x), terms.d
-        if linear is not None:
-            sums = x[1 - side].sum(axis=0, dtype=np.float64) if d is None else d
-            d = np.asarray(sums + linear)
-        return terms._replace(d=d, prior=self.prior.counts(side, x))
+        d = x[1 - side].sum(axis=0, dtype=np.float64) if terms.d is None else terms.d
+        if side == 1:
+            linear, counts = self.prior.feature_terms(x, d, safe=safe)
+            return terms._replace(d=d + linear, prior=counts)
+        rates, counts = self.prior.row_terms(x.H)
+        return terms._replace(d=terms.d if rates is None else d + rates, prior=counts)
 
     def without_scale(self, side: int, x: Factors) -> Terms:
         """Return the terms of one side as `of_side`, without those that scale the components."""

@@ -17,6 +17,8 @@ from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
 from sipower.estimators.observation import NOTHING_GIVEN, as_given
+from sipower.estimators.penalties import has_penalties
+from sipower.estimators.prior import has_prior
 from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Names, Run
@@ -38,7 +40,8 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype, **penalties)
     tol = parameters.get("tol")
     if isinstance(tol, float) and tol > 0:
-        model.set_params(transform_tol=row_tolerance(model.transform_tol, tol))
+        smooth = has_prior(model) or has_penalties(model)
+        model.set_params(transform_tol=row_tolerance(model.transform_tol, tol, smooth=smooth))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # With components in the order of the model, sums of products are rounded as in the fit.

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Initial factors for a fit with prior counts, from a fit without them.
+
+Prior counts that one component has and others lack, e_jk = a_jk − min_l a_jl, guide that component
+to certain features. Which of the fitted components it should be is decided by an assignment: the
+sum of e_jk log φ_jl over all pairs (k, l) is the largest possible. Half of the profile of a guided
+component is then replaced by its prior, so that a component which the first fit has not found can
+still form, and W is solved for these profiles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from sipower.nmf.factorization import Factorization
+from sipower.nmf.factors import Factors
+from sipower.nmf.prior_counts import PriorCounts
+
+__all__ = ["guide_start"]
+
+PRIOR_SHARE = 0.5  # of the first profile of a guided component
+BACKGROUND = 1e-3  # share of the profile of all data in the profiles that are compared
+ROW_TOL = 1e-2  # certified gap to which rows of W are solved
+ROW_PASSES = 5.0  # approximate cost of that
+
+
+def guide_start(problem: Factorization, x: Factors) -> tuple[Factors, float]:
+    """Return factors for a problem with prior counts from those without, and the cost in passes."""
+    prior = problem.terms.prior
+    guidance = None if prior is None else uneven_counts(prior)
+    if guidance is None:
+        return x, 0.0
+    is_free = np.ones(problem.rank, bool)
+    if problem.terms.fixed is not None:
+        is_free &= ~(problem.terms.fixed & (x.H > 0)).any(axis=0)
+    order = _assign(guidance, x.H, problem.column_mass, is_free)
+    H = x.H[:, order].astype(np.float64)
+    H /= np.maximum(H.sum(axis=0), np.finfo(float).tiny)
+    total = guidance.sum(axis=0)
+    guided = total > 0
+    H[:, guided] *= 1 - PRIOR_SHARE
+    H[:, guided] += PRIOR_SHARE * guidance[:, guided] / total[guided]
+    H[:, ~is_free] = x.H[:, ~is_free]
+    x = Factors(x.W[:, order], np.ascontiguousarray(H, x.H.dtype))
+    W = problem.half(0, x).solution(ROW_TOL, exact=False).h
+    return Factors(W.astype(x.W.dtype), x.H), ROW_PASSES
+
+
+def uneven_counts(prior: PriorCounts) -> NDArray[np.float64] | None:
+    """Return e (m, K), or None if it is zero everywhere."""
+    if prior.columns is None:
+        return None
+    uneven = prior.columns - prior.columns.min(axis=1, keepdims=True)
+    return uneven if uneven.any() else None
+
+
+def _assign(
+    guidance: NDArray[np.float64],
+    H: NDArray[np.floating],
+    c: NDArray[np.float64],
+    is_free: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Return which fitted component takes the place of each component, (K,)."""
+    profiles = H / np.maximum(H.sum(axis=0, dtype=np.float64), np.finfo(float).tiny)
+    background = c[:, None] / max(float(c.sum()), np.finfo(float).tiny)
+    profiles = (1 - BACKGROUND) * profiles + BACKGROUND * background
+    free = np.flatnonzero(is_free)
+    logs = np.log(np.maximum(profiles[:, free], np.finfo(float).tiny))
+    places, chosen = linear_sum_assignment(guidance[:, free].T @ logs, maximize=True)
+    order = np.arange(H.shape[1])
+    order[free[places]] = free[chosen]
+    return order
