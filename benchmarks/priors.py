@@ -78,7 +78,9 @@ def compare_guides() -> None:
     n = len(SEEDS)
     print(f"guided words among the first {TOP}: {holds} of {n} seeds; cosine {min(cosines):.3f}")
     print(f"held-out log-likelihood: mean {np.mean(changes):+.3%}, lowest {min(changes):+.3%}")
-    print(f"reported: {contradicted} of {n} random guides, {false_alarms} of {GUIDED * n} good ones")
+    print(
+        f"reported: {contradicted} of {n} random guides, {false_alarms} of {GUIDED * n} good ones"
+    )
 
 
 def objective(V: Any, W: Any, H: Any, alpha: float, l1_ratio: float) -> float:
