@@ -94,6 +94,19 @@ def check_gene_panel(namespace: Namespace) -> None:
     assert (np.array(distinctive) < random).all()
 
 
+def check_guided_topics(namespace: Namespace) -> None:
+    subjects, words = namespace["SUBJECTS"], namespace["words"]
+    for guide in namespace["guided"].guides_:
+        profile = namespace["guided"].components_[guide.component]
+        assert guide.is_supported
+        assert set(words[np.argsort(-profile)[:10]]) == set(subjects[guide.name].split())
+        # No component of the free fit has this subject alone.
+        own = np.isin(words, subjects[guide.name].split())
+        shares = namespace["free"].components_ @ own / namespace["free"].components_.sum(axis=1)
+        assert shares.max() < 0.5
+    assert not namespace["report"].is_supported
+
+
 CHECKS: dict[str, Callable[[Namespace], None]] = {
     "plot_topics": check_topics,
     "plot_digits": check_digits,
@@ -105,6 +118,7 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
     "plot_missing_values": check_missing_values,
     "plot_batches": check_batches,
     "plot_gene_panel": check_gene_panel,
+    "plot_guided_topics": check_guided_topics,
 }
 
 
@@ -112,8 +126,9 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("plot_*.py")), ids=lambda file: file.stem)
 def test_example(file: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    if "anndata" in file.read_text():
-        pytest.importorskip("anndata")
+    for package in ("anndata", "pandas"):
+        if package in file.read_text():
+            pytest.importorskip(package)
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
 
