@@ -2,7 +2,7 @@
 """What the penalties of `KLNMF` do under the KL divergence; the guide quotes these numbers.
 
     python benchmarks/penalties.py              # all parts
-    python benchmarks/penalties.py prune        # one of: prune, rescale, refit, rows
+    python benchmarks/penalties.py prune        # one of: prune, rescale, refit, rows, smooth
 
 prune: components left, share of zeros, and share of the counts that the model explains, for fits of
 ten topic models (300 x 200, five topics) with 10 and with 5 components, by strength of L1 and L2.
@@ -17,6 +17,10 @@ tumour without the signatures whose share is below a limit.
 
 rows: a topic model in which every tenth sample has lost all but 10 of 200 features. Mean error of
 its predicted expected counts without and with a small penalty. The counts have a mean of 2.
+
+smooth: prior counts of H instead of a penalty. Topics of 75 short documents; half of the words of
+75 others give their weights, and the other half is predicted: divergence per word, with expected
+counts of at least 1e-6, and the share of words whose expected count is zero.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+
+from scipy.special import kl_div
 
 from sipower import KLNMF, non_negative_factorization
 from sipower.datasets import poisson_topics
@@ -127,11 +133,28 @@ def compare_rows() -> None:
               f"worst seed {each[:, 0].max():.3g}, largest {each[:, 2].max():.3g}")  # fmt: skip
 
 
+def compare_prior_counts() -> None:
+    """Print how well topics with prior counts predict words of new documents."""
+    for prior in (0.0, 0.01, 0.1, 0.5):
+        results = []
+        for seed in range(5):
+            V = poisson_topics(150, 500, 5, alpha=0.3, beta=0.1, length=60, seed=seed).toarray()
+            model = KLNMF(5, prior_H=prior, random_state=0).fit(V[:75])
+            half = np.random.default_rng(seed).binomial(V[75:], 0.5)
+            rest = V[75:] - half
+            expected = model.transform(half) @ model.components_
+            loss = kl_div(rest, np.maximum(expected, 1e-6)).sum() / rest.sum()
+            results.append((loss, rest[expected <= 1e-6].sum() / rest.sum()))
+        loss, impossible = np.mean(results, axis=0)
+        print(f"prior_H {prior:g}: {loss:.2f} nats per word, {impossible:.3f} impossible")
+
+
 PARTS = {
     "prune": compare_strengths,
     "rescale": compare_with_rescaled,
     "refit": compare_refits,
     "rows": compare_rows,
+    "smooth": compare_prior_counts,
 }
 
 
