@@ -30,7 +30,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-
 from scipy.special import kl_div
 
 from sipower import KLNMF, non_negative_factorization
