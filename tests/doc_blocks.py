@@ -13,7 +13,7 @@ GENERATED = ("gallery", "generated")
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
-    if not set(GENERATED) & set(path.parts)
+    if not set(GENERATED) & set(path.relative_to(ROOT).parts)
 )
 FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 

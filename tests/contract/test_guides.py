@@ -57,9 +57,9 @@ def test_guided_components_are_the_topics_of_their_features(seed):
     assert [report.component for report in model.guides_] == [0, 1]
 
 
-def test_a_guide_that_the_data_contradict_is_reported(data):
+def test_a_guide_that_the_data_do_not_support_is_reported(data):
     X, profiles, guides = data
-    with pytest.warns(UserWarning, match="The data contradict this guide"):
+    with pytest.warns(UserWarning, match="The data do not support this guide"):
         model = KLNMF(RANK, guides=guides | {"all": nonsense(profiles)}, random_state=0).fit(X)
     assert [report.is_supported for report in model.guides_] == [True, True, False]
     assert set(model.guides_[2].unsupported) <= set(nonsense(profiles))

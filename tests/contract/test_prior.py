@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.special import kl_div, xlogy
 
 from sipower import KLNMF, non_negative_factorization
+from sipower.datasets import poisson_topics
 
 RNG = np.random.default_rng(0)
 V = RNG.poisson(RNG.gamma(0.5, 2, (60, 4)) @ RNG.gamma(0.5, 1, (4, 40))) * 1.0
@@ -187,3 +188,11 @@ def test_bad_values_get_one_sentence(settings, sentence):
 def test_partial_fit_takes_neither_penalties_nor_prior_counts(settings):
     with pytest.raises(ValueError, match="`partial_fit` takes neither penalties nor prior counts"):
         KLNMF(4, **settings).partial_fit(V)
+
+
+def test_a_component_may_lose_all_its_weights_to_a_strong_prior():
+    """Without weights its profile is the prior, and the linear terms of its features vanish."""
+    data = poisson_topics(150, 500, 5, alpha=0.3, beta=0.1, length=60, seed=0)[:75]
+    model = KLNMF(5, prior_H=5.0, random_state=0).fit(data)
+    assert model.status_ == "converged"
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-9)

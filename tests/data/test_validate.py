@@ -245,3 +245,8 @@ def test_a_matrix_is_not_narrowed_to_what_cannot_hold_it(layout, value):
     with pytest.raises(ValueError, match=r"Entry \(1, 1\) .* for float32"):
         as_matrix(wide, dtype=np.float32)
     assert as_matrix(wide, dtype=np.float64) is wide
+
+
+def test_a_data_frame_may_have_features_called_counts_and_samples():
+    frame = pd.DataFrame({"counts": [1, 2], "samples": [3, 4]})
+    assert as_matrix(frame).total == 10

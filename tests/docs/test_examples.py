@@ -59,6 +59,52 @@ def check_single_cell(namespace: Namespace) -> None:
     assert np.corrcoef(namespace["activity"], namespace["share"])[0, 1] > 0.95
 
 
+def check_hidden_signature(namespace: Namespace) -> None:
+    catalogue, fits = namespace["catalogue"], namespace["fits"]
+    assert namespace["V"].shape[1] == catalogue.shape[1] == 96
+    error = {label: np.abs(fit[2] - namespace["burden"]).mean() for label, fit in fits.items()}
+    assert fits["with the catalogue"][1] > 0.98
+    assert error["with the catalogue"] < 0.6 * error["without"]
+    # The deviance from the catalogue alone shows which tumours have something else.
+    deviance, exposed = namespace["deviance"], namespace["EXPOSED"]
+    assert deviance[:exposed].min() > deviance[exposed:].max()
+
+
+def check_missing_values(namespace: Namespace) -> None:
+    left_out, zeros, means = namespace["errors"].T
+    assert (left_out < 0.2 * zeros).all()
+    assert (left_out < 0.2 * means).all()
+
+
+def check_batches(namespace: Namespace) -> None:
+    plain, *_ = namespace["results"]["without batch_key"]
+    cosine, first, second = namespace["results"]["with batch_key"]
+    assert cosine.min() > 0.99
+    assert plain.mean() < 0.9
+    assert 0.5 * np.abs(first - second).sum(axis=1).mean() < 0.1
+    assert np.corrcoef(namespace["effect"], namespace["estimate"])[0, 1] > 0.98
+
+
+def check_gene_panel(namespace: Namespace) -> None:
+    truth = namespace["all_genes"]
+    error = np.abs(namespace["on_panel"] - truth).mean()
+    assert error < 0.02
+    assert np.abs(namespace["with_zeros"] - truth).mean() > 4 * error
+    distinctive, random = namespace["errors"].values()
+    assert (np.array(distinctive) < random).all()
+
+
+def check_guided_topics(namespace: Namespace) -> None:
+    subjects, words = namespace["SUBJECTS"], namespace["words"]
+    for guide in namespace["guided"].guides_:
+        profile = namespace["guided"].components_[guide.component]
+        assert guide.is_supported
+        assert set(words[np.argsort(-profile)[:10]]) == set(subjects[guide.name].split())
+    assert namespace["free_shares"][:, 7:].max() < 0.6  # the free fit mixes the two subjects
+    assert sum(namespace["found"]) > 7  # of ten corpora, with 200 prior counts
+    assert not namespace["report"].is_supported
+
+
 CHECKS: dict[str, Callable[[Namespace], None]] = {
     "plot_topics": check_topics,
     "plot_digits": check_digits,
@@ -66,6 +112,11 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
     "plot_signatures": check_signatures,
     "plot_choosing_rank": check_choosing_rank,
     "plot_single_cell": check_single_cell,
+    "plot_hidden_signature": check_hidden_signature,
+    "plot_missing_values": check_missing_values,
+    "plot_batches": check_batches,
+    "plot_gene_panel": check_gene_panel,
+    "plot_guided_topics": check_guided_topics,
 }
 
 
@@ -73,8 +124,9 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("plot_*.py")), ids=lambda file: file.stem)
 def test_example(file: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    if "anndata" in file.read_text():
-        pytest.importorskip("anndata")
+    for package in ("anndata", "pandas"):
+        if package in file.read_text():
+            pytest.importorskip(package)
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
 

@@ -57,7 +57,7 @@ def _refuse_unread(V: Any) -> None:
             f"The data are a path or a text, {path}: read a file with sipower.io.read({path}) and "
             "pass its .counts; count the words of texts with sipower.io.read_texts([...])."
         )
-    if hasattr(V, "counts") and hasattr(V, "samples"):
+    if hasattr(V, "counts") and hasattr(V, "samples") and not hasattr(V, "columns"):
         raise TypeError("The data are a Table of sipower.io: pass its .counts.")
 
 

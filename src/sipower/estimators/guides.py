@@ -75,10 +75,11 @@ class GuideReport:
         holds = f"{self.share:.0%} of component {self.component} in {len(self.features)} features"
         if not self.unsupported:
             return f"Guide {self.name!r}: {holds}; all of them occur together."
-        verdict = "" if self.is_supported else " The data contradict this guide."
+        count = len(self.unsupported)
+        verdict = "" if self.is_supported else " The data do not support this guide."
         return (
-            f"Guide {self.name!r}: {holds}; {len(self.unsupported)} of them do not occur with the "
-            f"others more often than by chance: {_listed(self.unsupported)}.{verdict}"
+            f"Guide {self.name!r}: {holds}; {count} of them {'do' if count > 1 else 'does'} not "
+            f"occur with the others more often than by chance: {_listed(self.unsupported)}.{verdict}"
         )
 
 
@@ -155,7 +156,7 @@ def _listed(features: tuple[Any, ...]) -> str:
 
 
 def report_guides(guides: list[Guide], V: RowBlocks, H: Array, first: int) -> list[GuideReport]:
-    """Return a report on every guide, and warn about those that the data contradict.
+    """Return a report on every guide, and warn about those that the data do not support.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def report_guides(guides: list[Guide], V: RowBlocks, H: Array, first: int) -> li
         report = GuideReport(guide.name, component, tuple(names), unsupported, share)
         reports.append(report)
         if not report.is_supported:
-            warnings.warn(f"`guides`: {report}", UserWarning, stacklevel=3)
+            warnings.warn(f"`guides`: {report}", UserWarning, stacklevel=6)
     return reports
 
 

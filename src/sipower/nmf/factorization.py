@@ -138,7 +138,7 @@ class Factorization:
         if prior is None:
             return self.half(1, x).gaps(x.H)
         terms = self.terms.without_scale(1, x)
-        block = KLBlock(self.V.columns, x.W, terms=terms)
+        block = KLBlock(self.V.columns, x.W, terms=terms._replace(prior=None))
         g = block.in_float64().ratio_sums(x.H)
         d = block.d + prior.multipliers(x.H, g, block.d)
         return KLBlock(self.V.columns, x.W, terms=terms._replace(d=d)).gaps(x.H)
