@@ -75,11 +75,11 @@ class GuideReport:
         holds = f"{self.share:.0%} of component {self.component} in {len(self.features)} features"
         if not self.unsupported:
             return f"Guide {self.name!r}: {holds}; all of them occur together."
-        count = len(self.unsupported)
+        count, names = len(self.unsupported), _listed(self.unsupported)
         verdict = "" if self.is_supported else " The data do not support this guide."
         return (
             f"Guide {self.name!r}: {holds}; {count} of them {'do' if count > 1 else 'does'} not "
-            f"occur with the others more often than by chance: {_listed(self.unsupported)}.{verdict}"
+            f"occur with the others more often than by chance: {names}.{verdict}"
         )
 
 
