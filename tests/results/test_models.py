@@ -14,8 +14,8 @@ from sipower import KLNMF, pl
 from sipower.datasets import poisson_topics
 from sipower.report import write_report
 from sipower.results import Run, load_run, save_run
+from sipower.results.as_run import as_run
 from sipower.results.describe import describe
-from sipower.results.run import as_run
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,9 @@
 """`sipower consensus`: fit from many starts and report the stability of the components."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from sipower import selection
@@ -10,21 +12,24 @@ from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import DONE
+from sipower.cli.model_options import FitModelOptions
 from sipower.cli.progress import FitCounter
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF, estimate
+from sipower.io import Table
 from sipower.loop.forecast import format_duration
 from sipower.results import Run, load_run, save_run
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
-from sipower.selection import save_outcome
+from sipower.results.recorded import known_names
+from sipower.selection import Consensus, save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
 
 @command("finished fits are saved, and the same command continues")
 def consensus(
     data: options.InputOptions,
-    components: options.Rank,
+    factors: FitModelOptions,
     solver: options.SolverOptions,
     output: options.OutputOptions,
     out: options.RunFolder = None,
@@ -34,14 +39,17 @@ def consensus(
     require("plotly", "jinja2")
     console = Console(output.as_json)
     output.check()
-    folder = out or run_folder.default_folder(data.source, f"consensus-k{components}")
-    model, has_begun = solver.model(n_components=components), _has_begun(folder)
+    folder = out or run_folder.default_folder(data.source, f"consensus-k{factors.components}")
+    model, has_begun = solver.model(n_components=factors.components), _has_begun(folder)
     if solver.dry_run:
-        V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
+        table = run_folder.load(data, console)
+        factors.apply(model, data, table, console)
+        V = run_folder.nonzero_matrix(table, model)
         _say_estimate(V, model, replicates, console)
         return DONE
     with run_folder.claim(folder, output.force or has_begun):
         table = run_folder.load(data, console)
+        observed = factors.apply(model, data, table, console)
         V = run_folder.nonzero_matrix(table, model)
         if output.force:
             remove_saved_fits(folder / "fits")
@@ -49,17 +57,17 @@ def consensus(
             _say_estimate(V, model, replicates, console)
         with FitCounter(console, V.threads) as counter, run_folder.say_warnings(console):
             result = selection.consensus(
-                V, model, replicates=replicates, folder=folder / "fits", on_fit=counter
-            )
+                V, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
+                **observed,
+            )  # fmt: skip
         medoid = result.medoid
         model.set_params(random_state=solver.seed + medoid)
-        facts = initial_facts(model, V, str(data.source)) | {
+        facts = initial_facts(model, V, str(data.source), observed) | {
             "status": result.statuses[medoid], "certified_gap": result.gaps[medoid],
             "divergence": result.divergences[medoid], "replicates": replicates,
         }  # fmt: skip
         run_folder.add_facts_of_table(facts, table)
-        names = table.samples, table.features
-        run = Run(result.W, result.H, (), facts, *names, feature_ids=table.feature_ids)
+        run = _medoid_run(result, model, table, facts, observed.get("batch"))
         result = order_consensus(result, run)
         save_run(run, folder)
         derived = run_folder.derived_files(output, data, table, {"consensus": result})
@@ -84,6 +92,16 @@ def _say_estimate(V: RowBlocks, model: KLNMF, replicates: int, console: Console)
     duration = f"{format_duration(low)} to {format_duration(high)}"
     console.say(f"{replicates} fits, {jobs} at a time: {duration}.")
     console.event("estimate", seconds=[low, high], memory=one.memory, threads=jobs)
+
+
+def _medoid_run(
+    result: Consensus, model: KLNMF, table: Table, facts: dict[str, Any], batch: Any
+) -> Run:
+    names: dict[str, Any] = {"component_names": known_names(model, len(result.H))}
+    if result.batch_effects is not None:
+        names |= {"batches": np.unique(batch), "batch_effects": result.batch_effects}
+    names |= {"samples": table.samples, "features": table.features}
+    return Run(result.W, result.H, (), facts, feature_ids=table.feature_ids, **names)
 
 
 def _has_begun(folder: Path) -> bool:

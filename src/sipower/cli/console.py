@@ -16,10 +16,18 @@ from rich.table import Table
 from sipower.selection.outcome import nan_as_none
 
 terminal = Terminal()
-# Arguments of `sipower.io.read` in messages that the command prints as options.
+# Arguments of the library in messages that the command prints as options.
 _ARGUMENT = re.compile(
-    r"\b(?P<name>layer|layout|text_column|transpose)=(?P<value>True|'[^']*'|\"[^\"]*\")"
+    r"\b(?P<name>layer|layout|solver|text_column|transpose)=(?P<value>True|'[^']*'|\"[^\"]*\")"
 )
+_OPTIONS = {
+    name: f"--{name.replace('_', '-').lower()}"
+    for name in (
+        "sample_weight", "feature_weight", "weights", "mask", "offsets", "batch", "batch_prior",
+        "alpha_W", "alpha_H", "l1_ratio", "prior_W", "prior_H", "guides", "guide_strength",
+    )
+} | {"components_fixed": "--fixed", "n_components": "--components"}  # fmt: skip
+_QUOTED = re.compile(rf"`(?P<a>{'|'.join(_OPTIONS)})`|\banother (?P<b>{'|'.join(_OPTIONS)})\b")
 _failures: list[OSError] = []  # errors that prevented output
 
 
@@ -73,7 +81,16 @@ def print_error(text: str) -> None:
 
 def name_options(text: str) -> str:
     """Return a message of the library with arguments written as options: --layer counts."""
-    return _ARGUMENT.sub(_as_option, text)
+    return _QUOTED.sub(_name_option, _ARGUMENT.sub(_as_option, text))
+
+
+def _name_option(match: re.Match[str]) -> str:
+    return _OPTIONS[match["a"]] if match["a"] else f"another {_OPTIONS[match['b']]}"
+
+
+def option_name(argument: str) -> str:
+    """Return the option for an argument of the library, or the argument if there is none."""
+    return _OPTIONS.get(argument, argument)
 
 
 def _as_option(match: re.Match[str]) -> str:

@@ -35,7 +35,7 @@ def demo(
         console.say("")
         table = Table(corpus.counts, corpus.documents, corpus.words)
         model = KLNMF(components, tol=1e-2, max_time=30, random_state=0, dtype="float32")
-        run = run_folder.fit_with_progress(model, table, console, None)
+        run = run_folder.fit_with_progress(model, table, console, None, {})
         save_run(run, out)
         run_folder.write_derived_files(run, out, console, run_folder.DerivedFiles({}))
         _say_topics(run, console)

@@ -5,6 +5,7 @@ from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import report_errors
+from sipower.cli.model_options import FitModelOptions
 from sipower.estimators import estimate
 from sipower.results import save_run
 
@@ -12,7 +13,7 @@ from sipower.results import save_run
 @command("nothing was fitted yet, nothing is saved")
 def fit(
     data: options.InputOptions,
-    components: options.Rank,
+    factors: FitModelOptions,
     solver: options.FitSolverOptions,
     long_run: options.LongRunOptions,
     output: options.FitOutputOptions,
@@ -23,24 +24,26 @@ def fit(
     output.check()
     if output.report:
         require("plotly", "jinja2")
-    folder = out or run_folder.default_folder(data.source, f"k{components}")
+    folder = out or run_folder.default_folder(data.source, f"k{factors.components}")
     own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
-    model = solver.model(n_components=components, init=solver.init, n_init=solver.n_init)
+    model = solver.model(n_components=factors.components, init=solver.init, n_init=solver.n_init)
     if solver.dry_run:
         table = run_folder.load(data, console, long_run.memory_limit)
+        factors.apply(model, data, table, console)
         V = run_folder.nonzero_matrix(table, model)
         return run_folder.say_estimate(estimate(V, model), console)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
         cache = folder.parent if long_run.cache else None
         table = run_folder.load(data, console, long_run.memory_limit, cache)
+        observed = factors.apply(model, data, table, console)
         shape = options.parse_image_shape(output.image_shape, table.counts.shape[1])
         resume = long_run.resume and not output.force
-        run = run_folder.finished_run(folder, model, table) if resume else None
+        run = run_folder.finished_run(folder, model, table, observed) if resume else None
         was_finished, own_limit = run is not None, solver.max_iter is not None
         if run is None:
             model.set_params(checkpoint=checkpoint, checkpoint_every=long_run.checkpoint_every)
-            run = run_folder.fit_with_progress(model, table, console, str(data.source))
+            run = run_folder.fit_with_progress(model, table, console, str(data.source), observed)
             save_run(run, folder)
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
             report = {"image_shape": shape} if output.report else None

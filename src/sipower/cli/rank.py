@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower rank`: recommend a number of components."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from sipower._files import file_lock
 from sipower.cli import options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
+from sipower.cli.model_options import ModelOptions
 from sipower.cli.new_folder import make_folder
 from sipower.cli.progress import FitCounter
 from sipower.loop.forecast import format_duration
@@ -20,20 +22,37 @@ from sipower.selection.rank import FIRST_ROUNDS, NEXT_ROUNDS
 _RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; finished fits in it are reused."
 
 
+@dataclass(frozen=True, kw_only=True)
+class RankTask:
+    """The options for the folder, the number of splits, and messages."""
+
+    out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None
+    replicates: options.Replicates = 5
+    as_json: options.Json = False
+
+
 @command("finished fits are saved, and the same command continues")
 def rank(
     data: options.InputOptions,
     components: Annotated[str, typer.Option("-k", "--components", help=_RANKS)],
     solver: options.RankSolverOptions,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help=_OUT)] = None,
-    replicates: options.Replicates = 5,
-    as_json: options.Json = False,
+    factors: ModelOptions,
+    task: RankTask,
 ) -> None:
     """Recommend a number of components, based on held-out counts and on stability."""
     require("matplotlib")
-    console, ranks, model = Console(as_json), parse_ranks(components), solver.model(init="random")
-    folder = out or run_folder.default_folder(data.source, "ranks")
-    V = run_folder.nonzero_matrix(run_folder.load(data, console), model)
+    console, ranks, model = (
+        Console(task.as_json),
+        parse_ranks(components),
+        solver.model(init="random"),
+    )
+    folder, replicates = (
+        task.out or run_folder.default_folder(data.source, "ranks"),
+        task.replicates,
+    )
+    table = run_folder.load(data, console)
+    observed = factors.apply(model, data, table, console)
+    V = run_folder.nonzero_matrix(table, model)
     seconds, jobs = estimated_seconds(V, ranks, model, replicates=replicates), V.threads
     console.say(f"{len(ranks) * replicates} fits: about {format_duration(seconds)}.")
     console.event("estimate", seconds=seconds)
@@ -42,8 +61,9 @@ def rank(
     with make_folder(folder), file_lock(folder / "run"):
         with FitCounter(console, jobs, path_costs(ranks, replicates, jobs)) as counter:
             result = rank_selection(
-                V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter
-            )
+                V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
+                **observed,
+            )  # fmt: skip
         export_selection(result, folder)
     console.say(result.reason)
     console.say(f"wrote {folder}/ (rank.json, rank.csv, rank.png)")

@@ -3,7 +3,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower._files import file_lock
-from sipower.cli.console import Console, name_options
+from sipower.cli.console import Console, name_options, option_name
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
 from sipower.cli.new_folder import make_folder
 from sipower.cli.on_disk import open_on_disk
@@ -98,8 +98,9 @@ def say_warnings(console: Console) -> Iterator[None]:
         warnings.simplefilter("ignore", ConvergenceWarning)
 
         def say(message: Warning | str, *_: object, **__: object) -> None:
-            console.say(str(message))
-            console.event("warning", text=str(message))
+            text = name_options(str(message))
+            console.say(text)
+            console.event("warning", text=text)
 
         warnings.showwarning = say
         yield
@@ -112,15 +113,20 @@ def say_estimate(cost: Estimate, console: Console) -> int:
     return DONE
 
 
-def fit_with_progress(model: KLNMF, table: Table, console: Console, file: str | None) -> Run:
-    """Fit a table with a progress display; return the run, up to its last round if interrupted."""
+def fit_with_progress(
+    model: KLNMF, table: Table, console: Console, file: str | None, observed: Mapping[str, Any]
+) -> Run:
+    """Fit a table with a progress display; return the run, up to its last round if interrupted.
+
+    `observed` are the arguments of the fit that say how the data were observed.
+    """
     V = nonzero_matrix(table, model)
-    facts, started = initial_facts(model, V, file), time.monotonic()
+    facts, started = initial_facts(model, V, file, observed), time.monotonic()
     add_facts_of_table(facts, table)
     with say_warnings(console), FitProgress(console, model) as progress:
         model.set_params(on_round=progress)
         try:
-            W = model.fit_transform(V)
+            W = model.fit_transform(V, **observed)
         except Interrupted as interrupt:
             W = interrupt.result.x.W
     model.set_params(on_round=None)
@@ -146,18 +152,20 @@ def exit_code(run: Run, own_limit: bool) -> int:
     return NOT_CONVERGED if (is_limited or status == "not_finite") and tol > 0 else DONE
 
 
-def finished_run(folder: Path, model: KLNMF, table: Table) -> Run | None:
+def finished_run(
+    folder: Path, model: KLNMF, table: Table, observed: Mapping[str, Any]
+) -> Run | None:
     """Return the run in a folder if it is complete; raise an error if it belongs to another fit."""
     if not (folder / "run.json").exists():
         return None
     run, V = load_run(folder), as_matrix(table.counts, dtype=model.dtype, n_jobs=model.n_jobs)
-    other = first_difference(run.facts, initial_facts(model, V, None))
+    other = first_difference(run.facts, initial_facts(model, V, None, observed))
     if (run.samples, run.features) != (table.samples, table.features):
         other = other or "names"
     if any(key not in run.facts for key in ("status", *MEASUREMENTS)):
         other = "kind"  # a consensus
     if other is not None:
-        problem = f"{folder} holds a run already, which differs in {other}"
+        problem = f"{folder} holds a run already, which differs in {option_name(other)}"
         raise ValueError(f"{problem}: choose another folder with -o, or overwrite it with --force.")
     ended = run.facts["status"] == "converged" or run.facts["rounds"] >= model.max_iter
     return run if ended else None
@@ -248,5 +256,7 @@ def say_result(run: Run, folder: Path, console: Console) -> None:
     advice = _advice(run)
     if advice is not None:
         console.say(advice)
+    for guide in run.facts.get("guides", ()):
+        console.say(name_options(guide))
     report = ", report.html" if (folder / "report.html").exists() else ""
     console.say(f"wrote {folder}/ (factors.npz, names.json, run.json, trace.csv{report})")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower transform`: compute weights of new samples for the components of a run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,8 @@ import typer
 
 from sipower.cli import options
 from sipower.cli.application import command
-from sipower.cli.console import Console
+from sipower.cli.console import Console, name_options
+from sipower.cli.model_options import NewSampleOptions
 from sipower.cli.run_folder import load
 from sipower.results import Run, load_run
 from sipower.results.export import write_weights
@@ -16,28 +18,40 @@ from sipower.results.new_samples import transform_samples
 from sipower.results.normalisation import to_counts, to_shares
 
 
+@dataclass(frozen=True, kw_only=True)
+class WeightOptions:
+    """The options for the file of weights, and for messages."""
+
+    out: Annotated[Path, typer.Option("-o", "--out", help="W: .npz, .csv, .tsv or .parquet.")]
+    normalise: options.Normalise = True
+    threads: options.Threads = None
+    as_json: options.Json = False
+
+
 @command("nothing is saved")
 def transform(
     folder: options.Run,
     data: options.InputOptions,
-    out: Annotated[Path, typer.Option("-o", "--out", help="W: .npz, .csv, .tsv or .parquet.")],
-    normalise: options.Normalise = True,
-    threads: options.Threads = None,
-    as_json: options.Json = False,
+    samples: NewSampleOptions,
+    output: WeightOptions,
 ) -> None:
     """Compute exact weights of new samples for the components of a run, and certify each row."""
     if not _is_run(folder) and _is_run(data.source):
         raise ValueError(
             f"{folder} is not a run, but {data.source} is: the run comes first, as in sipower "
-            f"transform {data.source} {folder} -o {out}."
+            f"transform {data.source} {folder} -o {output.out}."
         )
-    console, run = Console(as_json), load_run(folder)
+    console, run, out = Console(output.as_json), load_run(folder), output.out
     table = load(data, console, **text_settings(run, data))
-    W, remarks = transform_samples(run, table, threads)
+    observed = samples.observed(data, table, console)
+    if "batch" in observed and run.batch_effects is None:
+        raise ValueError("--batch needs a run that was fitted with --batch: omit it.")
+    W, remarks = transform_samples(run, table, output.threads, observed)
+    remarks = [name_options(remark) for remark in remarks]
     for remark in remarks:
         console.say(remark)
-    scaled = to_counts(W, run.H) if normalise else W
-    files = write_weights(out, scaled, to_shares(W, run.H), table.samples)
+    scaled, labels = to_counts(W, run.H) if output.normalise else W, run.component_labels()
+    files = write_weights(out, scaled, to_shares(W, run.H), table.samples, labels)
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
     names = " and ".join(map(str, files))
     console.say(f"wrote {names}: {W.shape[0]:,} samples x {W.shape[1]} components")

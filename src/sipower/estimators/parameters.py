@@ -14,7 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
+from sipower.estimators.fingerprints import describe_value
 from sipower.estimators.fit import FitSettings
+from sipower.estimators.observation import ARGUMENTS
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Stop
@@ -32,6 +34,11 @@ __all__ = [
     "initial_point",
 ]
 
+# Parameters that a checkpoint names if they differ; the digest of the model contains all.
+_MODEL_PARAMETERS = (
+    "components_fixed", "components_zero", "guides", "guide_strength", "alpha_W", "alpha_H",
+    "prior_W", "prior_H",
+)  # fmt: skip
 MAX_AUTO_RANK = 64  # largest number of features for which "auto" means one component each
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -212,7 +219,14 @@ def _checkpoint(
             "`random_state` must be an integer if `checkpoint` is given: only a fit with the "
             "same seed can be resumed."
         )
-    run: dict[str, Any] = {
+    # These come first, so that the message about another fit names what the data depend on as well.
+    # None for what is not given, so that older checkpoints agree.
+    observed = getattr(model, "_observed", {})
+    run: dict[str, Any] = {name: observed.get(name) for name in ARGUMENTS}
+    for name in _MODEL_PARAMETERS:
+        value = describe_value(getattr(model, name, None))
+        run[name] = None if value in (0, "same") else value
+    run |= {
         "data": V.sha256,
         "layout": V.layout,
         "rank": fit_rank(model, V, start),

@@ -6,6 +6,7 @@ from sipower.io.backed import open_h5ad
 from sipower.io.base import ReadError, Table
 from sipower.io.convert import convert
 from sipower.io.dispatch import FORMATS, read
+from sipower.io.guides import read_guides
 from sipower.io.words import read_texts
 from sipower.store import write_store
 
@@ -17,6 +18,7 @@ __all__ = [
     "open_h5ad",
     "open_store",
     "read",
+    "read_guides",
     "read_texts",
     "write_store",
 ]

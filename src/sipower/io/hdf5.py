@@ -66,6 +66,22 @@ def _open_anndata(path: Path, file: Any, layer: str | None) -> OpenCounts:
     return OpenCounts(source, samples, features, feature_ids=ids, origin=origin)
 
 
+def read_column(path: Path, axis: str, name: str) -> tuple[str, ...]:
+    """Read a column of obs, var or raw/var of an AnnData file as texts, one for each item."""
+    h5py = import_library("h5py", path)
+    with report_damage(path, _KIND), h5py.File(path, "r") as file:
+        if axis not in file:
+            raise ReadError(f"{path} is not an AnnData file with {axis}, so it has no columns.")
+        frame = file[axis]
+        columns = [key for key in getattr(frame, "keys", list)() if key != frame.attrs["_index"]]
+        if name not in columns:
+            raise ReadError(
+                f"{path} has no column {shorten(name)!r} in {axis}, which has: "
+                f"{shorten(', '.join(columns)) or 'none'}."
+            )
+        return tuple(_read_texts(path, frame[name]))
+
+
 def _read_ids(path: Path, var: Any, count: int) -> tuple[str, ...] | None:
     """Read the ids of the features, or return None if var has no column of them."""
     column = next((name for name in _ID_COLUMNS if hasattr(var, "keys") and name in var), None)

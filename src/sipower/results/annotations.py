@@ -51,6 +51,8 @@ def as_annotations(
 
     ``obsm["X_" + key]`` is W, ``obsm["X_" + key + "_shares"]`` has rows that sum to 1 and
     ``varm[key]`` is Hᵀ. If `normalise` is true, W is in counts and the columns of Hᵀ sum to 1.
+    ``uns[key]["components"]`` has the names of the components, if some have one, and
+    ``varm[key + "_batch_effects"]`` the batch effects, if there are any.
     `parameters` are stored in ``uns[key]["params"]`` with those of the run.
     """
     shares = to_shares(run.W, run.H)
@@ -61,18 +63,32 @@ def as_annotations(
     if run.trace:
         names = [f.name for f in fields(Record)]
         facts["trace"] = {n: np.array([getattr(r, n) for r in run.trace]) for n in names}
+    if run.component_names is not None:
+        facts["components"] = np.array(run.component_labels(), object)
+    varm: dict[str, Any] = {key: np.ascontiguousarray(run.H.T)}
+    if run.batch_effects is not None:
+        varm[f"{key}_batch_effects"] = _effects_frame(run)
     return {
         "obsm": {f"X_{key}": run.W, f"X_{key}_shares": shares},
-        "varm": {key: np.ascontiguousarray(run.H.T)},
+        "varm": varm,
         "uns": {key: facts},
     }
+
+
+def _effects_frame(run: Run) -> Any:
+    """Return the batch effects, (features, batches), with the names of both."""
+    import pandas as pd  # noqa: PLC0415 - anndata has it
+
+    assert run.batch_effects is not None
+    return pd.DataFrame(run.batch_effects.T, list(run.feature_names()), list(run.batches or ()))
 
 
 def annotate(adata: Any, parts: dict[str, dict[str, Any]]) -> None:
     """Store annotations in an AnnData object."""
     for name, values in parts.items():
         for key, value in values.items():
-            getattr(adata, name)[key] = value
+            is_frame = hasattr(value, "set_axis")  # whose index must be the names in the object
+            getattr(adata, name)[key] = value.set_axis(adata.var_names) if is_frame else value
 
 
 def write_anndata(
@@ -158,7 +174,7 @@ def _copy_and_annotate(source: Path, to: IO[bytes], parts: dict[str, dict[str, A
             to.write(block)
     to.flush()
     arrays = [*parts["obsm"].values(), *parts["varm"].values()]
-    needed = 2 * sum(array.nbytes for array in arrays) + _RESERVED_BYTES
+    needed = 2 * sum(np.asarray(array).nbytes for array in arrays) + _RESERVED_BYTES
     if hasattr(os, "posix_fallocate"):  # because HDF5 can crash the process on a full disk
         os.posix_fallocate(to.fileno(), to.tell(), needed)
     with h5py.File(to.name, "r+") as content:
@@ -170,6 +186,8 @@ def _copy_and_annotate(source: Path, to: IO[bytes], parts: dict[str, dict[str, A
             for key, value in values.items():
                 if group.get(key, getlink=True) is not None:
                     del group[key]
+                if hasattr(value, "set_axis"):
+                    value = value.set_axis(ad.io.read_elem(content["var"]).index)  # noqa: PLW2901
                 ad.io.write_elem(group, key, value)
 
 

@@ -20,8 +20,9 @@ from scipy.cluster import hierarchy
 from scipy.stats import rankdata
 
 from sipower.kernels import Array
+from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.results.normalisation import divide, explained_counts, to_profiles, to_shares
-from sipower.results.run import Names, Run, RunLike, RunParts, as_run
+from sipower.results.run import Names, Run
 
 __all__ = [
     "Description",

@@ -51,11 +51,15 @@ def export(
         write_anndata(run, files[0], origin, normalise=normalise)
         return files
     scaled = run.normalised() if normalise else run
-    frames = (
-        _frame(scaled.W, run.samples),
-        _frame(scaled.H.T, run.features),  # transposed: one line per feature
-        _frame(to_shares(run.W, run.H), run.samples),
-    )
+    labels = run.component_labels()
+    frames = [
+        _frame(scaled.W, run.samples, labels),
+        _frame(scaled.H.T, run.features, labels),  # transposed: one line per feature
+        _frame(to_shares(run.W, run.H), run.samples, labels),
+    ]
+    if run.batch_effects is not None:
+        files = [*files, folder / f"batch_effects.{ending}"]
+        frames.append(_frame(run.batch_effects.T, run.features, run.batches or ()))
     _write_tables(files, frames)
     return files
 
@@ -66,10 +70,17 @@ def export_paths(folder: Path, ending: str) -> list[Path]:
     return [folder / f"{name}.{ending}" for name in names]
 
 
-def write_weights(file: Path, W: Array, shares: Array, names: Sequence[str] | None) -> list[Path]:
+def write_weights(
+    file: Path,
+    W: Array,
+    shares: Array,
+    names: Sequence[str] | None,
+    components: Sequence[str] | None = None,
+) -> list[Path]:
     """Write weights and shares to a .npz file, or to two .csv, .tsv or .parquet files.
 
-    The name of the second file ends in ``_shares`` before the suffix.
+    The name of the second file ends in ``_shares`` before the suffix. `names` are those of the
+    samples; `components` head the columns of tables, by default numbers.
     """
     ending = file.suffix.lower()
     if ending not in (".npz", ".csv", ".tsv", ".parquet"):
@@ -81,7 +92,7 @@ def write_weights(file: Path, W: Array, shares: Array, names: Sequence[str] | No
             np.savez(to, allow_pickle=False, **arrays)
         return [file]
     files = [file, file.with_stem(f"{file.stem}_shares")]
-    _write_tables(files, (_frame(W, names), _frame(shares, names)))
+    _write_tables(files, [_frame(array, names, components) for array in (W, shares)])
     return files
 
 
@@ -132,9 +143,9 @@ def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:
     return {"samples": np.array(names, np.str_)}
 
 
-def _frame(W: Array, names: Sequence[str] | None) -> Any:
+def _frame(W: Array, names: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
     import pandas as pd  # noqa: PLC0415 - optional
 
     index = range(1, len(W) + 1) if names is None else list(names)
-    columns = [f"component {k + 1}" for k in range(W.shape[1])]
-    return pd.DataFrame(W, index=index, columns=columns)
+    numbered = [f"component {k + 1}" for k in range(W.shape[1])]
+    return pd.DataFrame(W, index=index, columns=numbered if columns is None else list(columns))

@@ -3,8 +3,9 @@
 
 ================  ==============================================================================
 factors.npz       W (samples, K) and H (K, features), the largest component first, and `order`,
-                  the position of each component in the fitted model
-names.json        names of the samples and features, and ids of these, where the data have them
+                  the position of each component in the fitted model; `batch_effects`, if any
+names.json        names of the samples and features, and ids of these, where the data have them;
+                  names of known and guided components, and of batches, where the fit has them
 run.json          parameters, seed, input and its hash, status, certified gap, versions
 trace.csv         round, passes, seconds, objective, gap, step
 ================  ==============================================================================
@@ -34,7 +35,9 @@ __all__ = ["FILES", "MEASUREMENTS", "load_consensus", "load_run", "order_consens
 
 FORMAT = 2  # format 1 has the components in the order of the model, and no `order`
 READABLE_FORMATS = (1, FORMAT)
-_TABLES = tuple(f"{n}.{e}" for n in ("W", "H", "shares") for e in ("csv", "parquet"))
+_TABLES = tuple(
+    f"{n}.{e}" for n in ("W", "H", "shares", "batch_effects") for e in ("csv", "parquet")
+)
 DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
@@ -57,6 +60,9 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     replaces_a_run = (to / "run.json").exists()
     facts = {**run.facts, "format": FORMAT}
     names = {kind: getattr(run, kind) for kind in ("samples", "features", "feature_ids")}
+    for kind, values in (("components", run.component_names), ("batches", run.batches)):
+        names |= {} if values is None else {kind: values}
+    effects = {} if run.batch_effects is None else {"batch_effects": run.batch_effects}
     texts = {
         "run.json": json.dumps(facts, indent=2, default=_as_python) + "\n",
         "names.json": json.dumps(names),
@@ -69,7 +75,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
             file.flush()
             os.fsync(file.fileno())
         file = replacements.enter_context(atomic_write(to / "factors.npz"))
-        np.savez(file, allow_pickle=False, W=run.W, H=run.H, order=run.order)
+        np.savez(file, allow_pickle=False, W=run.W, H=run.H, order=run.order, **effects)
     for name in DERIVED_FILES if replaces_a_run else ():
         (to / name).unlink(missing_ok=True)
     return to
@@ -129,18 +135,25 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
     _check_types(facts.get("input") or {}, _TYPES_OF_INPUT)
     names = json.loads((place / "names.json").read_text(encoding="utf-8"))
     samples, features = (_checked_names(names[side]) for side in ("samples", "features"))
-    ids = _checked_names(names.get("feature_ids"))  # older runs have none
+    # Older runs have none of these.
+    ids, batches = (_checked_names(names.get(kind)) for kind in ("feature_ids", "batches"))
+    components = names.get("components")
+    if components is not None:
+        components = [None if name is None else str(name) for name in components]
     with (place / "trace.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     trace = [Record(int(row[0]), *map(float, row[1:])) for row in rows]
     factors = read_archive(place / "factors.npz")
     W, H = factors["W"], factors["H"]
-    for factor in (W, H):
+    effects = factors.get("batch_effects")
+    for factor in (W, H, *([] if effects is None else [effects])):
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        order = factors.get("order")
-        return Run(W, H, trace, facts, samples, features, feature_ids=ids, order=order)
+        return Run(
+            W, H, trace, facts, samples, features, feature_ids=ids, order=factors.get("order"),
+            component_names=components, batches=batches, batch_effects=effects,
+        )  # fmt: skip
     except ValueError:
         raise ValueError("W, H, their order and the names differ in size") from None
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +17,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
-from sipower.estimators.observation import NOTHING_GIVEN, as_given
+from sipower.estimators.observation import as_given
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prior import has_prior
 from sipower.io import Table
@@ -26,13 +27,43 @@ from sipower.results.run import Names, Run
 ROW_PARAMETERS = ("alpha_W", "l1_ratio", "prior_W")  # parameters that change the rows of W
 
 
-def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tuple[Array, list[str]]:
+class _Aligned(NamedTuple):
+    """Counts with the features of a run.
+
+    `positions` has the feature of the run for each feature of the file, -1 for none; None: they are
+    the same.
+    """
+
+    counts: Any
+    positions: Array | None
+    remarks: list[str]
+
+
+def transform_samples(
+    run: Run,
+    table: Table,
+    n_jobs: int | None = None,
+    observed: Mapping[str, Any] | None = None,
+) -> tuple[Array, list[str]]:
     """Return the weights W of new samples for the components of a run, and remarks.
 
-    They are computed with the tolerance of the run, so a sample that was part of the fit gets the
-    same weights again. The remarks are sentences for the user.
+    They are computed with the tolerance, the penalties and the prior of the run, so a sample that
+    was part of the fit gets the same weights again. The remarks are sentences for the user.
+
+    Parameters
+    ----------
+    run
+        The run.
+    table
+        The new samples.
+    n_jobs
+        Number of threads; None: all cores.
+    observed
+        Arguments of `KLNMF.transform` that say how the samples were observed, for the features of
+        the table. A batch that was not in the fit has no batch effects.
     """
-    counts, is_known, remarks = _align_features(table, run)
+    counts, positions, remarks = _align_features(table, run)
+    arguments = _align_observed(dict(observed or {}), positions, run)
     V = as_matrix(counts, dtype=run.H.dtype, n_jobs=n_jobs)
     V = V.with_names(name_array(table.samples), name_array(run.features))
     parameters = run.facts.get("parameters") or {}
@@ -42,26 +73,62 @@ def transform_samples(run: Run, table: Table, n_jobs: int | None = None) -> tupl
     if isinstance(tol, float) and tol > 0:
         smooth = has_prior(model) or has_penalties(model)
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol, smooth=smooth))
+    if arguments.get("batch") is not None and run.batch_effects is not None:
+        model.batches_, model.batch_effects_ = np.array(run.batches), run.batch_effects
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # With components in the order of the model, sums of products are rounded as in the fit.
-        given = NOTHING_GIVEN if is_known is None else as_given({"mask": is_known})
-        W = model._rows_for(V, run.H[np.argsort(run.order)], given)[:, run.order]
+        H = run.H[np.argsort(run.order)]
+        W = model._rows_for(V, H, as_given(arguments))[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
 
 
-def _align_features(table: Table, run: Run) -> tuple[Any, Array | None, list[str]]:
-    """Return counts in the order of the run, which features the file has, and remarks.
+def _align_observed(observed: dict[str, Any], positions: Array | None, run: Run) -> dict[str, Any]:
+    """Return the arguments of `KLNMF.transform` for the features of the run.
+
+    Features of the run that the file lacks are not observed.
+    """
+    if positions is None:
+        return observed
+    has_feature = np.isin(np.arange(run.H.shape[1]), positions)
+    aligned = {
+        name: _align_columns(value, positions, len(has_feature), default=name != "mask")
+        if name in ("feature_weight", "weights", "mask")
+        else value
+        for name, value in observed.items()
+        if value is not None
+    }
+    if not has_feature.all():
+        aligned["mask"] = has_feature & aligned.get("mask", True)
+    return aligned
+
+
+def _align_columns(values: Any, positions: Array, features: int, *, default: bool) -> Any:
+    """Return values of features, or of entries, with their last axis in the order of the run."""
+    is_shared = positions >= 0
+    if not isinstance(values, np.ndarray):  # sparse weights of entries
+        entries = values.tocoo()
+        keep = is_shared[entries.col]
+        places = entries.row[keep], positions[entries.col[keep]]
+        shape = entries.shape[0], features
+        return sparse.csr_array(sparse.coo_array((entries.data[keep], places), shape=shape))
+    aligned = np.full((*values.shape[:-1], features), default, values.dtype)
+    aligned[..., positions[is_shared]] = values[..., is_shared]
+    return aligned
+
+
+def _align_features(table: Table, run: Run) -> _Aligned:
+    """Return counts in the order of the run.
 
     Features are matched by id if both the run and the file have ids, else by name if both have
     names, else by position.
     """
     if run.features is None or table.features is None:
         remark = "The run or the file has no feature names: features are matched by their order."
-        return _counts_by_position(table, run), None, [remark]
+        return _Aligned(_counts_by_position(table, run), None, [remark])
     kind, run_keys, keys = _matching_keys(run, table)
     if run_keys == keys:
-        return _counts_by_position(table, run), None, []
+        return _Aligned(_counts_by_position(table, run), None, [])
     for holder, names in (("run", run_keys), ("file", keys)):
         _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
@@ -95,9 +162,8 @@ def _align_features(table: Table, run: Run) -> tuple[Any, Array | None, list[str
             f"{len(keys) - shared:,} of {len(keys):,} features of the file are not in the run: "
             f"{share:.2%} of all counts are left out with them."
         )
-    is_known_feature = np.isin(np.arange(len(run_keys)), positions)
     aligned = sparse.csr_array(sparse.coo_array(entries, shape=shape))
-    return aligned, None if is_known_feature.all() else is_known_feature, remarks
+    return _Aligned(aligned, positions, remarks)
 
 
 def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:

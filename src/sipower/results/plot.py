@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from sipower.results import describe
-from sipower.results.run import RunLike, RunParts, as_run
+from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.selection import Consensus, RankSelection
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -19,12 +20,14 @@ import numpy as np
 from sipower.data.plausibility import measure_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
+from sipower.estimators.fingerprints import fingerprints
+from sipower.estimators.observation import ARGUMENTS
 from sipower.kernels import instruction_set
-from sipower.results.run import recorded_parameters
+from sipower.results.recorded import recorded_parameters
 
 PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
             "h5py", "anndata", "dask")  # fmt: skip
-_COMPARED, _LIMITS = ("input", "parameters"), ("max_iter", "max_time", "n_jobs")
+_COMPARED, _LIMITS = ("input", "parameters", "observed"), ("max_iter", "max_time", "n_jobs")
 
 
 @cache
@@ -48,20 +51,30 @@ def optional_packages() -> dict[str, str | None]:
 
 
 def first_difference(facts: dict[str, Any], new: dict[str, Any]) -> str | None:
-    """Return "data" or the name of the first parameter in which two fits differ, or None.
+    """Return "data" or the first parameter or argument in which two fits differ, or None.
 
     Limits such as `max_iter` are not compared, because they only decide when a fit ends.
     """
-    data, parameters = ([fact.get(key) or {} for fact in (facts, new)] for key in _COMPARED)
+    data, parameters, observed = (
+        [fact.get(key) or {} for fact in (facts, new)] for key in _COMPARED
+    )
     if data[0].get("sha256") != data[1].get("sha256"):
         return "data"
-    names = (name for name in parameters[1] if name not in _LIMITS)
-    return next((n for n in names if parameters[0].get(n) != parameters[1][n]), None)
+    names = [name for name in parameters[1] if name not in _LIMITS]
+    pairs = [(name, parameters[0].get(name), parameters[1][name]) for name in names]
+    pairs += [(name, observed[0].get(name), observed[1].get(name)) for name in ARGUMENTS]
+    return next((name for name, old, current in pairs if old != current), None)
 
 
-def initial_facts(model: KLNMF, V: RowBlocks, file: str | None) -> dict[str, Any]:
-    """Return the facts for `run.json` that are known before the data in `file` are fitted."""
-    return {
+def initial_facts(
+    model: KLNMF, V: RowBlocks, file: str | None, observed: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the facts for `run.json` that are known before the data in `file` are fitted.
+
+    `observed` are the arguments of the fit that say how the data were observed.
+    """
+    arguments = fingerprints(observed or {})
+    return ({"observed": arguments} if arguments else {}) | {
         "command": shlex.join(["sipower", *sys.argv[1:]]),
         "parameters": recorded_parameters(model),
         "input": {

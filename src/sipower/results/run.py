@@ -1,34 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Run`, the record of one fit, and its construction from a model, an AnnData object or arrays."""
+"""`Run`, the record of one fit, and its construction from a model or an AnnData object."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.estimators import KLNMF
-from sipower.estimators.fingerprints import fingerprint
+from sipower.io.base import unique_names
 from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import order_by_size, to_counts, to_profiles
+from sipower.results.recorded import known_names, recorded_parameters
 
-__all__ = [
-    "ARRAY",
-    "Names",
-    "Run",
-    "RunLike",
-    "RunParts",
-    "as_run",
-    "is_anndata",
-    "recorded_parameters",
-]
+__all__ = ["Names", "Run", "check_is_step", "is_anndata"]
 
-ARRAY = "array"  # a recorded parameter that was an array begins with this word
-MAX_NUMBERS = 256  # length of an array that a run records in full
 Names = tuple[str, ...]
 # Maps facts of a run to the attributes of a fitted model that hold them.
 _ATTRIBUTES = {
@@ -37,7 +27,6 @@ _ATTRIBUTES = {
     "divergence": "kl_divergence_",
     "rounds": "n_iter_",
 }
-_NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not change the factors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +50,12 @@ class Run:
     order
         Position of each component in the factors of the model, (K,). None sorts the components of
         `W` and `H` by size; otherwise they are in this order already.
+    component_names
+        Names of the components of `W` and `H`, such as those of guides, None for each that has
+        none; None: no component has a name.
+    batches, batch_effects
+        Labels of the batches and the fitted factors of every batch and feature, (batches,
+        features); None: the fit had no batches.
     """
 
     W: Array
@@ -71,6 +66,9 @@ class Run:
     features: Names | None = None
     feature_ids: Names | None = None
     order: Any = None
+    component_names: Sequence[str | None] | None = None
+    batches: Names | None = None
+    batch_effects: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("W", "H"):
@@ -78,13 +76,26 @@ class Run:
         W, H = self.W.shape, self.H.shape
         if not (len(W) == len(H) == 2 and W[1] == H[0]):
             raise ValueError(f"`W` and `H` must have shapes (n, K) and (K, m), got {W} and {H}.")
+        self._check_names()
         self._sort_components()
-        for side, size in (("samples", W[0]), ("features", H[1]), ("feature_ids", H[1])):
+
+    def _check_names(self) -> None:
+        K, m = self.H.shape
+        sizes = {"samples": len(self.W), "features": m, "feature_ids": m, "component_names": K}
+        if self.batch_effects is not None:
+            effects = np.asarray(self.batch_effects)
+            if effects.ndim != 2 or effects.shape[1] != m:
+                raise ValueError(
+                    f"`batch_effects` must have shape (batches, {m}), got {effects.shape}."
+                )
+            sizes["batches"] = len(effects)
+        for side, size in sizes.items():
             names = getattr(self, side)
             if names is not None:
                 if len(names) != size:
                     raise ValueError(f"`{side}` must have {size} names, got {len(names)}.")
-                object.__setattr__(self, side, tuple(map(str, names)))
+                texts = tuple(name if name is None else str(name) for name in names)
+                object.__setattr__(self, side, texts)
 
     def _sort_components(self) -> None:
         if self.order is not None:
@@ -98,6 +109,9 @@ class Run:
         if (order != np.arange(len(order))).any():
             object.__setattr__(self, "W", np.ascontiguousarray(self.W[:, order]))
             object.__setattr__(self, "H", self.H[order])
+            if self.component_names is not None:
+                names = tuple(self.component_names[k] for k in order)
+                object.__setattr__(self, "component_names", names)
 
     def __repr__(self) -> str:
         """Return at most five lines: sizes, status, what was reached, and the file."""
@@ -149,7 +163,7 @@ class Run:
         >>> run.facts["status"], run.W.shape
         ('converged', (30, 2))
         """
-        _check_is_step(model)
+        check_is_step(model)
         check_is_fitted(model, "components_")
         facts = {key: getattr(model, a) for key, a in _ATTRIBUTES.items() if hasattr(model, a)}
         trace = getattr(model, "trace_", ())
@@ -162,7 +176,12 @@ class Run:
         facts["parameters"] = recorded_parameters(model)
         if getattr(model, "_observed", None):
             facts["observed"] = dict(model._observed)
-        return cls(W, model.components_, trace, facts, samples, features)  # type: ignore[arg-type]
+        if getattr(model, "guides_", None):
+            facts["guides"] = [str(guide) for guide in model.guides_]
+        more: dict[str, Any] = {"component_names": known_names(model, len(model.components_))}
+        if hasattr(model, "batch_effects_"):
+            more |= {"batches": model.batches_, "batch_effects": model.batch_effects_}
+        return cls(W, model.components_, trace, facts, samples, features, **more)  # type: ignore[arg-type]
 
     @classmethod
     def from_anndata(cls, adata: Any, key: str = "nmf", *, W: Any = None) -> Run:
@@ -191,7 +210,16 @@ class Run:
         trace = [Record(int(row[0]), *map(float, row[1:])) for row in zip(*columns, strict=True)]
         known["parameters"] = dict(facts.get("params", {}))
         features, order = tuple(adata.var_names), np.arange(len(H))
-        return cls(W, H, trace, known, samples, features, order=order)
+        names = [str(name) for name in facts.get("components", ())]
+        default = [f"component {k + 1}" for k in order]
+        own = [n if n != d else None for n, d in zip(names, default, strict=False)] or None
+        return cls(W, H, trace, known, samples, features, order=order, component_names=own)
+
+    def component_labels(self, prefix: str = "component ") -> Names:
+        """Return the names of the components, and numbers after a prefix for those without."""
+        names = self.component_names or [None] * len(self.H)
+        labels = [f"{prefix}{k}" if name is None else name for k, name in enumerate(names, 1)]
+        return unique_names(labels)
 
     def sample_names(self) -> Names:
         """Return the names of the rows of W, or numbers from 1 if the data have none."""
@@ -202,90 +230,14 @@ class Run:
         return self.features or tuple(str(j + 1) for j in range(self.H.shape[1]))
 
 
-def recorded_parameters(model: KLNMF) -> dict[str, Any]:
-    """Return the parameters that determine the factors of a model, in the form of `run.json`."""
-    parameters = {k: v for k, v in model.get_params().items() if k not in _NOT_RECORDED}
-    if parameters.get("dtype") is not None:
-        parameters["dtype"] = np.dtype(parameters["dtype"]).name
-    plain = bool | int | float | str | None
-    return {k: v if isinstance(v, plain) else _describe(v) for k, v in parameters.items()}
-
-
-def _describe(value: Any) -> str | list[float]:
-    """Return a short text that identifies a parameter, or a few numbers themselves."""
-    if hasattr(value, "to_numpy"):  # a DataFrame, whose text leaves out most of it
-        value = value.to_numpy()
-    if not isinstance(value, np.ndarray | list):
-        return str(value)
-    if np.ndim(value) == 1 and len(value) <= MAX_NUMBERS:
-        return [float(number) for number in value]
-    return f"{ARRAY} of shape {np.shape(value)}, SHA-256 {fingerprint(value)}"
-
-
 def is_anndata(data: Any) -> bool:
     """Return whether an object is an AnnData object, without importing anndata."""
     return type(data).__module__.partition(".")[0] == "anndata" and hasattr(data, "obsm")
 
 
-def _check_is_step(model: Any) -> None:
+def check_is_step(model: Any) -> None:
+    """Raise an error for a pipeline, which has a model as one of its steps."""
     if hasattr(model, "steps"):
         raise TypeError(
             "`model` must be a fitted KLNMF, got a Pipeline: pass its KLNMF step, pipe[-1]."
         )
-
-
-RunLike: TypeAlias = Any  # a Run, a fitted KLNMF, an AnnData object, or a pair (W, H)
-
-
-class RunParts(TypedDict, total=False):
-    """Keyword arguments that plots, report and `describe` pass on to `as_run`."""
-
-    W: Any
-    samples: Sequence[str] | None
-    features: Sequence[str] | None
-    key: str
-
-
-def _check_known(parts: Mapping[str, Any]) -> None:
-    for name in parts:
-        if name not in RunParts.__annotations__:
-            raise TypeError(f"`{name}` is not an argument here.")
-
-
-def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
-    """Convert what plots, report and `describe` accept to a run.
-
-    Parameters
-    ----------
-    run
-        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or a
-        pair of arrays (W, H).
-    **parts
-        ``W``: weights, the result of `fit_transform` or ``model.transform(V)``.
-        ``samples``, ``features``: names. ``key``: name of the results in an AnnData object.
-    """
-    _check_known(parts)
-    W, names = parts.get("W"), {k: parts.get(k) for k in ("samples", "features")}
-    names = {side: value for side, value in names.items() if value is not None}
-    if "key" in parts and not is_anndata(run):
-        raise ValueError("`key` must only be given with an AnnData object.")
-    if isinstance(run, tuple | list) and len(run) == 2:
-        run = Run(*run)
-    if isinstance(run, Run):
-        if W is not None:
-            raise ValueError("`W` must be None with a Run, which has its own W.")
-        return replace(run, **names)  # type: ignore[arg-type]
-    if is_anndata(run):
-        return replace(Run.from_anndata(run, parts.get("key", "nmf"), W=W), **names)  # type: ignore[arg-type]
-    if not hasattr(run, "get_params"):
-        raise TypeError(
-            "`run` must be a Run, a fitted KLNMF, an AnnData object or a pair (W, H), got a "
-            f"{type(run).__name__}."
-        )
-    _check_is_step(run)
-    if W is None:
-        raise ValueError(
-            "`W` must be given with a fitted model, which does not store it: pass what "
-            "fit_transform returned, or model.transform(V)."
-        )
-    return Run.from_model(run, W, **names)  # type: ignore[arg-type]

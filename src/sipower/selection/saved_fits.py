@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive
-from sipower.estimators.fingerprints import fingerprint
-
-
-def _describe(value: Any) -> str:
-    """Return a text that identifies a setting; arrays would be shortened by `str`."""
-    return fingerprint(value) if isinstance(value, np.ndarray) else str(value)
+from sipower.estimators.fingerprints import describe_value
 
 
 class SavedFits:
@@ -40,7 +35,7 @@ class SavedFits:
             raise ValueError(f"`random_state` must be an integer if `folder` is given, got {seed}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         note = self.folder / "task.json"
-        text = json.dumps(task, sort_keys=True, default=_describe).encode()
+        text = json.dumps(task, sort_keys=True, default=describe_value).encode()
         if not note.exists():
             with atomic_write(note) as file:
                 file.write(text)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from sipower.estimators import KLNMF
+from sipower.estimators.fingerprints import ARRAY
 from sipower.kernels import Array
 from sipower.results import describe
 from sipower.results.describe import Description, Indices
 from sipower.results.plot import palette
-from sipower.results.run import ARRAY, Run
+from sipower.results.run import Run
 from sipower.selection import Consensus, RankSelection
 
 FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # per component

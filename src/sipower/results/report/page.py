@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from sipower._files import atomic_write
+from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.results.describe import Exclude, choose_evenly, describe, is_excluded, readable
 from sipower.results.report.content import HELD_OUT, content, features, images, number, plot_data
-from sipower.results.run import RunLike, RunParts, as_run
 from sipower.selection import Consensus, RankSelection
 
 MAX_SAMPLES = 2000

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values that options name: tables, columns of an .h5ad file, and known components."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sipower.cli.options import InputOptions
+from sipower.io import Table
+from sipower.io.hdf5 import read_column
+from sipower.io.item_values import Items, ItemValues, read_item_values
+from sipower.io.known_components import KnownComponents, read_known_components
+from sipower.results import load_run
+from sipower.results.annotations import is_anndata_file
+
+
+@dataclass(frozen=True)
+class DataItems:
+    """The samples and features of a data file, and where it has columns about them."""
+
+    data: InputOptions
+    table: Table
+
+    @property
+    def samples(self) -> Items:
+        """The samples."""
+        return Items("sample", self.table.counts.shape[0], self.table.samples)
+
+    @property
+    def features(self) -> Items:
+        """The features."""
+        table = self.table
+        return Items("feature", table.counts.shape[1], table.features, table.feature_ids)
+
+    @cached_property
+    def has_columns(self) -> bool:
+        """Whether the data are an .h5ad file, which has columns of samples and features."""
+        source = self.data.source
+        is_hdf5 = source.suffix.lower() in (".h5ad", ".h5") and source.is_file()
+        return is_hdf5 and is_anndata_file(source)
+
+    def values(self, kind: str, text: str) -> ItemValues:
+        """Return the values in a table or, if there is no such file, in a column of obs or var."""
+        if Path(text).exists() or not self.has_columns:
+            if not Path(text).is_file():
+                raise ValueError(f"{text} is not a file; only .h5ad files have columns to name.")
+            return read_item_values(text)
+        axis = "obs" if (kind == "sample") != self.data.transpose else "var"
+        if axis == "var" and self.data.layer == "raw":
+            axis = "raw/var"
+        cells = read_column(self.data.source, axis, text)
+        return ItemValues(f"{self.data.source}, column {text!r} of {axis}", cells)
+
+
+def read_numbers(items: DataItems, kind: str, text: str) -> tuple[Any, list[str]]:
+    """Return a number for each sample or feature, and remarks."""
+    values = items.values(kind, text)
+    return values.align_numbers(items.samples if kind == "sample" else items.features)
+
+
+def read_labels(items: DataItems, text: str) -> tuple[Any, list[str]]:
+    """Return the label of every sample, and remarks."""
+    values = items.values("sample", text)
+    labels, remarks = values.align(items.samples)
+    empty = next((at for at, label in enumerate(labels) if label.strip() in ("", "nan")), None)
+    if empty is not None:
+        names = items.table.samples
+        sample = f"sample {empty}" if names is None else f"sample {names[empty]!r}"
+        raise ValueError(f"{values.source} has no label for {sample}.")
+    return np.array(labels), remarks
+
+
+def read_fixed(items: DataItems, path: Path) -> tuple[Any, list[str]]:
+    """Return known components as a data frame with their names, and remarks."""
+    import pandas as pd  # noqa: PLC0415 - optional
+
+    features = items.features
+    if path.is_dir():
+        run = load_run(path)
+        names = None if run.component_names is None else run.component_labels()
+        known = KnownComponents(path, run.H, names, run.features)
+    else:
+        known = read_known_components(path, features)
+    values, remarks = known.align(features)
+    return pd.DataFrame(values, list(known.unambiguous_names()), features.names), remarks
