@@ -13,6 +13,7 @@ from scipy import sparse
 from sipower.data.plausibility import anndata_matrix
 from sipower.estimators import KLNMF
 from sipower.io import Table
+from sipower.results.anndata_columns import fixed_programs, observed_columns
 from sipower.results.annotations import annotate, as_annotations
 from sipower.results.new_samples import transform_samples
 from sipower.results.normalisation import to_shares
@@ -30,6 +31,10 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     layer: str | None = None,
     use_raw: bool = False,
     batch_key: str | None = None,
+    weight_key: str | None = None,
+    offset_key: str | None = None,
+    mask_key: str | None = None,
+    fixed: Any = None,
     key_added: str = "nmf",
     normalise: bool = True,
     copy: bool = False,
@@ -51,6 +56,15 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     batch_key
         Column of ``adata.obs`` with the batch of every cell: a factor of every batch and gene is
         fitted beside the programs, so that these need not explain differences of batches.
+    weight_key, offset_key
+        Columns of ``adata.obs`` with a weight and with a size factor for every cell; see
+        `sample_weight` and `offsets` of `KLNMF.fit`.
+    mask_key
+        Column of ``adata.var`` that is True for the genes that were observed, such as those of a
+        panel; the others do not count at all.
+    fixed
+        Known programs, which keep their profiles: the name of an entry of ``adata.varm``, or an
+        array or data frame, (genes, programs). The genes of a data frame are matched by name.
     key_added
         Name under which the results are stored.
     normalise
@@ -60,7 +74,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     copy
         Return a copy with the results and leave `adata` unchanged.
     **parameters
-        Parameters of `KLNMF`; `random_state` is 0 by default.
+        Parameters of `KLNMF`, such as ``guides={"T cell": ["CD3D", "CD3E"]}`` with names of genes;
+        `random_state` is 0 by default.
 
     Returns
     -------
@@ -77,7 +92,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
             Factors of the genes, (genes, batches), if `batch_key` is given.
         ``uns[key_added]``
             "params" (of `KLNMF`, and how it was called), "divergence", "certified_gap", "status",
-            "rounds" and "trace".
+            "rounds" and "trace"; with known or guided programs also "components", their names.
     """
     _check_anndata("adata", adata, copy)
     if n_components is None:
@@ -90,34 +105,22 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     counts = _choose_counts(adata, layer, use_raw)
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
     model.set_output(transform="default")
-    observed = {} if batch_key is None else {"batch": _column(adata, batch_key)}
+    keys = {
+        "batch_key": batch_key, "weight_key": weight_key, "offset_key": offset_key,
+        "mask_key": mask_key,
+    }  # fmt: skip
+    observed = observed_columns(adata, **keys)
+    if fixed is not None:
+        model.set_params(components_fixed=fixed_programs(adata, fixed))
     matrix = anndata_matrix(adata, "raw" if use_raw else layer, counts, model)
     W = model.fit_transform(matrix, **observed)
     run = Run.from_model(model, W)
-    called: dict[str, Any] = {"layer": layer, "use_raw": use_raw}
-    if batch_key is not None:
-        called["batch_key"] = batch_key
-    annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
+    called = {"layer": layer, "use_raw": use_raw} | keys
+    if isinstance(fixed, str):
+        called["fixed"] = fixed
     adata.varm.pop(f"{key_added}_batch_effects", None)  # those of an earlier call
-    if batch_key is not None:
-        import pandas as pd  # noqa: PLC0415 - anndata has it; `import sipower` stays fast
-
-        labels = [str(label) for label in model.batches_]
-        effects = pd.DataFrame(model.batch_effects_.T, adata.var_names, labels)
-        adata.varm[f"{key_added}_batch_effects"] = effects
+    annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
     return adata if copy else None
-
-
-def _column(adata: Any, key: str) -> Any:
-    if key not in adata.obs:
-        raise ValueError(
-            f"`batch_key` must be a column of adata.obs, got {key!r}: it has "
-            f"{', '.join(map(str, adata.obs.columns)) or 'none'}."
-        )
-    column = adata.obs[key]
-    if column.isna().any():
-        raise ValueError(f"adata.obs[{key!r}] must have a batch for every cell, got none for some.")
-    return np.asarray(column.astype(str))
 
 
 def project(

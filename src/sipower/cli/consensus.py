@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower consensus`: fit from many starts and report the stability of the components."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from sipower.cli.model_options import FitModelOptions
 from sipower.cli.progress import FitCounter
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF, estimate
+from sipower.estimators.guides import as_guides, report_guides
 from sipower.io import Table
 from sipower.loop.forecast import format_duration
 from sipower.results import Run, load_run, save_run
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
-from sipower.results.recorded import known_names
+from sipower.results.recorded import guide_sentences, known_names
 from sipower.selection import Consensus, save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
@@ -67,6 +69,7 @@ def consensus(
             "divergence": result.divergences[medoid], "replicates": replicates,
         }  # fmt: skip
         run_folder.add_facts_of_table(facts, table)
+        facts |= _guide_facts(model, V, result)
         run = _medoid_run(result, model, table, facts, observed.get("batch"))
         result = order_consensus(result, run)
         save_run(run, folder)
@@ -76,6 +79,7 @@ def consensus(
         low, mean = result.stability.min(), result.stability.mean()
         stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
         console.say(result.summary)
+        run_folder.say_guides(run, console)
         console.say(f"replicate {medoid + 1} is the most similar to the others; {stability}")
         console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
         console.event(
@@ -102,6 +106,17 @@ def _medoid_run(
         names |= {"batches": np.unique(batch), "batch_effects": result.batch_effects}
     names |= {"samples": table.samples, "features": table.features}
     return Run(result.W, result.H, (), facts, feature_ids=table.feature_ids, **names)
+
+
+def _guide_facts(model: KLNMF, V: RowBlocks, result: Consensus) -> dict[str, Any]:
+    """Return what the medoid says about the guides."""
+    if model.guides is None:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a sentence is printed for every guide
+        first = 0 if model.components_fixed is None else len(model.components_fixed)
+        reports = report_guides(as_guides(model.guides, V), V, result.H, first)
+    return {"guides": guide_sentences(reports)}
 
 
 def _has_begun(folder: Path) -> bool:

@@ -96,6 +96,7 @@ def say_warnings(console: Console) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("once")
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "`guides`: Guide ")  # `say_guides` reports all guides
 
         def say(message: Warning | str, *_: object, **__: object) -> None:
             text = name_options(str(message))
@@ -245,6 +246,13 @@ def _advice(run: Run) -> str | None:
     )
 
 
+def say_guides(run: Run, console: Console) -> None:
+    """Print what the fit says about its guides."""
+    for guide in run.facts.get("guides", ()):
+        console.say(guide)
+        console.event("guide", text=guide)
+
+
 def say_result(run: Run, folder: Path, console: Console) -> None:
     """Print how a fit ended and where its run folder is."""
     facts = {key: run.facts[key] for key in ("status", *MEASUREMENTS)}
@@ -256,7 +264,6 @@ def say_result(run: Run, folder: Path, console: Console) -> None:
     advice = _advice(run)
     if advice is not None:
         console.say(advice)
-    for guide in run.facts.get("guides", ()):
-        console.say(name_options(guide))
+    say_guides(run, console)
     report = ", report.html" if (folder / "report.html").exists() else ""
     console.say(f"wrote {folder}/ (factors.npz, names.json, run.json, trace.csv{report})")

@@ -246,7 +246,7 @@ def anndata_matrix(adata: Any, layer: str | None, counts: Any, model: Any) -> Ro
     named = V.with_names(np.asarray(adata.obs_names), np.asarray(adata.var_names))
     for remark in data_remarks(named, origin, "`adata.T`"):
         warnings.warn(remark, UserWarning, stacklevel=3)
-    return V
+    return named
 
 
 def _object_origin(adata: Any, layer: str | None) -> ValueOrigin:

@@ -35,7 +35,7 @@ def fingerprint(value: Any) -> str:
 
 
 def describe_value(value: Any) -> Any:
-    """Return a form for JSON: numbers, texts and short lists themselves, of others a fingerprint."""
+    """Return a form for JSON: numbers, texts and short lists themselves, else a fingerprint."""
     if isinstance(value, bool | int | float | str | None):
         return value
     if isinstance(value, Mapping):

@@ -68,6 +68,8 @@ class Description:
         Share of a sample's counts that a component explains, (samples, K); zero for a zero row.
     features
         Names of the features; their numbers from 1 if the data have none.
+    components
+        Names of the components, such as those of guides; numbers for those that have none.
     """
 
     order: Indices
@@ -76,6 +78,7 @@ class Description:
     overall: Numbers
     memberships: Numbers
     features: Names
+    components: Names
 
     def top_features(
         self, n: int = 10, *, by: str = "frex", exclude: Exclude = None
@@ -185,7 +188,8 @@ def describe(run: RunLike, H: Any = None, **parts: Unpack[RunParts]) -> Descript
     profiles = np.where(sizes[:, np.newaxis] > 0, to_profiles(run.H.astype(np.float64)), 0)
     shares = to_shares(run.W.astype(np.float64), run.H)
     overall = sizes @ profiles
-    return Description(run.order, sizes, profiles, overall, shares, run.feature_names())
+    names = run.feature_names(), run.component_labels(prefix="")
+    return Description(run.order, sizes, profiles, overall, shares, *names)
 
 
 def _check_factors(run: Run) -> None:

@@ -105,7 +105,8 @@ def structure(
     labels = None if groups is None else _labels(groups)
     ax = _axes(ax)
     chosen = describe.choose_evenly(len(run.W), max_samples)
-    memberships = describe.describe(run).memberships[chosen]
+    about = describe.describe(run)
+    memberships, names = about.memberships[chosen], about.components
     blocks: dict[str, list[int]] = {}
     for at, sample in enumerate(chosen):
         blocks.setdefault("" if labels is None else labels[sample], []).append(at)
@@ -118,7 +119,7 @@ def structure(
     for k, (colour, part) in enumerate(
         zip(palette(memberships.shape[1]), memberships[order].T, strict=True), start=1
     ):
-        label = str(k) if k <= LEGEND_ENTRIES else None
+        label = _short(names[k - 1]) if k <= LEGEND_ENTRIES else None
         ax.stairs(base + part, edges, baseline=base, fill=True, color=colour, label=label)
         base = base + part
     _label_samples(ax, blocks, len(order), len(run.W))
@@ -147,7 +148,7 @@ def _label_samples(ax: Axes, blocks: dict[str, list[int]], drawn: int, samples: 
 
 def top_features(
     run: RunLike,
-    component: int,
+    component: int | str,
     ax: Axes | None = None,
     n: int = 10,
     *,
@@ -165,7 +166,7 @@ def top_features(
     run, **parts
         As for `structure`.
     component
-        Number of the component; 1 is the largest.
+        Number of the component, 1 is the largest, or its name.
     ax
         Axes to draw on; None creates a new figure.
     n
@@ -176,10 +177,8 @@ def top_features(
         Features to leave out: a regular expression such as ``"^RP[LS]"``, or a list of names.
     """
     facts = describe.describe(run, **parts)
-    if not 1 <= component <= len(facts.sizes):
-        raise ValueError(
-            f"`component` must be an integer from 1 to {len(facts.sizes)}, got {component}."
-        )
+    component = _component_number(component, facts.components)
+    label = facts.components[component - 1]
     excluded, names = describe.is_excluded(facts.features, exclude), facts.features
     top = describe.largest(np.where(excluded, 0, facts.scores(by)[component - 1]), n)
     ax = _axes(ax)
@@ -198,12 +197,29 @@ def top_features(
     ax.margins(x=0.12)
     ax.set_xlim(left=0)
     ax.set(
-        title=f"component {component}: {size:.1%} of the counts",
+        title=f"{_title(label, component)}: {size:.1%} of the counts",
         xlabel="probability of the feature in the component (×: lift over all)",
     )
     if len(top):
         ax.legend(loc="lower right", frameon=False)
     return ax
+
+
+def _component_number(component: int | str, names: Sequence[str]) -> int:
+    """Return the number of a component that is given by number or name."""
+    if isinstance(component, str) and component in names:
+        return names.index(component) + 1
+    if isinstance(component, str) or not 1 <= component <= len(names):
+        named = ", ".join(map(repr, (n for k, n in enumerate(names, 1) if n != str(k))))
+        also = f" or one of {named}" if named else ""
+        raise ValueError(
+            f"`component` must be an integer from 1 to {len(names)}{also}, got {component!r}."
+        )
+    return int(component)
+
+
+def _title(label: str, number: int) -> str:
+    return f"component {number}" if label == str(number) else _short(label)
 
 
 def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from sipower.estimators.fingerprints import describe_value
 
-__all__ = ["known_names", "recorded_parameters"]
+__all__ = ["guide_sentences", "known_names", "recorded_parameters"]
 
 _NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not change the factors
 
@@ -22,13 +23,24 @@ def recorded_parameters(model: Any) -> dict[str, Any]:
     return {name: describe_value(value) for name, value in parameters.items()}
 
 
+def guide_sentences(reports: Iterable[Any]) -> list[str]:
+    """Return what a fit says about its guides, without the positions of components in the model.
+
+    A run sorts the components by size.
+    """
+    return [
+        str(report).replace(f"of component {report.component} in", "of its component in")
+        for report in reports
+    ]
+
+
 def known_names(model: Any, rank: int) -> list[str | None] | None:
     """Return the names of the known and the guided components of a model, or None if none has one.
 
     The names are those of the rows of `components_fixed`, if it is a data frame, and those of
     `guides`, whose components come next. The result has `rank` entries, None for other components.
     """
-    fixed, guides = model.components_fixed, getattr(model, "guides", None)
+    fixed, guides = (getattr(model, name, None) for name in ("components_fixed", "guides"))
     names: list[str | None] = []
     if fixed is not None:
         rows = list(getattr(fixed, "index", ()))

@@ -42,6 +42,7 @@ HELD_OUT = {
     "bi-cross-validation": "Blocks of rows and columns are held out (bi-cross-validation).",
 }
 INPUT_CARDS = {"nonzeros": "nonzeros", "total": "sum of the counts"}
+SHOWN_ELSEWHERE = ("format", "remarks", "guides")
 RUN_CARDS = {
     "divergence": "KL divergence",
     "certified_gap": "certified gap",
@@ -61,7 +62,8 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
     cards += [("features", len(about.overall)), ("components", len(about.sizes))]
     cards += [(title, data.get(key)) for key, title in INPUT_CARDS.items()]
     cards += [(title, facts.get(key)) for key, title in RUN_CARDS.items()]
-    numbers = [(str(k), str(k + 1)) for k in range(len(about.sizes))]
+    labels = [describe.readable(name, NAME_LENGTH) for name in about.components]
+    numbers = [(str(k), label) for k, label in enumerate(labels)]
     orders = [("similar", "similarity"), ("file", "file order")]
     return {
         "cards": [(title, value) for title, value in cards if value is not None],
@@ -74,10 +76,13 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
         "excluded": int(excluded.sum()),
         "numbers": numbers,
         "scores": FEATURE_SCORES,
-        "orders": orders + [(key, f"component {k}") for key, k in numbers],
+        "orders": orders + [(str(k), title) for k, title in enumerate(run.component_labels())],
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
-        "facts": [(k, text) for k, text in _flatten(facts) if k not in ("format", "remarks")],
+        "guides": list(map(str, facts.get("guides") or ())),
+        "facts": [
+            (k, text) for k, text in _flatten(facts) if k not in ("format", "remarks", "guides")
+        ],
         "repeat": facts.get("command")
         or repeat_call(facts.get("parameters") or {}, facts.get("observed") or ()),
     }
@@ -95,6 +100,7 @@ def _components(about: Description, excluded: Array) -> Iterator[dict[str, Any]]
         )
         yield {
             "number": k + 1,
+            "label": about.components[k],
             "colour": colour,
             "size": about.sizes[k],
             "probable": [(names[f], f"{about.profiles[k, f]:.2%}") for f in probable],
@@ -108,12 +114,12 @@ def images(about: Description, shape: tuple[int, int]) -> Iterator[dict[str, Any
     """Yield the profiles as PNG images from 0 (black) to their largest value (white)."""
     from PIL import Image  # noqa: PLC0415 - optional
 
-    for profile, size in zip(about.profiles, about.sizes, strict=True):
+    for profile, size, label in zip(about.profiles, about.sizes, about.components, strict=True):
         brightest = max(profile.max(), np.finfo(np.float64).tiny)
         grey, file = np.rint(255 * profile / brightest).astype(np.uint8), io.BytesIO()
         Image.fromarray(grey.reshape(shape)).save(file, "png")
         png = base64.b64encode(file.getvalue()).decode()
-        yield {"height": shape[0], "width": shape[1], "size": size, "png": png}
+        yield {"height": shape[0], "width": shape[1], "size": size, "png": png, "label": label}
 
 
 def number(value: float) -> str:
@@ -168,6 +174,7 @@ def plot_data(
     """Return the data of all plots; a plot without data is left out."""
     data: dict[str, Any] = {
         "colours": palette(len(about.sizes)),
+        "labels": [describe.readable(name, NAME_LENGTH) for name in about.components],
         "sizes": _numbers(about.sizes),
         "samples": _samples(run, about, drawn),
     }

@@ -4,6 +4,7 @@
   const at = (id) => document.getElementById(id);
   const count = data.sizes.length;
   const numbers = data.sizes.map((_, k) => k + 1);
+  const isNamed = data.labels.some((label, k) => label !== String(k + 1));
   const narrow = () => window.innerWidth < 600;
 
   // Plotly interprets markup in labels: escape it, so that names are shown unchanged.
@@ -13,6 +14,16 @@
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  // The name of component k, counted from 0, or its number.
+  const title = (k) =>
+    (data.labels[k] === String(k + 1) ? `component ${k + 1}` : plain(data.labels[k]));
+
+  // Ticks of an axis of components: their names, if some have one, or numbers.
+  function components() {
+    if (!isNamed) return whole(count);
+    return { tickvals: numbers, ticktext: data.labels.map((label) => plain(cut(label, 16))) };
   }
 
   // Place at most 16 ticks, all at whole numbers up to `largest`.
@@ -76,10 +87,11 @@
   function drawSizes() {
     return draw("size-plot", [{
       type: "bar", x: numbers, y: data.sizes, marker: { color: data.colours },
-      hovertemplate: "component %{x}: %{y:.2%} of the counts<extra></extra>",
+      hovertext: numbers.map((k) => title(k - 1)),
+      hovertemplate: "%{hovertext}: %{y:.2%} of the counts<extra></extra>",
     }], {
       height: 260,
-      xaxis: { title: { text: "component" }, ...whole(count) },
+      xaxis: { title: { text: "component" }, ...components() },
       yaxis: { title: { text: "share of the counts" }, tickformat: ".0~%" },
     });
   }
@@ -94,7 +106,7 @@
     const tip = { text: hover, hovertemplate: "%{text}<extra></extra>" };
     return draw("feature-plot", [
       {
-        type: "bar", orientation: "h", name: `component ${k + 1}`, x: top.probability, y: places,
+        type: "bar", orientation: "h", name: title(k), x: top.probability, y: places,
         marker: { color: data.colours[k] }, textposition: "none", ...tip,
       },
       {
@@ -122,9 +134,9 @@
 
   // Return the name of a sample and its three largest shares as text.
   function sampleLabel(i) {
-    const parts = data.samples.shares.map((share, k) => [share[i] / data.samples.whole, k + 1]);
+    const parts = data.samples.shares.map((share, k) => [share[i] / data.samples.whole, k]);
     const largest = parts.filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 3);
-    const lines = largest.map(([share, k]) => `component ${k}: ${percent(share)}`);
+    const lines = largest.map(([share, k]) => `${title(k)}: ${percent(share)}`);
     return [plain(data.samples.names[i]), ...(lines.length ? lines : ["no counts"])].join("<br>");
   }
 
@@ -136,7 +148,7 @@
     const x = [-0.5, ...order.keys(), last + 0.5];
     const padded = [order[0], ...order, order[last]];
     const bars = shares.map((share, k) => ({
-      x, y: padded.map((i) => share[i] / unit), name: String(k + 1), stackgroup: "all",
+      x, y: padded.map((i) => share[i] / unit), name: title(k), stackgroup: "all",
       mode: "lines", line: { shape: "hvh", width: 0, color: data.colours[k] },
       fillcolor: data.colours[k], hoverinfo: "skip",
     }));
@@ -162,11 +174,15 @@
   function drawMatrix(id, z, what, scale, range) {
     const size = Math.min(at(id).clientWidth, 560);
     const places = z.map((_, i) => i + 1);
-    const axis = { title: { text: what }, showgrid: false, zeroline: false, ...whole(z.length) };
+    const ticks = what === "component" ? components() : whole(z.length);
+    const axis = { title: { text: what }, showgrid: false, zeroline: false, ...ticks };
     return draw(id, [{
       type: "heatmap", x: places, y: places, z, colorscale: scale, zmin: range[0], zmax: range[1],
       hoverongaps: false, colorbar: { thickness: 12, outlinewidth: 0 },
-      hovertemplate: `${what}s %{x} and %{y}: %{z:.2f}<extra></extra>`,
+      text: isNamed && what === "component"
+        ? z.map((row, i) => row.map((_, j) => `${title(j)} and ${title(i)}`))
+        : z.map((row, i) => row.map((_, j) => `${what}s ${j + 1} and ${i + 1}`)),
+      hovertemplate: "%{text}: %{z:.2f}<extra></extra>",
     }], {
       height: size,
       xaxis: { ...axis, constrain: "domain" },
@@ -221,10 +237,11 @@
     return draw("stability-plot", [{
       type: "bar", x: data.consensus.stability.map((_, k) => k + 1), y: data.consensus.stability,
       marker: { color: colour("--accent") },
-      hovertemplate: "component %{x}: %{y:.3f}<extra></extra>",
+      hovertext: data.consensus.stability.map((_, k) => title(k)),
+      hovertemplate: "%{hovertext}: %{y:.3f}<extra></extra>",
     }], {
       height: 260,
-      xaxis: { title: { text: "component" }, ...whole(data.consensus.stability.length) },
+      xaxis: { title: { text: "component" }, ...components() },
       yaxis: { title: { text: "mean cosine" }, range: [0, 1] },
     });
   }

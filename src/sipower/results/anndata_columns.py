@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns of obs and var, and entries of varm, as arguments and parameters of `KLNMF`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fixed_programs", "observed_columns"]
+
+# Names of the keys of `sipower.tl.nmf`, the argument of `fit` and the place of the column.
+_KEYS = {
+    "batch_key": ("batch", "obs"),
+    "weight_key": ("sample_weight", "obs"),
+    "offset_key": ("offsets", "obs"),
+    "mask_key": ("mask", "var"),
+}
+
+
+def observed_columns(adata: Any, **keys: str | None) -> dict[str, Any]:
+    """Return the arguments of `KLNMF.fit` that the named columns of obs and var hold.
+
+    Parameters
+    ----------
+    adata
+        AnnData object.
+    **keys
+        Columns by the name of the key, such as ``batch_key="donor"``; None: not given.
+    """
+    arguments = {}
+    for key, column in keys.items():
+        if column is not None:
+            argument, place = _KEYS[key]
+            values = _column(adata, key, place, column)
+            arguments[argument] = _convert(values, key, f"adata.{place}[{column!r}]")
+    return arguments
+
+
+def _column(adata: Any, key: str, place: str, column: str) -> Any:
+    frame = getattr(adata, place)
+    if column not in frame:
+        raise ValueError(
+            f"`{key}` must be a column of adata.{place}, got {column!r}: it has "
+            f"{', '.join(map(str, frame.columns)) or 'none'}."
+        )
+    values = frame[column]
+    if values.isna().any():
+        item = "cell" if place == "obs" else "gene"
+        raise ValueError(
+            f"adata.{place}[{column!r}] must have a value for every {item}, got none for "
+            f"{str(values.index[int(np.argmax(values.isna()))])!r}."
+        )
+    return values
+
+
+def _convert(values: Any, key: str, name: str) -> Any:
+    if key == "batch_key":
+        return np.asarray(values.astype(str))
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers to be used as `{key}`.") from None
+    if key != "mask_key":
+        return numbers
+    if not np.isin(numbers, (0, 1)).all():
+        raise ValueError(f"{name} must be True or False for every gene to be used as `mask_key`.")
+    return numbers == 1
+
+
+def fixed_programs(adata: Any, fixed: Any) -> Any:
+    """Return known programs as a data frame, (programs, genes), with the genes of `adata`.
+
+    Parameters
+    ----------
+    adata
+        AnnData object.
+    fixed
+        Name of an entry of varm, or an array or a data frame, (genes, programs). The genes of a
+        data frame are matched by name.
+    """
+    import pandas as pd  # noqa: PLC0415 - anndata has it; `import sipower` stays fast
+
+    genes, labels, prefix = adata.var_names, None, "fixed"
+    if isinstance(fixed, str):
+        if fixed not in adata.varm:
+            raise ValueError(
+                f"`fixed` must be an entry of adata.varm, got {fixed!r}: it has "
+                f"{', '.join(map(str, adata.varm)) or 'none'}."
+            )
+        prefix, facts = fixed, adata.uns.get(fixed, {})
+        labels = facts.get("components") if isinstance(facts, dict) else None
+        fixed = adata.varm[fixed]
+    if hasattr(fixed, "columns"):
+        frame = fixed.set_axis(fixed.index.astype(str))
+        missing = genes.difference(frame.index)
+        if len(missing):
+            raise ValueError(
+                f"`fixed` must have every gene of adata, but lacks {len(missing)}, such as "
+                f"{missing[0]!r}."
+            )
+        if not frame.index.is_unique:
+            raise ValueError("`fixed` must have every gene once, got repeated names.")
+        labels, values = [str(name) for name in frame.columns], frame.loc[genes].to_numpy()
+    else:
+        values = np.asarray(fixed)
+    if values.ndim != 2 or values.shape[0] != len(genes):
+        raise ValueError(
+            f"`fixed` must have one row for each of the {len(genes)} genes and a column for each "
+            f"program, got shape {values.shape}."
+        )
+    if labels is None or len(labels) != values.shape[1]:
+        labels = [f"{prefix} {k + 1}" for k in range(values.shape[1])]
+    return pd.DataFrame(values.T, [str(label) for label in labels], genes)
