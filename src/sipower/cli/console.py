@@ -26,7 +26,7 @@ _OPTIONS = {
         "sample_weight", "feature_weight", "weights", "mask", "offsets", "batch", "batch_prior",
         "alpha_W", "alpha_H", "l1_ratio", "prior_W", "prior_H", "guides", "guide_strength",
     )
-} | {"components_fixed": "--fixed", "n_components": "--components"}  # fmt: skip
+} | {"components_fixed": "--fixed", "n_components": "--components", "ranks": "-k"}  # fmt: skip
 _QUOTED = re.compile(rf"`(?P<a>{'|'.join(_OPTIONS)})`|\banother (?P<b>{'|'.join(_OPTIONS)})\b")
 _failures: list[OSError] = []  # errors that prevented output
 

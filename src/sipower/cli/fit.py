@@ -29,9 +29,9 @@ def fit(
     model = solver.model(n_components=factors.components, init=solver.init, n_init=solver.n_init)
     if solver.dry_run:
         table = run_folder.load(data, console, long_run.memory_limit)
-        factors.apply(model, data, table, console)
+        observed = factors.apply(model, data, table, console)
         V = run_folder.nonzero_matrix(table, model)
-        return run_folder.say_estimate(estimate(V, model), console)
+        return run_folder.say_estimate(estimate(V, model), console, observed)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
         cache = folder.parent if long_run.cache else None

@@ -10,7 +10,7 @@ import typer
 
 from sipower.cli import options
 from sipower.cli.application import require
-from sipower.cli.console import Console
+from sipower.cli.console import Console, option_name
 from sipower.cli.observed_files import DataItems, read_fixed, read_labels, read_numbers
 from sipower.estimators import KLNMF
 from sipower.io import Table, read_guides
@@ -60,10 +60,7 @@ class NewSampleOptions:
         for name, reader in readers.items():
             value = getattr(self, name, None)
             if value is not None:
-                arguments[name], remarks = reader(value)
-                for remark in remarks:
-                    console.say(remark)
-                    console.event("remark", text=remark)
+                arguments[name] = _read(name, reader, value, console)
         return arguments
 
 
@@ -105,13 +102,13 @@ class ModelOptions(NewSampleOptions):
             "guide_strength": self.guide_strength,
         }  # fmt: skip
         if self.guides is not None:
-            given["guides"] = read_guides(self.guides)
+            given["guides"] = _read(
+                "guides", lambda path: (read_guides(path), []), self.guides, console
+            )
         if self.fixed is not None:
             require("pandas")
-            given["components_fixed"], remarks = read_fixed(DataItems(data, table), self.fixed)
-            for remark in remarks:
-                console.say(remark)
-                console.event("remark", text=remark)
+            reader = partial(read_fixed, DataItems(data, table))
+            given["components_fixed"] = _read("components_fixed", reader, self.fixed, console)
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -120,6 +117,18 @@ class FitModelOptions(ModelOptions):
     """The `ModelOptions` with the rank."""
 
     components: options.Rank
+
+
+def _read(argument: str, reader: Any, value: Any, console: Console) -> Any:
+    """Read the value of an option; errors begin with its name, and remarks are printed."""
+    try:
+        content, remarks = reader(value)
+    except ValueError as problem:
+        raise ValueError(f"{option_name(argument)}: {problem}") from None
+    for remark in remarks:
+        console.say(remark)
+        console.event("remark", text=remark)
+    return content
 
 
 def _read_mask(items: DataItems, text: str) -> tuple[Any, list[str]]:

@@ -59,7 +59,8 @@ def rank(
     if solver.dry_run:
         return
     with make_folder(folder), file_lock(folder / "run"):
-        with FitCounter(console, jobs, path_costs(ranks, replicates, jobs)) as counter:
+        counter = FitCounter(console, jobs, path_costs(ranks, replicates, jobs))
+        with counter, run_folder.say_warnings(console):
             result = rank_selection(
                 V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
                 **observed,

@@ -107,9 +107,12 @@ def say_warnings(console: Console) -> Iterator[None]:
         yield
 
 
-def say_estimate(cost: Estimate, console: Console) -> int:
+def say_estimate(cost: Estimate, console: Console, observed: Mapping[str, Any]) -> int:
     """Print what a fit will probably take, and return the exit code; nothing is written."""
     console.say(str(cost))
+    if observed:
+        names = ", ".join(map(option_name, observed))
+        console.say(f"This is for the same data without {names}, which may take longer.")
     console.event("estimate", **asdict(cost))
     return DONE
 

@@ -34,8 +34,9 @@ from sipower.estimators.missing import without_missing
 from sipower.estimators.observation import as_given, as_observation
 from sipower.kernels import count_threads
 from sipower.selection.dispersion import estimate_dispersion
+from sipower.selection.guided import merge_free, place_guides
 from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
-from sipower.selection.matching import match, merge
+from sipower.selection.matching import match
 from sipower.selection.outcome import RankSelection
 from sipower.selection.recommendation import explain, recommend, standard_errors
 from sipower.selection.replicates import Replicates, first_seed
@@ -99,7 +100,6 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     """
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
-    seed = first_seed(model, replicates)
     V, observed = without_missing(model, V, observed)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
@@ -113,10 +113,12 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
             "rank: leave it out, or pass raw counts."
         )
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
+    model, data, first = place_guides(model, data, sorted_ranks, counts)
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
-    replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
-    given = {"observed": fingerprints(observed)} if observed else {}
-    saved = SavedFits(folder, task | {"model": settings} | given)
+    seed, fits = first_seed(model, replicates), len(sorted_ranks) * replicates
+    replicas = Replicates(model, on_fit, fits, client)
+    task |= {"model": settings} | ({"observed": fingerprints(observed)} if observed else {})
+    saved = SavedFits(folder, task)
     shared = replicas.scatter(data)
     with _ignore_fit_warnings():
         dispersion = 0.0
@@ -131,14 +133,13 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
                 split = replicas.submit(thin, shared, seed + r, dispersion)
             else:
                 split = replicas.submit(halve, shared, seed + r)
-            path = Path(sorted_ranks, seed + r, saved, replicas, observed)
+            path = Path(sorted_ranks, seed + r, saved, replicas, observed, first)
             return _fit_path(path, split, f"replicate-{r:03d}")
 
         paths = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
-    features = [piece["features"] for piece in paths]
     profiles = ([piece[f"H{k}"] for piece in paths] for k in sorted_ranks)
-    stability = np.array([_stability(H, features) for H in profiles])
+    stability = np.array([_stability(H, [piece["features"] for piece in paths]) for H in profiles])
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
     reason = explain(sorted_ranks, errors.mean(axis=1), stability, at)
@@ -202,6 +203,7 @@ def _ignore_fit_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "No component has feature")
+        warnings.filterwarnings("ignore", "`guides`: ")
         warnings.filterwarnings("ignore", ".*KL-NMF models counts")  # said of the whole data
         warnings.filterwarnings("ignore", "`n_components` is")
         yield
@@ -224,6 +226,7 @@ class Path(NamedTuple):
     saved: SavedFits
     replicas: Replicates
     observed: dict[str, Any]
+    first: int  # the first component that is neither known nor guided
 
 
 def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
@@ -231,7 +234,7 @@ def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
 
     The fits go from the largest rank down. With a client, `split` is a future.
     """
-    ranks, seed, saved, replicas, observed = path
+    ranks, seed, saved, replicas, observed, first = path
     shape = len(ranks), GROUPS
     piece = saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
         "errors": np.full(shape, np.nan),
@@ -242,8 +245,7 @@ def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
         rank, start = ranks[at], {}
         model = replicas.model_for_one_thread(n_components=rank, random_state=seed)
         if "W" in piece:
-            W, H = merge(piece["W"], piece[f"H{ranks[at + 1]}"], rank)
-            start = {"W": W, "H": H}
+            start = merge_free(piece["W"], piece[f"H{ranks[at + 1]}"], rank, first)
             model.set_params(init="custom")
         result = replicas.compute(_fit_and_score, model, split, start, observed)
         piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = result
