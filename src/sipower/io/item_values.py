@@ -122,7 +122,8 @@ def match_items(source: str, names: Sequence[str], items: Items) -> tuple[list[i
     places = {name: at for at, name in enumerate(names)}
     missing = [key for key in keys if key not in places]
     if missing:
-        more = f", and {len(missing) - 1} others" if len(missing) > 1 else ""
+        others = len(missing) - 1
+        more = f", and {others:,} other{'s' if others > 1 else ''}" if others else ""
         raise ReadError(
             f"{source} lacks the {items.kind} {shorten(missing[0])!r} of the data{more}: add what "
             f"is missing, under the names of the {items.kind}s in the data."

@@ -18,8 +18,6 @@ from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
 from sipower.estimators.attributes import row_tolerance
 from sipower.estimators.observation import as_given
-from sipower.estimators.penalties import has_penalties
-from sipower.estimators.prior import has_prior
 from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Names, Run
@@ -71,7 +69,7 @@ def transform_samples(
     model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype, **penalties)
     tol = parameters.get("tol")
     if isinstance(tol, float) and tol > 0:
-        smooth = has_prior(model) or has_penalties(model)
+        smooth = _is_smooth(parameters)
         model.set_params(transform_tol=row_tolerance(model.transform_tol, tol, smooth=smooth))
     if arguments.get("batch") is not None and run.batch_effects is not None:
         model.batches_, model.batch_effects_ = np.array(run.batches), run.batch_effects
@@ -81,6 +79,13 @@ def transform_samples(
         H = run.H[np.argsort(run.order)]
         W = model._rows_for(V, H, as_given(arguments))[:, run.order]
     return W, remarks + [str(warning.message) for warning in caught]
+
+
+def _is_smooth(parameters: Mapping[str, Any]) -> bool:
+    """Return whether recorded parameters have penalties or prior counts; see `row_tolerance`."""
+    names = ("alpha_W", "alpha_H", "prior_W", "prior_H", "guides")
+    values = [parameters.get(name) for name in names]
+    return any(value not in (None, "same") and np.any(value) for value in values)
 
 
 def _align_observed(observed: dict[str, Any], positions: Array | None, run: Run) -> dict[str, Any]:
