@@ -203,10 +203,11 @@ def test_rank_and_consensus_take_them_too(counts):
         (("--sample-weight", "few.csv"), "--sample-weight: few.csv lacks the sample 'document 0'"),
         (("--batch", "labels.csv", "--solver", "mu"), "--batch needs --solver auto, got 'mu'"),
         (("--batch", "gap.csv"), "--batch: gap.csv has no label for sample 'document 3'"),
-        (("--fixed", "counts.csv"), "--fixed must have at most n_components = 3 rows, got 60"),
+        (("--fixed", "counts.csv"), "--fixed must have at most --components 3 rows, got 60"),
         (("--fixed", "."), "--fixed: . is not a run of sipower: it has no run.json"),
         (("--guides", "g.json"), "--guides: no feature of 'G' is in the data (word99)"),
         (("--guides", "bad.gmt"), "--guides: bad.gmt, line 1, must have a name"),
+        (("--guide-strength", 0), "--guide-strength must be a float in the range (0.0, inf)"),
         (("--prior-w", 1, "--alpha-w", 1), "cannot be combined with --alpha-w and --alpha-h"),
     ],
 )

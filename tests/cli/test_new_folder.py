@@ -62,11 +62,11 @@ def test_a_converged_fit_has_no_advice(counts):
 
 def test_remarks_of_a_fit_are_sentences(counts):
     result = call("fit", "counts.csv", "-k", 41, "--no-report", "-o", "run")
-    assert result.stdout.count("`n_components` is 41, but 40 components reproduce") == 1
+    assert result.stdout.count("--components is 41, but 40 components reproduce") == 1
     assert "Warning" not in result.stdout + result.stderr
     lines = events(call("fit", "counts.csv", "-k", 41, "--no-report", "-o", "run2", "--json"))
-    assert [line["text"][:21] for line in lines if line["event"] == "warning"] == [
-        "`n_components` is 41,"
+    assert [line["text"][:19] for line in lines if line["event"] == "warning"] == [
+        "--components is 41,"
     ]
 
 

@@ -27,7 +27,11 @@ _OPTIONS = {
         "alpha_W", "alpha_H", "l1_ratio", "prior_W", "prior_H", "guides", "guide_strength",
     )
 } | {"components_fixed": "--fixed", "n_components": "--components", "ranks": "-k"}  # fmt: skip
-_QUOTED = re.compile(rf"`(?P<a>{'|'.join(_OPTIONS)})`|\banother (?P<b>{'|'.join(_OPTIONS)})\b")
+_NAMES = "|".join(_OPTIONS)
+_NAMED = re.compile(
+    rf"`(?P<quoted>{_NAMES})`|\banother (?P<other>{_NAMES})\b"
+    rf"|The '(?P<invalid>{_NAMES})' parameter of KLNMF"  # scikit-learn's words
+)
 _failures: list[OSError] = []  # errors that prevented output
 
 
@@ -81,11 +85,13 @@ def print_error(text: str) -> None:
 
 def name_options(text: str) -> str:
     """Return a message of the library with arguments written as options: --layer counts."""
-    return _QUOTED.sub(_name_option, _ARGUMENT.sub(_as_option, text))
+    text = re.sub(r"\bn_components = (\d+)", r"--components \1", text)
+    return _NAMED.sub(_name_option, _ARGUMENT.sub(_as_option, text))
 
 
 def _name_option(match: re.Match[str]) -> str:
-    return _OPTIONS[match["a"]] if match["a"] else f"another {_OPTIONS[match['b']]}"
+    option = _OPTIONS[match["quoted"] or match["other"] or match["invalid"]]
+    return f"another {option}" if match["other"] else option
 
 
 def option_name(argument: str) -> str:

@@ -44,10 +44,10 @@ class DataItems:
 
     def values(self, kind: str, text: str) -> ItemValues:
         """Return the values in a table or, if there is no such file, in a column of obs or var."""
-        if Path(text).exists() or not self.has_columns:
-            if not Path(text).is_file():
-                raise ValueError(f"{text} is not a file; only .h5ad files have columns to name.")
+        if Path(text).is_file():
             return read_item_values(text)
+        if not self.has_columns:
+            raise ValueError(f"{text} is not a file; only .h5ad files have columns to name.")
         axis = "obs" if (kind == "sample") != self.data.transpose else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"

@@ -64,6 +64,7 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
     cards += [(title, facts.get(key)) for key, title in RUN_CARDS.items()]
     labels = [describe.readable(name, NAME_LENGTH) for name in about.components]
     numbers = [(str(k), label) for k, label in enumerate(labels)]
+    titles = [describe.readable(name, NAME_LENGTH) for name in run.component_labels()]
     orders = [("similar", "similarity"), ("file", "file order")]
     return {
         "cards": [(title, value) for title, value in cards if value is not None],
@@ -76,7 +77,7 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
         "excluded": int(excluded.sum()),
         "numbers": numbers,
         "scores": FEATURE_SCORES,
-        "orders": orders + [(str(k), title) for k, title in enumerate(run.component_labels())],
+        "orders": orders + [(str(k), title) for k, title in enumerate(titles)],
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
         "guides": list(map(str, facts.get("guides") or ())),
