@@ -102,8 +102,10 @@ def _read_json(path: Path) -> Guides:
         content = json.loads("\n".join(read_lines(path)), object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as problem:
         raise ReadError(f"{path}, line {problem.lineno}, is not JSON: {problem.msg}.") from None
-    except (_RepeatedKeyError, RecursionError) as problem:
-        raise ReadError(f"{path} {problem or 'is nested too deeply'}.") from None
+    except _RepeatedKeyError as problem:
+        raise ReadError(f"{path} {problem}.") from None
+    except (RecursionError, ValueError):  # a ValueError is an integer of thousands of digits
+        raise ReadError(f"{path} is nested too deeply, or has a number that is too long.") from None
     if not isinstance(content, dict):
         raise ReadError(f'{path} must hold a JSON object such as {{"T cell": ["CD3D", "CD3E"]}}.')
     return {name: _json_guide(path, name, value) for name, value in content.items()}
@@ -199,9 +201,9 @@ def _read_wide(grid: Grid) -> Guides:
 
 def _check_weight(place: str, value: Any, *, allow_zero: bool = False) -> float:
     """Return a weight, which must be a positive number; an empty cell of a table means 0."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    text = str(value).strip()
-    weight = float(value) if is_number else parse_number(text or ("0" if allow_zero else ""))
+    text = "" if isinstance(value, bool) else str(value).strip()
+    is_empty = allow_zero and value in ("", None)
+    weight = 0.0 if is_empty else parse_number(text)
     if not math.isfinite(weight) or weight < 0 or (weight == 0 and not allow_zero):
         raise ReadError(f"{place}: the weight {shorten(repr(value))} must be a positive number.")
     return weight
