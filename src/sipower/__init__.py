@@ -44,6 +44,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "as_matrix": "data.validate",
     "describe": "results.describe",
     "consensus": "selection",
+    "differential": "inference",
     "rank_selection": "selection",
     "diagnose": "theory",
     "instruction_set": "kernels",

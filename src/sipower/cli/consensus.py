@@ -23,7 +23,7 @@ from sipower.loop.forecast import format_duration
 from sipower.results import Run, load_run, save_run
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
-from sipower.results.recorded import guide_sentences, known_names
+from sipower.results.recorded import known_names
 from sipower.selection import Consensus, save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
@@ -116,7 +116,7 @@ def _guide_facts(model: KLNMF, V: RowBlocks, result: Consensus) -> dict[str, Any
         warnings.simplefilter("ignore")  # a sentence is printed for every guide
         first = 0 if model.components_fixed is None else len(model.components_fixed)
         reports = report_guides(as_guides(model.guides, V), V, result.H, first)
-    return {"guides": guide_sentences(reports)}
+    return {"guides": list(map(str, reports))}
 
 
 def _has_begun(folder: Path) -> bool:

@@ -72,7 +72,7 @@ class GuideReport:
         return 2 * len(self.unsupported) <= len(self.features)
 
     def __str__(self) -> str:
-        holds = f"{self.share:.0%} of component {self.component} in {len(self.features)} features"
+        holds = f"{self.share:.0%} of its component in {len(self.features)} features"
         if not self.unsupported:
             return f"Guide {self.name!r}: {holds}; all of them occur together."
         count, names = len(self.unsupported), _listed(self.unsupported)

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from sipower.estimators.fingerprints import describe_value
 
-__all__ = ["guide_sentences", "known_names", "recorded_parameters"]
+__all__ = ["known_names", "recorded_parameters"]
 
 _NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not change the factors
 
@@ -21,17 +20,6 @@ def recorded_parameters(model: Any) -> dict[str, Any]:
     if parameters.get("dtype") is not None:
         parameters["dtype"] = np.dtype(parameters["dtype"]).name
     return {name: describe_value(value) for name, value in parameters.items()}
-
-
-def guide_sentences(reports: Iterable[Any]) -> list[str]:
-    """Return what a fit says about its guides, without the positions of components in the model.
-
-    A run sorts the components by size.
-    """
-    return [
-        str(report).replace(f"of component {report.component} in", "of its component in")
-        for report in reports
-    ]
 
 
 def known_names(model: Any, rank: int) -> list[str | None] | None:

@@ -15,7 +15,7 @@ from sipower.io.base import unique_names
 from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import order_by_size, to_counts, to_profiles
-from sipower.results.recorded import guide_sentences, known_names, recorded_parameters
+from sipower.results.recorded import known_names, recorded_parameters
 
 __all__ = ["Names", "Run", "check_is_step", "is_anndata"]
 
@@ -177,7 +177,7 @@ class Run:
         if getattr(model, "_observed", None):
             facts["observed"] = dict(model._observed)
         if getattr(model, "guides_", None):
-            facts["guides"] = guide_sentences(model.guides_)
+            facts["guides"] = list(map(str, model.guides_))
         more: dict[str, Any] = {"component_names": known_names(model, len(model.components_))}
         if hasattr(model, "batch_effects_"):
             more |= {"batches": model.batches_, "batch_effects": model.batch_effects_}

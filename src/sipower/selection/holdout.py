@@ -81,16 +81,16 @@ class Thinned:
         return prediction_errors(test, (left, right), background, prepared.exposure)
 
 
-def thin(V: RowBlocks, seed: int, dispersion: float = 0.0) -> Thinned:
-    """Hold out each unit of every count with probability `SHARE`, or one that varies around it.
+def thin(V: RowBlocks, seed: int, dispersion: float = 0.0, share: float = SHARE) -> Thinned:
+    """Hold out each unit of every count with probability `share`, or one that varies around it.
 
     The probability is the same for the units of one count. It varies from count to count if the
     counts are over-dispersed, so that the two parts are independent.
     """
     whole, rng = V.sparse().array, np.random.default_rng(seed)
-    kept: Any = 1 - SHARE
+    kept: Any = 1 - share
     if dispersion > 0:
-        kept = rng.beta((1 - SHARE) / dispersion, SHARE / dispersion, len(whole.data))
+        kept = rng.beta((1 - share) / dispersion, share / dispersion, len(whole.data))
     train = rng.binomial(whole.data.astype(np.int64), kept)
     parts = []
     for values in (train, whole.data - train):
