@@ -4,10 +4,10 @@
     python benchmarks/differential.py              # all parts
     python benchmarks/differential.py coverage     # one of: coverage, noise, seconds
 
-coverage: simulated Poisson topics (400 x 600, 4 topics). Share of the true log fold changes that lie
-in the intervals of 95 %, by the standard error and after shrinkage, among entries with at least 20
-expected counts in the components that are compared; share of wrong signs among changes with a local
-false sign rate of at most 0.05. With the true W, and with a fitted W (components matched).
+coverage: simulated Poisson topics (400 x 600, 4 topics). Share of the true log fold changes that
+lie in the intervals of 95 %, by the standard error and after shrinkage, among entries with at least
+20 expected counts in the components that are compared; share of wrong signs among changes with a
+local false sign rate of at most 0.05. With the true W, and with a fitted W (components matched).
 
 noise: how often the check on independent counts finds that components fit noise. Pure noise (a
 model of rank 1) and topics, 20 seeds each.

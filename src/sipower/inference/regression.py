@@ -38,7 +38,7 @@ from sipower.problems.item_problem import ItemProblem, Terms
 __all__ = ["Regression", "information", "regress"]
 
 Float = NDArray[np.float64]
-TOL = 1e-9  # certified gap of every feature, relative to its counts
+TOL = 1e-11  # certified gap of every feature, relative to its counts
 
 
 @dataclass(frozen=True, eq=False)
