@@ -30,7 +30,7 @@ _BATCH_PRIOR = "Prior counts that shrink every batch effect to 1; 10 by default.
 _PENALTY = "Penalty of {}, as in scikit-learn{}."
 _PRIOR = "Prior counts of every entry of {}."
 _GUIDES = "Features of guided components: .gmt, .json, or a table of guide, feature and weight."
-_STRENGTH = "Strength of the guides; by default that of KLNMF."
+_STRENGTH = "Prior counts of each guide; by default a hundredth of the counts per component."
 
 
 @dataclass(frozen=True, kw_only=True)
