@@ -11,12 +11,16 @@ again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sipower.dask.worker_rows import WorkerRows
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 from sipower.nmf import Factors
+from sipower.nmf.init import random_factor
+from sipower.nmf.row_sums import RowSums
 from sipower.nmf.rows import Profile, feature_gap, profile
 from sipower.nmf.terms import PLAIN
 
@@ -50,13 +54,18 @@ class WorkerFactorization:
         """
         at = next((i for i, (h, _) in enumerate(self._profiles) if np.array_equal(h, H)), None)
         if at is None:
-            g, d, value, gap = self.V.reduce(_profile_sums, H)
-            W = np.zeros((0, self.rank), self.dtype)
-            latest = H, Profile(W, np.asarray(g), np.asarray(d), float(value), float(gap))
+            g, d, weighted, *numbers = self.V.reduce(_profile_sums, H)
+            W, sums = np.zeros((0, self.rank), self.dtype), RowSums(np.asarray(d), weighted)
+            latest = H, Profile(W, np.asarray(g), sums, *map(float, numbers))
         else:
             latest = self._profiles.pop(at)
         self._profiles = [*self._profiles, latest][-MAX_PROFILES:]
         return latest[1]
+
+    def start(self, seed: int) -> Factors:
+        """Draw a random H; W is empty."""
+        H = random_factor(self.V, self.rank, seed, side=1).astype(self.dtype)
+        return Factors(np.zeros((0, self.rank), self.dtype), H)
 
     def value(self, x: Factors) -> float:
         """Return the divergence D(V ‖ W Hᵀ) for H and its optimal W, in float64."""
@@ -81,6 +90,7 @@ class WorkerFactorization:
         return bool(np.isfinite(x.H.sum(dtype=np.float64)))
 
 
-def _profile_sums(rows: RowBlocks, H: Array) -> tuple[Array, Array, float, float]:
+def _profile_sums(rows: RowBlocks, H: Array) -> tuple[Any, ...]:
     """Return g, d, value and gap summed over the rows of a chunk, on its worker."""
-    return profile(rows, H)[1:]
+    chunk = profile(rows, H)
+    return chunk.g, *chunk.sums, chunk.value, chunk.gap, chunk.penalty
