@@ -9,52 +9,18 @@ import scipy.sparse as sp
 
 import sipower
 from lazy_fits import RANK, UNEVEN, V, lazy, model
+from model_options import make_arguments, make_options
 
 da = pytest.importorskip("dask.array")
 
-rng = np.random.default_rng(0)
 N, M = V.shape
-MASK = rng.random(V.shape) < 0.9
-MASK[:7] = True  # a chunk without missing values
-WEIGHTS = np.where(rng.random(V.shape) < 0.8, 1.0, rng.gamma(1.0, 1.0, V.shape))
-SPARSE_WEIGHTS = sp.csr_array(np.where(WEIGHTS == 1, 0, WEIGHTS))
-SAMPLE_WEIGHT = rng.integers(0, 3, N) + 0.5
-SAMPLE_WEIGHT[20:30] = 0
-OFFSETS = rng.gamma(5.0, 0.2, N)
-FEATURE_WEIGHT = rng.random(M) + 0.2
-PANEL = np.arange(M) % 5 > 0
-KNOWN = rng.gamma(1.0, 1.0, (1, M))
-ZERO = rng.random((RANK, M)) < 0.2
-ZERO[:, ZERO.all(axis=0)] = False
-GUIDES = {"first": [1, 2, 3], "second": {10: 2.0, 11: 1.0}}
-EVERYTHING = {
-    "mask": MASK,
-    "weights": WEIGHTS,
-    "sample_weight": SAMPLE_WEIGHT,
-    "feature_weight": FEATURE_WEIGHT,
-    "offsets": OFFSETS,
-}
-OPTIONS = {
-    "mask": ({}, {"mask": MASK}),
-    "mask of features": ({}, {"mask": PANEL}),
-    "weights": ({}, {"weights": SPARSE_WEIGHTS}),
-    "sample_weight": ({}, {"sample_weight": SAMPLE_WEIGHT}),
-    "feature_weight": ({}, {"feature_weight": FEATURE_WEIGHT}),
-    "offsets": ({}, {"offsets": OFFSETS}),
-    "components_fixed": ({"components_fixed": KNOWN}, {}),
-    "components_zero": ({"components_zero": ZERO}, {}),
-    "L1": ({"alpha_W": 0.05, "l1_ratio": 1.0}, {}),
-    "L2": ({"alpha_W": 0.02, "alpha_H": 0.01}, {}),
-    "prior_W": ({"prior_W": 0.1}, {}),
-    "prior_H": ({"prior_H": 0.2}, {}),
-    "guides": ({"guides": GUIDES, "prior_W": 0.05}, {}),
-    "all weights": ({}, EVERYTHING),
-    "known beside guides": (
-        {"components_fixed": KNOWN, "guides": GUIDES, "prior_H": 0.1},
-        EVERYTHING,
-    ),
-    "penalties beside weights": ({"alpha_W": 0.01, "l1_ratio": 0.5}, EVERYTHING),
-}
+GIVEN = make_arguments(V.shape)
+MASK, WEIGHTS, SAMPLE_WEIGHT, OFFSETS = (
+    GIVEN[name] for name in ("mask", "weights", "sample_weight", "offsets")
+)
+OPTIONS = make_options(V.shape, RANK)
+KNOWN = OPTIONS["components_fixed"][0]["components_fixed"]
+PANEL = OPTIONS["mask of features"][1]["mask"]
 
 
 @pytest.fixture(autouse=True)

@@ -52,7 +52,7 @@ from sipower.problems.item_terms import Terms
 __all__ = ["ProfileState", "Profiled"]
 
 ROW_PASSES = 25.0  # approximate cost of solving all rows, in passes
-GROWTH = 0.25  # growth of small entries as a share of β (G − 1) c
+GROWTH = 0.5  # how much an entry of H that is almost zero may grow, as a share of β (G − 1) c
 NO_BATCHES = (
     "The data are available by row only, but `batch` also needs their columns: convert the data to "
     "a store with both orientations."
@@ -172,30 +172,38 @@ def _update(problem: Any, state: ProfileState) -> Array:
     In a plain round it is always the minimum of the bound, which for d alone is h ∘ G.
     """
     terms, H = problem.terms.feature_terms(state.H, state.sums), state.H
-    if not terms.is_linear:
-        new = minimise_bound(terms, H * state.g)
-    else:
-        new = H * multiplier(state.g, terms.d) ** (1 if state.plain else 2)
-        if not state.plain:
-            mass = new @ terms.d if terms.d.ndim == 1 else np.einsum("jk,jk->j", new, terms.d)
-            scale = np.divide(problem.column_mass, mass, out=np.zeros_like(mass), where=mass > 0)
-            new *= scale[:, None]
-    if not problem.terms.is_plain:
-        new = np.maximum(new, _growth(problem.column_mass, state, terms))
-    if terms.fixed is not None:
-        new = np.where(terms.fixed, H, new)
-    return np.asarray(new, H.dtype)
+    if problem.terms.is_plain:
+        return _power_step(problem, state, terms)
+    bound = minimise_bound(terms, H * state.g)
+    new = bound
+    if terms.is_linear and not state.plain:
+        new = _power_step(problem, state, terms)
+    grown = np.maximum(new, _growth(problem.column_mass, state, terms, multiplier(bound, H)))
+    prior = problem.terms.prior
+    if prior is not None and prior.columns is not None:  # prior counts let entries grow at once
+        grown = np.where(prior.columns > 0, new, grown)
+    return np.asarray(grown if terms.fixed is None else np.where(terms.fixed, H, grown), H.dtype)
 
 
-def _growth(c: Array, state: ProfileState, terms: Terms) -> Array:
+def _power_step(problem: Any, state: ProfileState, terms: Terms) -> Array:
+    """Return h ∘ G in a plain round, else h ∘ G² scaled to its mass."""
+    d: Any = terms.d
+    new = state.H * multiplier(state.g, d) ** (1 if state.plain else 2)
+    if not state.plain:
+        mass = new @ d if d.ndim == 1 else np.einsum("jk,jk->j", new, d)
+        c = problem.column_mass
+        new *= np.divide(c, mass, out=np.zeros_like(mass), where=mass > 0)[:, None]
+    return np.asarray(new, state.H.dtype)
+
+
+def _growth(c: Array, state: ProfileState, terms: Terms, G: Array) -> Array:
     """Return the values to which entries of H grow at least, however small they are, (m, K).
 
-    A multiplicative step multiplies an entry by about G, so one that is almost zero would need very
-    many rounds. Its share of the mass of its feature should grow by about G − 1, as the gap does.
+    The bound of MU multiplies an entry by G, so one that is almost zero would need very many
+    rounds. Its share of the mass of its feature should grow by about G − 1, as the gap does.
     """
-    d: Any = terms.d
-    share = GROWTH * state.beta * np.clip(multiplier(state.g, d) - 1, 0, 1) * c[:, None]
-    return multiplier(share, d)
+    share = GROWTH * state.beta * np.clip(G - 1, 0, 1) * c[:, None]
+    return multiplier(share, np.asarray(terms.d))
 
 
 def _within_bounds(problem: Any, H: Array, start: Array) -> Array:
