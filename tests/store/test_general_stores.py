@@ -29,7 +29,7 @@ def path(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def quiet():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*The data contradict this guide")
+        warnings.filterwarnings("ignore", ".*The data do not support this guide")
         yield
 
 
@@ -80,7 +80,7 @@ def test_a_checkpoint_of_another_model_is_refused(path, tmp_path, parameters, gi
     fit(open_store(path), "prior_W", **saved, max_iter=2)
     options = {"random_state": 0, "tol": 0, "max_iter": 6, "init": "random"}
     prior = {} if "alpha_W" in parameters else {"prior_W": 0.1}
-    with pytest.raises(ValueError, match=r"is a checkpoint of another (model|data)"):
+    with pytest.raises(ValueError, match="is a checkpoint of another"):
         KLNMF(RANK, **options, **saved, **prior | parameters).fit(open_store(path), **given)
 
 

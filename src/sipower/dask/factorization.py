@@ -83,7 +83,6 @@ class WorkerFactorization:
     def start(self, seed: int) -> Factors:
         """Draw a random H, with the fixed entries of the model; W is empty."""
         H = random_factor(self.V, self.rank, seed, side=1).astype(self.dtype)
-        self.terms.tilt(H)
         self.terms.insert_fixed(H)
         return Factors(np.zeros((0, self.rank), self.dtype), H)
 

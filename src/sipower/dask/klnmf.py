@@ -26,12 +26,14 @@ from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import Fit, as_fit, fit_profile
 from sipower.estimators.model import Model
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, fit_settings
+from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
-from sipower.estimators.prior import check_prior
+from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.loop.solve import Interrupted, Record, Result
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.online import fit_sample
+from sipower.nmf.profile import draw_start
 
 SHARED_PARAMETERS = (
     "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
@@ -61,10 +63,9 @@ class KLNMF(  # type: ignore[call-arg]
         Client of the cluster; None means the client that was started last.
     init : {"sample", "random"}
         Start of H. "sample" factorises up to 8,192 rows on the client with surplus components,
-        then merges components until K are left. With known components, `components_zero`,
-        `prior_H` or `guides` the rows are factorised with K components and these terms instead.
-        "random" draws the same uniform random numbers as
-        `sipower.KLNMF`.
+        then merges components until K are left. With known components or `components_zero` the rows
+        are factorised with K components instead; `prior_H` and `guides` come last. "random" draws
+        the same uniform random numbers as `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
         As in `sipower.KLNMF`. The same seed gives the same results up to the rounding of sums,
         because their order depends on which workers hold the chunks.
@@ -220,13 +221,14 @@ class KLNMF(  # type: ignore[call-arg]
         with restore_on_failure(self, Interrupted):
             V = WorkerRows(self._connect(), X, self.dtype, given, self.missing)
             seed, rank = as_seed(self.random_state), int(self.n_components)
-            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            smooth = has_prior(self) or has_penalties(self)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
             self._set_features(V)
             warn_about_data(V, rank)
             exposure = Exposure() if V.has_exposure else None  # the workers have its entries
             model = Model(self, Prepared(V, exposure, column_scale=V.column_scale), seed)
             problem = WorkerFactorization(V, rank, model.terms(rank), self._row_options())
-            start = problem.start(seed)
+            start = draw_start(problem, seed)
             if self.init == "sample":
                 start = start._replace(H=fit_sample(V, rank, seed, problem.terms).astype(V.dtype))
             settings = fit_settings(

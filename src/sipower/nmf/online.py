@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -40,6 +41,7 @@ from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
+from sipower.nmf.guided_start import guide_start
 from sipower.nmf.init import random_factor
 from sipower.nmf.merging import merge_components
 from sipower.nmf.prior_counts import PriorCounts
@@ -58,7 +60,7 @@ ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certif
 SAMPLE_BATCHES = 2  # number of batches in the sample that is factorised first
 SURPLUS = 1.5  # the sample is factorised with this many times K components
 ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # rounds on the sample
-ROUNDS_WITHOUT_MERGING = 9  # rounds on a sample with K components, for about the same cost
+ROUNDS_WITHOUT_MERGING = 6  # rounds before that, with K components, for about the same cost
 BATCH_ROW_TOL = 0.1  # certified gap of the rows in online EM; the sampling noise is larger
 
 
@@ -70,21 +72,24 @@ def is_tall(V: RowBlocks) -> bool:
 def fit_sample(V: RowBlocks, rank: int, seed: int, terms: ModelTerms = PLAIN) -> Array:
     """Factorise the first few batches of V and return their H, (m, K).
 
-    Of the terms of the model only fixed entries and prior counts of H matter. With them the sample
-    is factorised with K components, because merging would not respect them.
+    Of the terms of the model only fixed entries and prior counts of H matter. With fixed entries
+    there are no surplus components, because merging would not keep them; prior counts come last.
     """
     drawn = islice(_draw_batches(V, Draw(seed, Stream.ONLINE)), SAMPLE_BATCHES)
     sample = V.with_data(V.take(np.concatenate(list(drawn))))
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
-    columns = None if terms.prior is None else terms.prior.columns
-    if terms.fixed is not None or columns is not None:
-        prior = None if columns is None else PriorCounts(columns=columns * sample.total / V.total)
-        own = ModelTerms(fixed=terms.fixed, values=terms.values, prior=prior)
-        return _improve(sample, None, rank, seed, ROUNDS_WITHOUT_MERGING, own).H
-    surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, ROUNDS_BEFORE_MERGING)
-    merged = Factors(*merge_components(*surplus, rank))
-    return _improve(sample, merged, rank, seed, ROUNDS_AFTER_MERGING).H
+    fixed = ModelTerms(fixed=terms.fixed, values=terms.values)
+    if terms.fixed is None:
+        surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, ROUNDS_BEFORE_MERGING)
+        x = Factors(*merge_components(*surplus, rank))
+    else:
+        x = _improve(sample, None, rank, seed, ROUNDS_WITHOUT_MERGING, fixed)
+    if terms.prior is not None and terms.prior.columns is not None:
+        columns = terms.prior.columns * (sample.total / V.total)
+        fixed = replace(fixed, prior=PriorCounts(columns=columns))
+        x, _ = guide_start(Factorization(sample, rank, fixed), x)
+    return _improve(sample, x, rank, seed, ROUNDS_AFTER_MERGING, fixed).H
 
 
 def _improve(

@@ -41,6 +41,7 @@ import numpy as np
 from sipower.kernels import FLOOR, Array
 from sipower.loop.protocols import Profilable
 from sipower.nmf.factors import Factors
+from sipower.nmf.guided_start import guide_components
 from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.mu import minimise_bound
 from sipower.nmf.online import fit_sample, is_tall, run_anchored_epoch, run_averaged_pass
@@ -49,7 +50,7 @@ from sipower.nmf.rows import multiplier
 from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_terms import Terms
 
-__all__ = ["ProfileState", "Profiled"]
+__all__ = ["ProfileState", "Profiled", "draw_start"]
 
 ROW_PASSES = 25.0  # approximate cost of solving all rows, in passes
 GROWTH = 0.5  # how much an entry of H that is almost zero may grow, as a share of β (G − 1) c
@@ -103,7 +104,7 @@ class Profiled:
         if terms.exposure is not None and terms.exposure.effects is not None:
             raise ValueError(NO_BATCHES)
         epochs = self.epochs if x0 is None and terms.is_plain and is_tall(problem.V) else -1
-        start = problem.start(seed) if x0 is None else x0
+        start = draw_start(problem, seed) if x0 is None else x0
         W, H = (np.array(factor, problem.dtype, order="C") for factor in start)
         H = _within_bounds(problem, H, H)
         d = np.zeros((m, problem.rank) if terms.has_own_d else problem.rank)
@@ -150,6 +151,13 @@ class Profiled:
         return replace(tried, H_last=new).accelerate()
 
 
+def draw_start(problem: Any, seed: int) -> Factors:
+    """Draw a random start, in which half of every guided component is its prior."""
+    start: Factors = problem.start(seed)
+    guided = guide_components(problem.terms, start.H, problem.column_mass)
+    return start if guided is None else start._replace(H=guided[0])
+
+
 def _balance(terms: ModelTerms, state: ProfileState) -> ProfileState:
     """Return the state with the scales of W and H that have the smallest penalty.
 
@@ -171,7 +179,8 @@ def _update(problem: Any, state: ProfileState) -> Array:
 
     In a plain round it is always the minimum of the bound, which for d alone is h ∘ G.
     """
-    terms, H = problem.terms.feature_terms(state.H, state.sums), state.H
+    H = state.H
+    terms = problem.terms.feature_terms(H, state.sums, safe=state.plain)
     if problem.terms.is_plain:
         return _power_step(problem, state, terms)
     bound = minimise_bound(terms, H * state.g)
