@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Weights, masks, known components, penalties, priors and guides on workers: the local fit."""
 
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -133,12 +135,28 @@ def test_a_resumed_fit_has_the_same_bits(client, tmp_path, name):
         model(max_iter=6, **saved | changed).fit(X, **given | observed)
 
 
+def test_a_killed_worker_changes_nothing(client):
+    """Its chunks are loaded and weighted again."""
+    pids = client.run(os.getpid)
+
+    def kill(record):
+        if record.round == 3:
+            os.kill(pids.popitem()[1], signal.SIGKILL)
+
+    parameters, given = OPTIONS["known beside guides"]
+    result = model(max_iter=8, on_round=kill, **parameters).fit(lazy(), **given)
+    expected, _ = local(sp.csr_array(V), given, **parameters)
+    assert len(pids) == 1
+    assert result.kl_divergence_ == pytest.approx(expected.kl_divergence_, rel=1e-8)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"batch": np.arange(N) % 2}, r"`batch` is not offered on Dask, .*: use sipower\.KLNMF on"),
         ({"offsets": OFFSETS[:5]}, r"`offsets` must have one number for each of the 240 samples"),
         ({"sample_weight": -SAMPLE_WEIGHT}, r"`sample_weight` must be finite and non-neg.* at pos"),
+        ({"mask": True}, r"`mask` must have one row for each of the 240 samples, got shape \(\)"),
         ({"mask": MASK[:9]}, r"`mask` must have one row for each of the 240 samples"),
         ({"weights": -WEIGHTS}, r"Chunk 0: `weights` must be finite and non-negative, got -"),
         ({"mask": da.from_array(MASK)}, r"`mask` must have the row chunks .*mask\.rechunk\(X"),

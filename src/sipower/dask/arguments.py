@@ -33,8 +33,8 @@ def check_arguments(given: tuple[Any, ...]) -> tuple[Any, ...]:
     if values["batch"] is not None:
         raise ValueError(NO_BATCH)
     for name, value in values.items():
-        is_table = name in ("weights", "mask") and np.ndim(value) == 2
-        if value is None or is_sparse(value) or (is_table and isinstance(value, da.Array)):
+        is_lazy = name in ("weights", "mask") and isinstance(value, da.Array) and value.ndim == 2
+        if value is None or is_sparse(value) or is_lazy:
             continue
         try:
             values[name] = np.asarray(value)
@@ -107,7 +107,7 @@ def _parts(name: str, value: Any, sizes: list[float]) -> list[Any]:
             f"known: call X.compute_chunk_sizes() first, or use fit_transform for files."
         )
     bounds = np.cumsum([0, *sizes]).astype(int)
-    if value.shape[0] != bounds[-1]:
+    if value.shape[:1] != (bounds[-1],):
         raise ValueError(
             f"`{name}` must have one row for each of the {bounds[-1]} samples, got shape "
             f"{value.shape}."

@@ -25,6 +25,7 @@ from sipower.estimators.attributes import FittedAttributes, restore_on_failure, 
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import Fit, as_fit, fit_profile
 from sipower.estimators.model import Model
+from sipower.estimators.observation import ARGUMENTS, check_names
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
@@ -224,6 +225,8 @@ class KLNMF(  # type: ignore[call-arg]
             smooth = has_prior(self) or has_penalties(self)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
             self._set_features(V)
+            for name in ("weights", "mask"):
+                check_names(name, given[ARGUMENTS.index(name)], V)
             warn_about_data(V, rank)
             exposure = Exposure() if V.has_exposure else None  # the workers have its entries
             model = Model(self, Prepared(V, exposure, column_scale=V.column_scale), seed)

@@ -81,10 +81,11 @@ class WorkerRows(RowBlocks):
         infos = self._describe()
         if is_late:
             parts = divide_arguments(given, self.chunks)
-            self.futures = [
-                client.submit(observe_chunk, future, part, pure=False)
-                for future, part in zip(self.futures, parts, strict=True)
-            ]
+            with _large_graphs():
+                self.futures = [
+                    client.submit(observe_chunk, future, part, pure=False)
+                    for future, part in zip(self.futures, parts, strict=True)
+                ]
             infos = self._describe()
         self.column_scale = feature_scale(given, infos[0].shape[1])
         self.has_exposure = any(info.has_exposure for info in infos)
@@ -108,7 +109,8 @@ class WorkerRows(RowBlocks):
             load(chunk.data, dtype, part, missing, dask_key_name=f"sipower-chunk-{number}-{run}")
             for number, (chunk, part) in enumerate(zip(self.chunks, parts, strict=True))
         ]
-        return list(self.client.compute(tasks))
+        with _large_graphs():
+            return list(self.client.compute(tasks))
 
     def _describe(self) -> list[ChunkInfo]:
         """Return the descriptions of the loaded chunks, which must be valid."""
@@ -158,8 +160,7 @@ class WorkerRows(RowBlocks):
     def reduce_prepared(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the same as `reduce` for a function of the `Prepared` of every chunk."""
         run, name = uuid.uuid4().hex, function.__name__.strip("_")
-        # Dask would warn about a large graph, although only the factor in it is large.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        with _large_graphs():
             futures = [
                 self.client.submit(
                     _reduce_group,
@@ -229,6 +230,11 @@ class WorkerRows(RowBlocks):
     def _hash(self, function: Callable[[LoadedChunk], str]) -> str:
         digests = self.client.map(function, self.futures, pure=False)
         return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
+
+
+def _large_graphs() -> Any:
+    """Allow large graphs without a warning: H or the arguments of `fit` in them are large."""
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})
 
 
 # ---- on the workers --------------------------------------------------------------------------
