@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
 from sipower.dask.factorization import WorkerFactorization
-from sipower.dask.new_data import NewData
+from sipower.dask.lazy_transform import LazyTransform
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
@@ -46,7 +46,7 @@ SHARED_PARAMETERS = (
 class KLNMF(  # type: ignore[call-arg]
     FittedAttributes,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    NewData,
+    LazyTransform,
     BaseEstimator,  # type: ignore[misc]
     auto_wrap_output_keys=None,  # because W is lazy, and a DataFrame would load all of it
 ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`NewData`: the method `transform` of a model that was fitted on a Dask cluster."""
+"""`LazyTransform`: the method `transform` of a model that was fitted on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sipower.estimators.fit import exact_rows
 from sipower.estimators.prior import row_model
 from sipower.kernels import Array
 
-__all__ = ["NewData"]
+__all__ = ["LazyTransform"]
 
 ROW_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "prior_W")
 
 
-class NewData(TransformerMixin):  # type: ignore[misc]
+class LazyTransform(TransformerMixin):  # type: ignore[misc]
     """A mixin with `transform`."""
 
     components_: Array
