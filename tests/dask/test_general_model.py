@@ -51,12 +51,12 @@ def test_every_option_gives_the_local_fit(client, name):
         if record.round > 0 and not np.isnan(record.objective):
             assert objectives[record.round] == pytest.approx(record.objective, rel=1e-9)
     assert result.kl_divergence_ == pytest.approx(expected.kl_divergence_, rel=1e-9)
-    assert result.kkt_residual_ == pytest.approx(expected.kkt_residual_, rel=1e-6)
+    assert result.kkt_residual_ == pytest.approx(expected.kkt_residual_, rel=1e-9)
     scale = expected.components_.max()
     np.testing.assert_allclose(
         result.components_, expected.components_, rtol=1e-9, atol=1e-9 * scale
     )
-    np.testing.assert_allclose(W, W_local, rtol=1e-6, atol=1e-6 * W_local.max())
+    np.testing.assert_allclose(W, W_local, rtol=1e-9, atol=1e-9 * W_local.max())
     assert [str(g) for g in getattr(result, "guides_", [])] == [
         str(g) for g in getattr(expected, "guides_", [])
     ]
