@@ -27,8 +27,8 @@ from sipower.nmf.terms import ModelTerms
 
 LAYOUTS = [np.asarray, sp.csr_array]
 KNOWN = 3.7 * START["H"][:2]
-ABLE = ["auto", "ccd", "scd", "newton", "mu"]
-UNABLE = ["s-sci-pi", "sci-pi", "power-search", "vanilla", "pgd", "shared-newton", "profile"]
+ABLE = ["auto", "ccd", "scd", "newton", "mu", "profile"]
+UNABLE = ["s-sci-pi", "sci-pi", "power-search", "vanilla", "pgd", "shared-newton"]
 ZERO = np.random.default_rng(3).random((3, 40)) < 0.3
 ZERO[:, ZERO.all(axis=0)] = False
 

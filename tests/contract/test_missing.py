@@ -198,11 +198,6 @@ def test_linear_terms_are_exact_where_most_of_a_sum_is_hidden(side, batches):
         np.testing.assert_allclose(exposure.expected(W, H), expected, rtol=1e-9)
 
 
-def test_profile_refuses_missing_values_in_one_sentence():
-    with pytest.raises(ValueError, match=r"solver='profile' does not take .*: use solver='auto'"):
-        from_start(solver="profile").fit(V, mask=MASK, **START)
-
-
 def test_annotated_data_are_refused_with_and_without_missing_values():
     anndata = pytest.importorskip("anndata")
     for missing in (None, "nan"):

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from lazy_fits import V, curve, lazy, model
-from sipower.dask.chunks import load_chunk
+from sipower.dask.loaded_chunk import load_chunk
 from sipower.io import open_store
 from sipower.store import write_store
 

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 from lazy_fits import EVEN, RANK, UNEVEN, V, curve, lazy, local, model
 from sipower import Stop, as_matrix, solve
 from sipower.dask import KLNMF
-from sipower.dask.chunks import load_chunk
-from sipower.dask.worker_rows import WorkerRows, assign_workers
+from sipower.dask.balance import assign_workers
+from sipower.dask.loaded_chunk import load_chunk
+from sipower.dask.worker_rows import WorkerRows
 from sipower.kernels import Draw
 from sipower.nmf import Factorization, Factors, Profiled
 from sipower.nmf.online import fit_sample
@@ -23,13 +24,13 @@ wait = pytest.importorskip("distributed").wait
 
 def test_no_round_is_computed_twice(client, monkeypatch):
     calls = []
-    reduce = WorkerRows.reduce
+    reduce = WorkerRows.reduce_prepared
 
     def counted(self, function, *arguments):
         calls.append((function.__name__, len(self.groups)))
         return reduce(self, function, *arguments)
 
-    monkeypatch.setattr(WorkerRows, "reduce", counted)
+    monkeypatch.setattr(WorkerRows, "reduce_prepared", counted)
     result = model(max_iter=40).fit(lazy())
     rounds = [groups for name, groups in calls if name == "_profile_sums"]
     assert len(rounds) == result.n_iter_ == 40
@@ -141,10 +142,10 @@ def test_rows_on_workers_tell_what_the_same_rows_in_memory_tell(client):
 
 def test_the_rows_of_a_chunk_are_made_once_and_not_once_a_round():
     chunk = load_chunk(sp.csr_array(V), None)
-    rows = chunk.with_threads(2)
+    rows = chunk.prepared(2).V
     assert rows.threads == 2
-    assert chunk.with_threads(2) is chunk.matrix is rows
-    assert chunk.with_threads(1).threads == 1
+    assert chunk.prepared(2).V is rows
+    assert chunk.prepared(1).V.threads == 1
     assert rows.array is chunk.matrix.array
     assert rows.columns.mass is rows.column_mass  # summed once, too
-    assert load_chunk(np.zeros((0, 3)), None).with_threads(2) is None
+    assert load_chunk(np.zeros((0, 3)), None).prepared(2) is None

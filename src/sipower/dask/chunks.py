@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks of whole rows, from a Dask array or from files, and their validation on the workers.
+"""Chunks of whole rows, from a Dask array or from files.
 
-`as_chunks` divides the data into chunks; `LoadedChunk` holds the validated rows of one chunk.
+`as_chunks` divides the data into chunks; `ChunkInfo` describes one that a worker has loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,6 +169,7 @@ class ChunkInfo(NamedTuple):
     column_names: Array | None = None
     size: int = 0  # bytes
     problem: Exception | None = None
+    has_exposure: bool = False  # whether entries have weights of their own
 
     @property
     def feature_names(self) -> Array | None:
@@ -188,76 +189,3 @@ def find_other_feature(names: Array | None, expected: Array | None) -> str:
         return ""
     at = int(np.argmax(names != expected))
     return f"feature {at} is {names[at]!s}, not {expected[at]!s}"
-
-
-class LoadedChunk:
-    """The rows of a chunk on a worker.
-
-    Rows from another worker are unpickled at first use, not on arrival: if unpickling raised an
-    error on arrival, Dask would wait forever for the task.
-
-    Parameters
-    ----------
-    info
-        Description of the chunk.
-    matrix
-        The rows, or None if the chunk is empty or invalid.
-    pickled
-        A function and its arguments, or None. If given, the function is called at first use, and
-        its result replaces `matrix`.
-    """
-
-    def __init__(
-        self, info: ChunkInfo, matrix: RowBlocks | None = None, pickled: Any = None
-    ) -> None:
-        self.info, self.pickled = info, pickled
-        if pickled is None:
-            self.matrix = matrix
-
-    @cached_property
-    def matrix(self) -> RowBlocks | None:
-        """The rows, unpickled at first use."""
-        make, arguments = self.pickled
-        return make(*arguments)  # type: ignore[no-any-return]
-
-    def with_threads(self, threads: int) -> RowBlocks | None:
-        """Set the rows to use `threads` threads, in this and later rounds, and return them."""
-        rows = self.matrix
-        if rows is not None:
-            rows = self.matrix = rows.with_settings(threads=threads)
-        return rows
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        matrix = vars(self).get("matrix")  # missing if the chunk was never used
-        pickled = self.pickled if matrix is None else matrix.__reduce__()
-        return LoadedChunk, (self.info, None, pickled)
-
-    def __sizeof__(self) -> int:
-        return self.info.size
-
-
-def load_chunk(data: Any, dtype: DTypeLike | None) -> LoadedChunk:
-    """Load and validate the rows of a chunk on the worker that will hold them.
-
-    `data` is a chunk of an array, or a function of `dtype` that reads a file.
-    """
-    shape: Any = (0, 0)
-    try:
-        data = data(dtype) if callable(data) else data
-        shape = np.shape(data)
-        if len(shape) == 2 and shape[0] == 0 < shape[1]:
-            return LoadedChunk(ChunkInfo(shape))
-        matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
-    except (TypeError, ValueError) as problem:
-        return LoadedChunk(ChunkInfo(shape, problem=problem))
-    facts = matrix.nnz, matrix.total, matrix.dense, matrix.dtype, matrix.column_names
-    return LoadedChunk(ChunkInfo(shape, *facts, size=_bytes(matrix)), matrix)
-
-
-def _bytes(matrix: RowBlocks) -> int:
-    """Return the memory that rows take, from which Dask estimates the cost of moving them."""
-    if not matrix.is_in_memory:
-        return 0
-    array = matrix.array
-    parts = (array,) if matrix.dense else (array.data, array.indices, array.indptr)
-    return sum(part.nbytes for part in parts)

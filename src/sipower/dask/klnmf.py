@@ -3,64 +3,50 @@
 
 from __future__ import annotations
 
-import math
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import dask.array as da
-import numpy as np
-from dask.delayed import delayed
-from dask.highlevelgraph import HighLevelGraph
 from distributed import default_client
-from distributed.worker import warn
 from numpy.typing import DTypeLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sipower import estimators
-from sipower.dask.chunks import (
-    Chunk,
-    LoadedChunk,
-    Origin,
-    as_chunks,
-    find_other_feature,
-    load_chunk,
-)
 from sipower.dask.factorization import WorkerFactorization
+from sipower.dask.lazy_transform import LazyTransform
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
-from sipower.estimators.fit import as_fit, exact_rows, fit_profile
+from sipower.estimators.fit import Fit, as_fit, fit_profile
+from sipower.estimators.model import Model
+from sipower.estimators.observation import ARGUMENTS, check_names
 from sipower.estimators.parameters import CONSTRAINTS, as_seed, fit_settings
+from sipower.estimators.penalties import has_penalties
+from sipower.estimators.prepared import Prepared
+from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
-from sipower.kernels import Array
-from sipower.loop.solve import Interrupted, Record
-from sipower.nmf import Factors
-from sipower.nmf.init import random_factor
+from sipower.loop.solve import Interrupted, Record, Result
+from sipower.nmf.exposure import Exposure
 from sipower.nmf.online import fit_sample
+from sipower.nmf.profile import draw_start
 
 SHARED_PARAMETERS = (
     "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose", "on_round",
-    "checkpoint", "checkpoint_every",
+    "checkpoint", "checkpoint_every", "components_fixed", "components_zero", "prior_W", "prior_H",
+    "guides", "guide_strength", "missing", "alpha_W", "alpha_H", "l1_ratio",
 )  # fmt: skip
 
 
 class KLNMF(  # type: ignore[call-arg]
     FittedAttributes,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    LazyTransform,
     BaseEstimator,  # type: ignore[misc]
     auto_wrap_output_keys=None,  # because W is lazy, and a DataFrame would load all of it
 ):
@@ -78,8 +64,9 @@ class KLNMF(  # type: ignore[call-arg]
         Client of the cluster; None means the client that was started last.
     init : {"sample", "random"}
         Start of H. "sample" factorises up to 8,192 rows on the client with surplus components,
-        then merges components until K are left; "random" draws the same uniform random numbers as
-        `sipower.KLNMF`.
+        then merges components until K are left. With known components or `components_zero` the rows
+        are factorised with K components instead; `prior_H` and `guides` come last. "random" draws
+        the same uniform random numbers as `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
         As in `sipower.KLNMF`. The same seed gives the same results up to the rounding of sums,
         because their order depends on which workers hold the chunks.
@@ -88,11 +75,17 @@ class KLNMF(  # type: ignore[call-arg]
         is smaller. The fit itself solves rows to a gap of 1e-6.
     checkpoint, checkpoint_every
         As in `sipower.KLNMF`; the file is written where the client runs.
+    components_fixed, components_zero, prior_W, prior_H, guides, guide_strength, missing
+        As in `sipower.KLNMF`. `missing` concerns arrays: NaN in a file is an error.
+    alpha_W, alpha_H, l1_ratio
+        As in `sipower.KLNMF`.
 
     Attributes
     ----------
     components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
         As in `sipower.KLNMF`.
+    guides_ : list of GuideReport
+        As in `sipower.KLNMF`; only with `guides`.
     feature_names_in_ : ndarray of str
         Names of the features, if a file or a chunk has them.
 
@@ -135,6 +128,16 @@ class KLNMF(  # type: ignore[call-arg]
         on_round: Callable[[Record], object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        components_fixed: Any = None,
+        components_zero: Any = None,
+        prior_W: Any = 0.0,
+        prior_H: Any = 0.0,
+        guides: Any = None,
+        guide_strength: float | None = None,
+        missing: Literal["nan"] | None = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | Literal["same"] = "same",
+        l1_ratio: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.client = client
@@ -149,6 +152,16 @@ class KLNMF(  # type: ignore[call-arg]
         self.on_round = on_round
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.components_fixed = components_fixed
+        self.components_zero = components_zero
+        self.prior_W = prior_W
+        self.prior_H = prior_H
+        self.guides = guides
+        self.guide_strength = guide_strength
+        self.missing = missing
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # a connection cannot be stored
@@ -158,48 +171,90 @@ class KLNMF(  # type: ignore[call-arg]
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(  # noqa: PLR0913 - arguments of sipower.KLNMF
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Self:
         """Learn the components of X.
 
         X is a Dask array of row chunks, dense or CSR; an AnnData object whose X is such an array;
-        or a list of files (use `Files` to set options), each opened by a worker.
+        or a list of files (use `Files` to set options), each opened by a worker. The other
+        arguments are those of `sipower.KLNMF.fit`, for all rows of X in their order. `weights` and
+        `mask` may also be Dask arrays with the row chunks of X. `batch` is not offered.
         """
-        self._learn(X)
+        self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> da.Array:
+    def fit_transform(  # noqa: PLR0913 - arguments of sipower.KLNMF
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> da.Array:
         """Learn the components of X and return W as a lazy array with the row chunks of X.
 
-        The workers keep the rows of X as long as W exists.
+        The arguments are those of `fit`. The workers keep the rows of X as long as W exists.
         """
-        V = self._learn(X)
-        return self._rows(list(zip(V.chunks, V.futures, strict=True)))
+        V = self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
+        # With a penalty, the weight of a sample changes its row of W, as in sipower.KLNMF.
+        loaded = list(zip(V.chunks, V.futures, strict=True))
+        return self._rows(loaded, with_sample_weights=bool(self.alpha_W))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _learn(self, X: Any) -> WorkerRows:
+    def _learn(self, X: Any, given: tuple[Any, ...]) -> WorkerRows:
         started = time.monotonic()
+        check_prior(self)
         listener = Listener(self, X)
         with restore_on_failure(self, Interrupted):
-            V = WorkerRows(self._connect(), X, self.dtype)
+            V = WorkerRows(self._connect(), X, self.dtype, given, self.missing)
             seed, rank = as_seed(self.random_state), int(self.n_components)
-            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol)
+            smooth = has_prior(self) or has_penalties(self)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
             self._set_features(V)
+            for name in ("weights", "mask"):
+                check_names(name, given[ARGUMENTS.index(name)], V)
             warn_about_data(V, rank)
-            draw = fit_sample if self.init == "sample" else partial(random_factor, side=1)
-            H = draw(V, rank, seed).astype(V.dtype)
-            start = Factors(np.zeros((0, rank), V.dtype), H)
-            settings = fit_settings(self, V, start, seed=seed, started=started, listener=listener)
+            exposure = Exposure() if V.has_exposure else None  # the workers have its entries
+            model = Model(self, Prepared(V, exposure, column_scale=V.column_scale), seed)
+            problem = WorkerFactorization(V, rank, model.terms(rank), self._row_options())
+            start = draw_start(problem, seed)
+            if self.init == "sample":
+                start = start._replace(H=fit_sample(V, rank, seed, problem.terms).astype(V.dtype))
+            settings = fit_settings(
+                self, V, start, seed=seed, started=started, listener=listener,
+                digest=_join(model.digest, V.digest),
+            )  # fmt: skip
             settings = replace(settings, trace="every")  # every round computes value and gap
-            problem = WorkerFactorization(V, rank)
             try:
                 result = fit_profile(problem, start, settings)
             except Interrupted as interrupt:
-                self._set_fit(as_fit(problem, interrupt.result), interrupt.result.state.d)
+                self._set_result(problem, model, interrupt.result)
                 raise
-            fit = as_fit(problem, result)
-            self._set_fit(fit, result.state.d)
+            fit = self._set_result(problem, model, result)
         warn_unless_converged(fit, self.tol)
         return V
+
+    def _set_result(self, problem: WorkerFactorization, model: Model, result: Result[Any]) -> Fit:
+        """Set the fitted attributes; W is replaced by the sum of its rows."""
+        weights = problem.weights(result.x.H)[None]
+        fit = model.restore(replace(as_fit(problem, result), W=weights))
+        self._set_fit(fit)
+        self._set_guides(model)
+        return fit
 
     def _set_features(self, V: WorkerRows) -> None:
         self.n_features_in_ = V.shape[1]
@@ -223,36 +278,6 @@ class KLNMF(  # type: ignore[call-arg]
         check_workers(client)
         return client
 
-    # ---- using -------------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> da.Array:
-        """Return W for the fitted components as a lazy array, chunk by chunk.
-
-        X has one of the types that `fit` accepts. The result is bitwise equal to that of
-        `sipower.KLNMF.transform`. Feature names are compared with those of the fit when a worker
-        reads them.
-        """
-        check_is_fitted(self)
-        chunks = as_chunks(X)
-        _check_features(chunks[0].shape[1], self.n_features_in_)
-        load = delayed(load_chunk, pure=False)
-        return self._rows([(chunk, load(chunk.data, self.components_.dtype)) for chunk in chunks])
-
-    def _rows(self, loaded: list[tuple[Chunk, Any]]) -> da.Array:
-        """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded."""
-        solve = delayed(_solve_rows, pure=False)
-        basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
-        names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
-        chunks = [
-            solve(rows, chunk.origin, basis, names, self.transform_tol_) for chunk, rows in loaded
-        ]
-        # da.concatenate would drop chunks without rows.
-        name = f"sipower-rows-{uuid.uuid4().hex}"
-        layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
-        graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
-        sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
-        return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
-
     def to_local(self) -> estimators.KLNMF:
         """Return the fitted model as a `sipower.KLNMF`, for data in memory."""
         check_is_fitted(self)
@@ -264,33 +289,7 @@ class KLNMF(  # type: ignore[call-arg]
         return local
 
 
-def _solve_rows(
-    chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, tol: float
-) -> Array:
-    """Return the rows of W for one chunk, computed on the worker of the chunk by one thread."""
-    if chunk.info.problem is not None:
-        raise ValueError(origin.describe(chunk.info.problem))
-    _check_features(chunk.info.shape[1], len(H))
-    if other := find_other_feature(chunk.info.feature_names, names):
-        raise ValueError(
-            f"{origin.name} has other features than the data of the fit: {other}. "
-            "The feature names should match those that were passed during fit."
-        )
-    rows = chunk.with_threads(1)
-    if rows is None:
-        return np.zeros((0, H.shape[1]), H.dtype)
-    missing = ~H.any(axis=1)
-    if missing.any() and (lost := int((rows.column_mass[missing] > 0).sum())):
-        # `exact_rows` warns only in the log of the worker; this warning reaches the client.
-        warn(
-            f"{origin.name} has counts of {lost} feature(s) that no component has: these counts "
-            "are ignored."
-        )
-    return exact_rows(rows, H, tol)
-
-
-def _check_features(count: float, expected: int) -> None:
-    if not math.isnan(count) and count != expected:
-        raise ValueError(
-            f"X has {count} features, but KLNMF is expecting {expected} features as input."
-        )
+def _join(*digests: str | None) -> str | None:
+    """Return one fingerprint, or None if there is none."""
+    known = [digest or "-" for digest in digests]
+    return None if not any(digests) else " ".join(known)

@@ -9,7 +9,6 @@ with its worker is loaded again, and a lost task runs again on another worker.
 from __future__ import annotations
 
 import hashlib
-import math
 import uuid
 from collections.abc import Callable
 from functools import cached_property
@@ -23,23 +22,28 @@ from distributed import get_worker
 from numpy.typing import DTypeLike, NDArray
 
 import dask
-from sipower.dask.chunks import (
-    ChunkInfo,
-    LoadedChunk,
-    as_chunks,
-    check_chunks,
-    load_chunk,
-    locate,
+from sipower.dask.arguments import (
+    are_sizes_known,
+    check_arguments,
+    divide_arguments,
+    feature_scale,
+    has_rows,
 )
+from sipower.dask.balance import assign_workers
+from sipower.dask.chunks import ChunkInfo, as_chunks, check_chunks, locate
+from sipower.dask.loaded_chunk import LoadedChunk, load_chunk, observe_chunk
 from sipower.dask.waiting import gather_results, wait_for
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
+from sipower.estimators.fingerprints import fingerprint
+from sipower.estimators.observation import NOTHING_GIVEN
+from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array, count_threads
 
 
 class WorkerRows(RowBlocks):
-    """The data of a fit, which the workers of a Dask client hold.
+    """The data of a fit, weighted if they have weights, which the workers of a Dask client hold.
 
     Parameters
     ----------
@@ -49,6 +53,10 @@ class WorkerRows(RowBlocks):
         Data that `as_chunks` accepts.
     dtype
         Working dtype; None means float64 if any chunk needs it, else float32.
+    given
+        Values of `sipower.estimators.observation.ARGUMENTS` for all rows.
+    missing
+        "nan" if NaN means not observed.
     """
 
     has_items = False  # the client cannot run kernels on single rows
@@ -58,13 +66,30 @@ class WorkerRows(RowBlocks):
     )
     layout = "chunks"  # results depend on how the rows are divided into chunks
 
-    def __init__(self, client: Any, X: Any, dtype: DTypeLike | None) -> None:
-        self.client = client
+    def __init__(
+        self,
+        client: Any,
+        X: Any,
+        dtype: DTypeLike | None,
+        given: tuple[Any, ...] = NOTHING_GIVEN,
+        missing: str | None = None,
+    ) -> None:
+        self.client, given = client, check_arguments(given)
         self.chunks = as_chunks(X)
-        self.futures = self._load(dtype)
-        infos = gather_results(client, client.map(attrgetter("info"), self.futures, pure=False))
-        self.chunks = locate(self.chunks, infos)
-        self.column_names = check_chunks(self.chunks, infos)
+        is_late = has_rows(given) and not are_sizes_known(self.chunks)
+        self.futures = self._load(dtype, NOTHING_GIVEN if is_late else given, missing)
+        infos = self._describe()
+        if is_late:
+            parts = divide_arguments(given, self.chunks)
+            with _large_graphs():
+                self.futures = [
+                    client.submit(observe_chunk, future, part, pure=False)
+                    for future, part in zip(self.futures, parts, strict=True)
+                ]
+            infos = self._describe()
+        self.column_scale = feature_scale(given, infos[0].shape[1])
+        self.has_exposure = any(info.has_exposure for info in infos)
+        self.is_observed = missing is not None or any(value is not None for value in given)
         self.shape = sum(info.shape[0] for info in infos), infos[0].shape[1]
         self.nnz = sum(info.nnz for info in infos)
         self.dense = all(info.dense for info in infos if info.dtype)
@@ -75,13 +100,25 @@ class WorkerRows(RowBlocks):
         self._convert([info.dtype for info in infos])
         self.groups = self._group(infos)
 
-    def _load(self, dtype: DTypeLike | None) -> list[Any]:
+    def _load(
+        self, dtype: DTypeLike | None, given: tuple[Any, ...], missing: str | None
+    ) -> list[Any]:
         load, run = delayed(load_chunk, pure=False), uuid.uuid4().hex
+        parts = divide_arguments(given, self.chunks)
         tasks = [
-            load(chunk.data, dtype, dask_key_name=f"sipower-chunk-{number}-{run}")
-            for number, chunk in enumerate(self.chunks)
+            load(chunk.data, dtype, part, missing, dask_key_name=f"sipower-chunk-{number}-{run}")
+            for number, (chunk, part) in enumerate(zip(self.chunks, parts, strict=True))
         ]
-        return list(self.client.compute(tasks))
+        with _large_graphs():
+            return list(self.client.compute(tasks))
+
+    def _describe(self) -> list[ChunkInfo]:
+        """Return the descriptions of the loaded chunks, which must be valid."""
+        tasks = self.client.map(attrgetter("info"), self.futures, pure=False)
+        infos: list[ChunkInfo] = gather_results(self.client, tasks)
+        self.chunks = locate(self.chunks, infos)
+        self.column_names = check_chunks(self.chunks, infos)
+        return infos
 
     def _convert(self, types: list[Any]) -> None:
         """Convert the chunks to the common working dtype; `types` holds their present dtypes."""
@@ -89,7 +126,7 @@ class WorkerRows(RowBlocks):
             if dtype not in (None, self.dtype):
                 chunk = self.futures[number]
                 self.futures[number] = self.client.submit(
-                    _convert_type, chunk, self.dtype, pure=False
+                    LoadedChunk.convert, chunk, self.dtype, pure=False
                 )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
@@ -118,9 +155,12 @@ class WorkerRows(RowBlocks):
         The function returns an array or a tuple of arrays and numbers. The function and its
         arguments are part of the tasks, so nothing has to be broadcast or released.
         """
+        return self.reduce_prepared(_on_rows, function, *arguments)
+
+    def reduce_prepared(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the same as `reduce` for a function of the `Prepared` of every chunk."""
         run, name = uuid.uuid4().hex, function.__name__.strip("_")
-        # Dask would warn about a large graph, although only the factor in it is large.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        with _large_graphs():
             futures = [
                 self.client.submit(
                     _reduce_group,
@@ -180,8 +220,21 @@ class WorkerRows(RowBlocks):
     @cached_property
     def sha256(self) -> str:
         """A hash of the fingerprints of all chunks, in their order."""
-        digests = self.client.map(_sha256, self.futures, pure=False)
+        return self._hash(_sha256)
+
+    @cached_property
+    def digest(self) -> str | None:
+        """A hash of the weights, missing values and size factors of all rows; None: none."""
+        return self._hash(_digest) if self.is_observed else None
+
+    def _hash(self, function: Callable[[LoadedChunk], str]) -> str:
+        digests = self.client.map(function, self.futures, pure=False)
         return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
+
+
+def _large_graphs() -> Any:
+    """Allow large graphs without a warning: H or the arguments of `fit` in them are large."""
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})
 
 
 # ---- on the workers --------------------------------------------------------------------------
@@ -191,18 +244,18 @@ def _move(chunk: LoadedChunk) -> LoadedChunk:
     return chunk
 
 
-def _convert_type(chunk: LoadedChunk, dtype: Any) -> LoadedChunk:
-    matrix = None if chunk.matrix is None else chunk.matrix.with_settings(dtype)
-    return LoadedChunk(chunk.info._replace(dtype=dtype), matrix)
-
-
 def _take(chunk: LoadedChunk, from_end: Array) -> Any:
-    matrix: Any = chunk.matrix
-    return matrix.take(from_end + matrix.shape[0])
+    V: Any = chunk.prepared().V  # type: ignore[union-attr]
+    return V.take(from_end + V.shape[0])
 
 
 def _mass(chunk: LoadedChunk) -> Array:
-    return np.zeros(0) if chunk.matrix is None else chunk.matrix.mass
+    prepared = chunk.prepared()
+    return np.zeros(0) if prepared is None else prepared.V.mass
+
+
+def _on_rows(prepared: Prepared, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(prepared.V, *arguments)
 
 
 def _column_mass(rows: RowBlocks) -> Array:
@@ -210,16 +263,26 @@ def _column_mass(rows: RowBlocks) -> Array:
 
 
 def _sha256(chunk: LoadedChunk) -> str:
-    return "" if chunk.matrix is None else chunk.matrix.sha256
+    prepared = chunk.prepared()
+    return "" if prepared is None else prepared.V.sha256
+
+
+def _digest(chunk: LoadedChunk) -> str:
+    prepared = chunk.prepared()
+    if prepared is None:
+        return ""
+    special = None if prepared.exposure is None else prepared.exposure.special
+    parts = prepared.row_scale, special
+    return " ".join("-" if part is None else fingerprint(part) for part in parts)
 
 
 def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedChunk) -> Any:
-    """Return the sum of function(rows, *arguments) over the chunks of a group.
+    """Return the sum of function(prepared, *arguments) over the chunks of a group.
 
     It runs on the worker of the group, with all threads of this worker.
     """
-    matrices = [chunk.with_threads(get_worker().state.nthreads) for chunk in chunks]
-    return _add([function(matrix, *arguments) for matrix in matrices if matrix is not None])
+    parts = [chunk.prepared(get_worker().state.nthreads) for chunk in chunks]
+    return _add([function(part, *arguments) for part in parts if part is not None])
 
 
 def _add(parts: list[Any]) -> Any:
@@ -227,41 +290,3 @@ def _add(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
         return tuple(sum(column) for column in zip(*parts, strict=True))
     return sum(parts)
-
-
-def assign_workers(work: list[int], places: list[str], threads: dict[str, int]) -> list[str]:
-    """Assign a worker to each chunk, so that all threads have about the same work.
-
-    Chunks move one at a time from the worker with the most work per thread to the one with the
-    least, as long as a move shortens the round by at least a tenth.
-
-    Parameters
-    ----------
-    work
-        Cost of each chunk.
-    places
-        Address of the worker that holds each chunk.
-    threads
-        Number of threads of each worker.
-    """
-    places = list(places)
-    load = dict.fromkeys([*threads, *places], 0.0)
-
-    def cost(chunk: int, place: str) -> float:
-        return work[chunk] / threads.get(place, 1)
-
-    for chunk, place in enumerate(places):
-        load[place] += cost(chunk, place)
-    while True:
-        longest, idle = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
-        moves = [
-            (max(load[longest] - cost(chunk, longest), load[idle] + cost(chunk, idle)), chunk)
-            for chunk, place in enumerate(places)
-            if place == longest and work[chunk]
-        ]
-        best, moved = min(moves, default=(math.inf, -1))
-        if not best < 0.9 * load[longest]:
-            return places
-        load[longest] -= cost(moved, longest)
-        load[idle] += cost(moved, idle)
-        places[moved] = idle

@@ -19,6 +19,7 @@ class FittedAttributes:
     """A mixin that sets the fitted attributes after a fit."""
 
     transform_tol_: float
+    guides_: list[Any]
 
     def _set_fit(self, fit: Fit, weights: Array | None = None) -> None:
         """Set all attributes; `weights` are the column sums of W if the fit does not hold W."""
@@ -38,6 +39,12 @@ class FittedAttributes:
         self.n_steps_ = 0
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
+
+    def _set_guides(self, model: Any) -> None:
+        """Set the reports of a `Model` on its guides, or delete those of an earlier fit."""
+        self.__dict__.pop("guides_", None)
+        if model.guides:
+            self.guides_ = model.report_guides(self.components_)
 
     def _delete_measures(self) -> None:
         """Delete the attributes of an earlier `fit` that no longer belong to the components."""

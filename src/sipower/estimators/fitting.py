@@ -14,7 +14,6 @@ from sipower.estimators.attributes import FittedAttributes, restore_on_failure, 
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.fit import as_fit, fit
-from sipower.estimators.guides import GuideReport
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
 from sipower.estimators.observation import ARGUMENTS, Observation
@@ -35,7 +34,6 @@ class Fitting(NewData, FittedAttributes):
     solver: str
     alpha_W: float  # noqa: N815 - scikit-learn's name
     random_state: Any
-    guides_: list[GuideReport]
 
     def fit(  # noqa: PLR0913 - scikit-learn's arguments and ours
         self,
@@ -142,9 +140,3 @@ class Fitting(NewData, FittedAttributes):
         if observation.batch is not None:
             self.batches_ = check_batches(observation.batch, self)
             self.batch_effects_ = np.ones((len(self.batches_), features))
-
-    def _set_guides(self, model: Model) -> None:
-        """Set the reports on the guides, or delete those of an earlier fit."""
-        self.__dict__.pop("guides_", None)
-        if model.guides:
-            self.guides_ = model.report_guides(self.components_)

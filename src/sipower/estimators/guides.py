@@ -192,6 +192,12 @@ def _scores(V: RowBlocks, features: NDArray[np.int64]) -> Float:
     if len(features) == 1:
         return np.full(1, np.inf)
     share = V.column_mass[features] / max(V.total, 1e-300)
+    score, variance = V.reduce(_score_sums, features, share)
+    return np.divide(score, np.sqrt(variance), out=np.zeros_like(score), where=variance > 0)
+
+
+def _score_sums(V: RowBlocks, features: NDArray[np.int64], share: Float) -> tuple[Float, Float]:
+    """Return T_j and its variance, which are sums over the rows."""
     score, variance = np.zeros((2, len(features)))
     for begin, end, rows in row_chunks(V):
         counts: Any = rows[:, features]
@@ -201,4 +207,4 @@ def _scores(V: RowBlocks, features: NDArray[np.int64]) -> Float:
         others = excess.sum(axis=1, keepdims=True) - excess
         score += (excess * others).sum(axis=0)
         variance += (expected * others**2).sum(axis=0)
-    return np.divide(score, np.sqrt(variance), out=np.zeros_like(score), where=variance > 0)
+    return score, variance

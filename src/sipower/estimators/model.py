@@ -63,14 +63,18 @@ class Model:
     def problem(self, start: Factors | None) -> Factorization | BatchFactorization:
         """Return the problem to solve."""
         rank = fit_rank(self.estimator, self.V, start)
+        terms = self.terms(rank)
+        if terms.exposure is not None and terms.exposure.effects is not None:
+            return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
+        return Factorization(self.V, rank, terms)
+
+    def terms(self, rank: int) -> ModelTerms:
+        """Return what the model has besides V, W and H."""
         fixed, values = self._fixed(rank)
         self._check_excluded(fixed, values)
         l1, ridge = penalties(self.estimator, self.prepared)
         prior = prior_counts(self.estimator, self.prepared, self.guides, fixed, (self._known, rank))
-        terms = ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
-        if terms.exposure is not None and terms.exposure.effects is not None:
-            return BatchFactorization(self.V, rank, terms, self.estimator.batch_prior)
-        return Factorization(self.V, rank, terms)
+        return ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
 
     def restore(self, result: Fit) -> Fit:
         """Return a fit in the scale of the user."""

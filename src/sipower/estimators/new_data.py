@@ -24,12 +24,9 @@ from sipower.estimators.observation import (
     check_names,
 )
 from sipower.estimators.parameters import as_custom_factor, check_supported
-from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared, prepare, warn_if_unobserved
-from sipower.estimators.prior import row_prior
+from sipower.estimators.prior import row_model
 from sipower.kernels import Array
-from sipower.nmf import Factors
-from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
@@ -174,10 +171,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         """Return the W of the fitted components, certified row by row."""
         prepared = self._prepare(V, observation)
         H = prepared.scale_columns(self._basis(V))
-        l1, ridge = penalties(self, prepared)
-        prior = row_prior(self, prepared, H.shape[1])
-        model = ModelTerms(prepared.exposure, prior=prior, l1=l1, ridge=ridge)
-        terms = model.of_side(0, Factors(np.zeros((0, H.shape[1])), H))
+        terms = row_model(self, prepared, H.shape[1]).row_terms(H)
         W = exact_rows(prepared.V, H, self.transform_tol_, terms)
         return prepared.restore_rows(W)
 

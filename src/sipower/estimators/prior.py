@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower.estimators.guides import Guide
+from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
 from sipower.nmf.prior_counts import PriorCounts
+from sipower.nmf.terms import ModelTerms
 
-__all__ = ["check_prior", "has_prior", "prior_counts", "row_prior"]
+__all__ = ["check_prior", "has_prior", "prior_counts", "row_model", "row_prior"]
 
 Float = NDArray[np.float64]
 DEFAULT_STRENGTH = 0.01  # of the counts per component; tuned on generated topics
@@ -38,12 +40,22 @@ def check_prior(estimator: Any) -> None:
         )
 
 
+def row_model(estimator: Any, prepared: Prepared, rank: int) -> ModelTerms:
+    """Return the terms of the model that the rows of W have, given H."""
+    l1, ridge = penalties(estimator, prepared)
+    prior = row_prior(estimator, prepared, rank)
+    return ModelTerms(prepared.exposure, prior=prior, l1=l1, ridge=ridge)
+
+
 def row_prior(estimator: Any, prepared: Prepared, rank: int) -> PriorCounts | None:
     """Return the prior counts of the weights of samples alone."""
     if not np.any(estimator.prior_W):
         return None
     b = _as_counts("prior_W", estimator.prior_W, [(rank,)])
-    rows, mass = np.broadcast_to(b, rank).copy(), prepared.V.mass
+    rows = np.broadcast_to(b, rank).copy()
+    if not prepared.V.has_items:  # the workers that hold the rows have their rates
+        return PriorCounts(rows)
+    mass = prepared.V.mass
     if prepared.sample_weight is not None or not mass.all():  # a sample without counts has W = 0
         weight = 1.0 if prepared.sample_weight is None else prepared.sample_weight
         rows = np.ascontiguousarray(np.where(mass > 0, weight, 0.0)[:, None] * rows)

@@ -161,6 +161,9 @@ class Profilable(Solvable, Protocol):
     column_mass: Any
     terms: Any
 
+    def start(self, seed: int) -> Any:
+        """Draw a random start (W, H)."""
+
     def profile(self, H: Any) -> Any:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""
 

@@ -26,7 +26,7 @@ from sipower.data.validate import as_matrix
 from sipower.kernels import Array
 from sipower.nmf.factors import Factors, balancing_scale
 from sipower.nmf.init import initial_factors
-from sipower.nmf.rows import Profile, profile
+from sipower.nmf.rows import Profile, feature_gaps, profile
 from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.item_problem import Terms
 from sipower.problems.kl import KLBlock
@@ -74,8 +74,7 @@ class Factorization:
     @property
     def evaluation_passes(self) -> float:
         """The passes that one evaluation costs: the gap needs two gradients, D needs logarithms."""
-        passes = 3.0 if self.terms.prior is None else 4.0
-        return passes if self.V.dtype == np.float64 else 2 * passes
+        return 3.0 if self.V.dtype == np.float64 else 6.0
 
     def start(self, seed: int) -> Factors:
         """Draw a random start; fixed components keep their values and get W of a fitting scale."""
@@ -106,13 +105,8 @@ class Factorization:
         return self._objective(x, exact=False)
 
     def _objective(self, x: Factors, *, exact: bool) -> float:
-        rows, terms = self.half(0, x), self.terms
-        value = rows.divergence(x.W, exact=exact)
-        if terms.exposure is not None:
-            value = max(value - terms.exposure.log_term, 0.0)
-        if terms.has_penalty:  # the linear terms of the rows contain part of it
-            value += terms.penalty(x) - terms.row_penalty(x)
-        return value
+        value = self.terms.row_objective(self.half(0, x), x, exact=exact)
+        return value + self.terms.feature_penalty(x.H) if self.terms.has_penalty else value
 
     def without_penalties(self, value: float, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ), given the value with the penalties."""
@@ -129,23 +123,15 @@ class Factorization:
         return float(gaps) / max(self.V.total, 1e-300)
 
     def _feature_gaps(self, x: Factors) -> Array:
-        """Return the certified gap of every feature, given W.
-
-        With prior counts the sums of the components are fixed, so their gap is that of a convex
-        problem with constraints.
-        """
-        prior = self.terms.prior
-        if prior is None:
+        """Return the certified gap of every feature, given W."""
+        if self.terms.prior is None:
             return self.half(1, x).gaps(x.H)
-        terms = self.terms.without_scale(1, x)
-        block = KLBlock(self.V.columns, x.W, terms=terms._replace(prior=None))
-        g = block.in_float64().ratio_sums(x.H)
-        d = block.d + prior.multipliers(x.H, g, block.d)
-        return KLBlock(self.V.columns, x.W, terms=terms._replace(d=d)).gaps(x.H)
+        g = KLBlock(self.V.columns, x.W).in_float64().ratio_sums(x.H)
+        return feature_gaps(x.H, g, self.terms.sums(x.W), self.column_mass, self.terms)
 
     def row_terms(self, x: Factors) -> Terms:
         """Return the terms of the row problems, given H."""
-        return self.terms.of_side(0, x)
+        return self.terms.row_terms(x.H)
 
     def balancing_scale(self, x: Factors) -> Array | None:
         """Return the numbers (K,) that divide W and multiply H; None: they are balanced.
@@ -153,15 +139,12 @@ class Factorization:
         They are powers of two or, with penalties, the best numbers. With prior counts, every
         component sums to 1. A component with fixed entries keeps its scale.
         """
-        ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
-        sums = (ones @ x.H).astype(np.float64)
-        scale: Array | None
         if self.terms.prior is not None:
-            scale = np.divide(1.0, sums, out=np.ones_like(sums), where=sums > 0).astype(x.H.dtype)
-        elif self.terms.has_penalty:
-            return self.terms.best_scale(x)
-        else:
-            scale = balancing_scale(x.W, sums)
+            return self.terms.normalising_scale(x.H)
+        if self.terms.has_penalty:
+            return self.terms.best_scale(x.H, self.terms.row_penalties(x.W))
+        ones = np.ones(len(x.H), x.H.dtype)  # a matrix product is faster than a sum
+        scale = balancing_scale(x.W, (ones @ x.H).astype(np.float64))
         if scale is not None and self.terms.fixed is not None:
             scale[(self.terms.fixed & (x.H > 0)).any(axis=0)] = 1
         return scale
@@ -174,7 +157,7 @@ class Factorization:
 
     def profile(self, H: Array) -> Profile:
         """Return the exact W for H, with the sums over its rows that a step of H needs."""
-        return profile(self.V, H)
+        return profile(self.V, H, self.terms).add_feature_penalty(self.terms, H)
 
     def rounding(self, value: float) -> float:
         """Return the rounding error that D = `value` may have: 8 eps (ΣV + D).

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from sipower.kernels import Array
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.prior_counts import PriorCounts
+from sipower.nmf.terms import ModelTerms
 
-__all__ = ["guide_start"]
+__all__ = ["guide_components", "guide_start"]
 
 PRIOR_SHARE = 0.5  # of the first profile of a guided component
 BACKGROUND = 1e-3  # share of the profile of all data in the profiles that are compared
@@ -28,24 +30,37 @@ ROW_PASSES = 5.0  # approximate cost of that
 
 def guide_start(problem: Factorization, x: Factors) -> tuple[Factors, float]:
     """Return factors for a problem with prior counts from those without, and the cost in passes."""
-    prior = problem.terms.prior
-    guidance = None if prior is None else uneven_counts(prior)
-    if guidance is None:
+    guided = guide_components(problem.terms, x.H, problem.column_mass)
+    if guided is None:
         return x, 0.0
-    is_free = np.ones(problem.rank, bool)
-    if problem.terms.fixed is not None:
-        is_free &= ~(problem.terms.fixed & (x.H > 0)).any(axis=0)
-    order = _assign(guidance, x.H, problem.column_mass, is_free)
-    H = x.H[:, order].astype(np.float64)
+    H, order = guided
+    x = Factors(x.W[:, order], H)
+    W = problem.half(0, x).solution(ROW_TOL, exact=False).h
+    return Factors(W.astype(x.W.dtype), x.H), ROW_PASSES
+
+
+def guide_components(
+    terms: ModelTerms, H: Array, c: NDArray[np.float64]
+) -> tuple[Array, NDArray[np.int64]] | None:
+    """Return guided components, and which of the given components take their places.
+
+    None: no component is guided. `c` holds the masses of the features, (m,).
+    """
+    guidance = None if terms.prior is None else uneven_counts(terms.prior)
+    if guidance is None:
+        return None
+    given, is_free = H, np.ones(H.shape[1], bool)
+    if terms.fixed is not None:
+        is_free &= ~(terms.fixed & (H > 0)).any(axis=0)
+    order = _assign(guidance, H, c, is_free)
+    H = H[:, order].astype(np.float64)
     H /= np.maximum(H.sum(axis=0), np.finfo(float).tiny)
     total = guidance.sum(axis=0)
     guided = total > 0
     H[:, guided] *= 1 - PRIOR_SHARE
     H[:, guided] += PRIOR_SHARE * guidance[:, guided] / total[guided]
-    H[:, ~is_free] = x.H[:, ~is_free]
-    x = Factors(x.W[:, order], np.ascontiguousarray(H, x.H.dtype))
-    W = problem.half(0, x).solution(ROW_TOL, exact=False).h
-    return Factors(W.astype(x.W.dtype), x.H), ROW_PASSES
+    H[:, ~is_free] = given[:, ~is_free]
+    return np.ascontiguousarray(H, given.dtype), order
 
 
 def uneven_counts(prior: PriorCounts) -> NDArray[np.float64] | None:

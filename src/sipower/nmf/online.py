@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -40,8 +41,11 @@ from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
+from sipower.nmf.guided_start import guide_start
 from sipower.nmf.init import random_factor
 from sipower.nmf.merging import merge_components
+from sipower.nmf.prior_counts import PriorCounts
+from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.kl import KLBlock
 
 __all__ = ["fit_sample", "is_tall", "run_anchored_epoch", "run_averaged_pass"]
@@ -56,6 +60,7 @@ ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certif
 SAMPLE_BATCHES = 2  # number of batches in the sample that is factorised first
 SURPLUS = 1.5  # the sample is factorised with this many times K components
 ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # rounds on the sample
+ROUNDS_WITHOUT_MERGING = 6  # rounds before that, with K components, for about the same cost
 BATCH_ROW_TOL = 0.1  # certified gap of the rows in online EM; the sampling noise is larger
 
 
@@ -64,21 +69,40 @@ def is_tall(V: RowBlocks) -> bool:
     return V.shape[0] >= MIN_BATCHES * MAX_BATCH_ROWS and V.shape[0] >= 4 * V.shape[1]
 
 
-def fit_sample(V: RowBlocks, rank: int, seed: int) -> Array:
-    """Factorise the first few batches of V and return their H, (m, K)."""
+def fit_sample(V: RowBlocks, rank: int, seed: int, terms: ModelTerms = PLAIN) -> Array:
+    """Factorise the first few batches of V and return their H, (m, K).
+
+    Of the terms of the model only fixed entries and prior counts of H matter. With fixed entries
+    there are no surplus components, because merging would not keep them; prior counts come last.
+    """
     drawn = islice(_draw_batches(V, Draw(seed, Stream.ONLINE)), SAMPLE_BATCHES)
     sample = V.with_data(V.take(np.concatenate(list(drawn))))
     if not sample.total > 0:
         return random_factor(V, rank, seed, 1).astype(V.dtype)
-    surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, ROUNDS_BEFORE_MERGING)
-    merged = Factors(*merge_components(*surplus, rank))
-    return _improve(sample, merged, rank, seed, ROUNDS_AFTER_MERGING).H
+    fixed = ModelTerms(fixed=terms.fixed, values=terms.values)
+    if terms.fixed is None:
+        surplus = _improve(sample, None, math.ceil(SURPLUS * rank), seed, ROUNDS_BEFORE_MERGING)
+        x = Factors(*merge_components(*surplus, rank))
+    else:
+        x = _improve(sample, None, rank, seed, ROUNDS_WITHOUT_MERGING, fixed)
+    if terms.prior is not None and terms.prior.columns is not None:
+        columns = terms.prior.columns * (sample.total / V.total)
+        fixed = replace(fixed, prior=PriorCounts(columns=columns))
+        x, _ = guide_start(Factorization(sample, rank, fixed), x)
+    return _improve(sample, x, rank, seed, ROUNDS_AFTER_MERGING, fixed).H
 
 
-def _improve(V: RowBlocks, x: Factors | None, rank: int, seed: int, rounds: int) -> Factors:
+def _improve(
+    V: RowBlocks,
+    x: Factors | None,
+    rank: int,
+    seed: int,
+    rounds: int,
+    terms: ModelTerms = PLAIN,
+) -> Factors:
     """Return the factors after `rounds` rounds from x, or from a random start if x is None."""
     solver, stop = Extrapolated(CCD(2, "active")), Stop(0, rounds=rounds)
-    factors: Factors = solve(Factorization(V, rank), solver, x, stop=stop, seed=seed).x
+    factors: Factors = solve(Factorization(V, rank, terms), solver, x, stop=stop, seed=seed).x
     return factors
 
 

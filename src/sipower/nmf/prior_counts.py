@@ -47,6 +47,7 @@ from scipy.special import xlogy
 
 from sipower.kernels import FLOOR, Array
 from sipower.nmf.factors import Factors
+from sipower.nmf.row_sums import RowSums
 
 __all__ = ["PriorCounts"]
 
@@ -73,48 +74,61 @@ class PriorCounts:
 
     def penalty(self, x: Factors) -> float:
         """Return P(W, H)."""
-        S = _sums(x.H)
-        value = self.rate_penalty(x)
-        if self.rows is not None:
-            value -= float(xlogy(self.rows, x.W * S).sum())
-        if self.columns is not None:
-            H = x.H.astype(np.float64, copy=False)
-            profile = np.divide(H, S, out=np.zeros(H.shape), where=S > 0)
-            value -= float(xlogy(self.columns, profile).sum())
-        return value
+        return self.rate_penalty(x) + self.count_penalty(x) + self.profile_penalty(x.H)
+
+    def count_penalty(self, x: Factors) -> float:
+        """Return the part −Σ_ik b_ik log w̃_ik of P."""
+        return 0.0 if self.rows is None else -float(xlogy(self.rows, x.W * _sums(x.H)).sum())
+
+    def profile_penalty(self, H: Array) -> float:
+        """Return the part −Σ_jk a_jk log φ_jk of P."""
+        if self.columns is None:
+            return 0.0
+        H, S = H.astype(np.float64, copy=False), _sums(H)
+        profile = np.divide(H, S, out=np.zeros(H.shape), where=S > 0)
+        return -float(xlogy(self.columns, profile).sum())
 
     def rate_penalty(self, x: Factors) -> float:
         """Return the part Σ_ik τ_i w̃_ik of P, which is linear in W."""
         return 0.0 if self.rates is None else float((self.rates @ x.W) @ _sums(x.H))
 
+    def row_sums(self, W: Array) -> Float:
+        """Return R and B, which the terms of the features need of W, (2, K)."""
+        sums = np.zeros((2, W.shape[1]))
+        if self.rates is not None:
+            sums[0] = self.rates @ W
+        if self.rows is not None:
+            sums[1] = self.rows.sum(axis=0) if self.rows.ndim == 2 else len(W) * self.rows
+        return sums
+
     def row_terms(self, H: Array) -> tuple[Float | None, Float | None]:
         """Return what is added to d of the samples, (n, K), and their prior counts."""
         return None if self.rates is None else self.rates[:, None] * _sums(H), self.rows
 
-    def feature_terms(self, x: Factors, d: Float, *, safe: bool) -> tuple[Float, Float | None]:
+    def feature_terms(
+        self, H: Array, sums: RowSums, d: Float, *, safe: bool
+    ) -> tuple[Float, Float | None]:
         """Return what is added to d of the features, (K,), and their prior counts.
 
         Parameters
         ----------
-        x
-            Current W and H.
+        H
+            Current H.
+        sums
+            Sums over the rows of W.
         d
             Linear terms of the features without prior counts, (K,) or (m, K).
         safe
             Whether the terms must bound the objective from above.
         """
-        S, zero = _sums(x.H), np.zeros(x.H.shape[1])
-        A = zero if self.columns is None else self.columns.sum(axis=0)
-        B = zero
-        if self.rows is not None:
-            B = self.rows.sum(axis=0) if self.rows.ndim == 2 else len(x.W) * self.rows
-        R = zero if self.rates is None else self.rates @ x.W
+        S, B, R = _sums(H), sums.prior, sums.rates
+        A = np.zeros(H.shape[1]) if self.columns is None else self.columns.sum(axis=0)
         tangent = R + _divide(A - B, S)
         smallest = d if d.ndim == 1 else d.min(axis=0)
         is_bounded = (B > A) & (safe | (smallest + tangent < MIN_LINEAR_SHARE * smallest))
         if not is_bounded.any():
             return tangent, self.columns
-        extra = np.where(is_bounded, _divide(B - A, S), 0) * x.H
+        extra = np.where(is_bounded, _divide(B - A, S), 0) * H
         counts = extra if self.columns is None else self.columns + extra
         return np.where(is_bounded, R, tangent), counts
 

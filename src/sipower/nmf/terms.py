@@ -12,7 +12,8 @@ from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.factors import Factors
 from sipower.nmf.prior_counts import PriorCounts
-from sipower.problems.item_problem import NO_TERMS, Terms
+from sipower.nmf.row_sums import RowSums
+from sipower.problems.item_problem import NO_TERMS, ItemProblem, Terms
 
 __all__ = ["PLAIN", "ModelTerms"]
 
@@ -60,6 +61,11 @@ class ModelTerms:
         return self.fixed is None and not self.has_ridge and self.prior is None
 
     @property
+    def has_own_d(self) -> bool:
+        """Whether every feature has linear terms of its own, before penalties and prior counts."""
+        return self.exposure is not None
+
+    @property
     def has_l1(self) -> bool:
         """Whether a factor has an L1 penalty."""
         return any(np.any(l1) for l1 in self.l1)
@@ -98,31 +104,52 @@ class ModelTerms:
 
     def penalty(self, x: Factors) -> float:
         """Return all penalties of W and H: L1, ridge and prior counts."""
-        if self.prior is not None:
-            return self.prior.penalty(x)
-        fixed = None, self.fixed
-        return sum(
-            Terms(fixed=fixed[side], ridge=self.ridge[side]).penalty(x[side])
-            + self._l1_penalty(side, x[side])
-            for side in (0, 1)
-        )
+        return self.row_penalty(x) + self.feature_penalty(x.H)
 
     def row_penalty(self, x: Factors) -> float:
-        """Return the penalties that the linear terms of the rows of W contain."""
-        return self._l1_penalty(0, x.W) if self.prior is None else self.prior.rate_penalty(x)
+        """Return the penalties of W, a sum over its rows."""
+        linear = self._l1_penalty(0, x.W) if self.prior is None else self.prior.rate_penalty(x)
+        return linear + self._curved_row_penalty(x)
 
-    def best_scale(self, x: Factors) -> Array | None:
+    def feature_penalty(self, H: Array) -> float:
+        """Return the penalties of H alone."""
+        if self.prior is not None:
+            return self.prior.profile_penalty(H)
+        ridge = Terms(fixed=self.fixed, ridge=self.ridge[1]).penalty(H)
+        return ridge + self._l1_penalty(1, H)
+
+    def _curved_row_penalty(self, x: Factors) -> float:
+        """Return the penalties of W that are not part of its linear terms."""
+        if self.prior is not None:
+            return self.prior.count_penalty(x)
+        return Terms(ridge=self.ridge[0]).penalty(x.W)
+
+    def row_objective(self, rows: ItemProblem, x: Factors, *, exact: bool = True) -> float:
+        """Return D and the penalties of W; `rows` is the problem of W given H."""
+        value = rows.divergence(x.W, exact=exact)
+        if self.exposure is not None:
+            value = max(value - self.exposure.log_term, 0.0)
+        return value + self._curved_row_penalty(x) if self.has_penalty else value
+
+    def normalising_scale(self, H: Array) -> Array:
+        """Return the numbers (K,) that give every component the sum 1, and 1 for known ones."""
+        sums = H.sum(axis=0, dtype=np.float64)
+        scale = np.divide(1.0, sums, out=np.ones_like(sums), where=sums > 0)
+        if self.fixed is not None:
+            scale[(self.fixed & (H > 0)).any(axis=0)] = 1
+        return np.asarray(scale, H.dtype)
+
+    def best_scale(self, H: Array, row_penalties: NDArray[np.float64]) -> Array | None:
         """Return the numbers (K,) that divide W and multiply H with the smallest penalty.
 
         None: only one factor has a penalty, or the scale is best. With s = 1/scale the penalty of a
-        component is a s + b/s + c s²/2 + e/(2 s²), which is convex in log s.
+        component is a s + b/s + c s²/2 + e/(2 s²), which is convex in log s. `row_penalties` holds
+        a and c, (2, K).
         """
-        sums = [self._weighted_sums(self.l1[side], x[side]) for side in (0, 1)]
-        squares = [self._weighted_sums(self.ridge[side], x[side] ** 2) for side in (0, 1)]
-        (a, b), (c, e) = sums, squares
+        (a, c), (b, e) = row_penalties, self._penalty_sums(1, H)
         moves = (a + c > 0) & (b + e > 0)
         if self.fixed is not None:
-            moves &= ~(self.fixed & (x.H > 0)).any(axis=0)
+            moves &= ~(self.fixed & (H > 0)).any(axis=0)
         t = np.zeros(len(a))
         for _ in range(MAX_SCALE_STEPS):
             up, down = (
@@ -134,7 +161,18 @@ class ModelTerms:
             t -= np.clip(step, -1, 1)
         if not (np.abs(t) > MIN_LOG_SCALE).any():
             return None
-        return np.asarray(np.exp(-t).astype(x.H.dtype))
+        return np.asarray(np.exp(-t).astype(H.dtype))
+
+    def row_penalties(self, W: Array) -> NDArray[np.float64]:
+        """Return Σ_i λ_i W_ik and Σ_i r_i W_ik² with the L1 penalties λ and ridges r, (2, K)."""
+        return self._penalty_sums(0, W)
+
+    def _penalty_sums(self, side: int, factor: Array) -> NDArray[np.float64]:
+        sums = np.zeros((2, factor.shape[1]))
+        for row, (penalty, power) in enumerate(((self.l1[side], 1), (self.ridge[side], 2))):
+            if np.any(penalty):
+                sums[row] = self._weighted_sums(penalty, factor**power)
+        return sums
 
     @staticmethod
     def _weighted_sums(penalty: float | Array, factor: Array) -> NDArray[np.float64]:
@@ -156,26 +194,52 @@ class ModelTerms:
         """
         if self.is_plain:
             return NO_TERMS
-        terms = self.without_scale(side, x)
-        if self.prior is None:
-            return terms
-        d = x[1 - side].sum(axis=0, dtype=np.float64) if terms.d is None else terms.d
-        if side == 1:
-            linear, counts = self.prior.feature_terms(x, d, safe=safe)
-            return terms._replace(d=d + linear, prior=counts)
-        rates, counts = self.prior.row_terms(x.H)
-        return terms._replace(d=terms.d if rates is None else d + rates, prior=counts)
+        if side == 0:
+            return self.row_terms(x.H)
+        return self.feature_terms(x.H, self.sums(x.W), safe=safe)
 
-    def without_scale(self, side: int, x: Factors) -> Terms:
-        """Return the terms of one side as `of_side`, without those that scale the components."""
-        basis = x[1 - side]
-        d = None if self.exposure is None else self.exposure.linear_terms(side, basis)
-        if np.any(self.l1[side]):
-            sums = basis.sum(axis=0, dtype=np.float64) if d is None else d
-            d = sums + np.reshape(self.l1[side], (-1, 1)) * np.ones(basis.shape[1])
-            d = d[0] if len(d) == 1 else d
-        prior = self.prior.columns if side == 1 and self.prior is not None else None
-        return Terms(d, prior, self.fixed if side == 1 else None, self.ridge[side])
+    def row_terms(self, H: Array) -> Terms:
+        """Return the terms of the rows of W, given H."""
+        if self.is_plain:
+            return NO_TERMS
+        d = None if self.exposure is None else self.exposure.linear_terms(0, H)
+        linear, prior = (None, None) if self.prior is None else self.prior.row_terms(H)
+        if np.any(self.l1[0]) or linear is not None:
+            d = H.sum(axis=0, dtype=np.float64) if d is None else d
+            d = self._add_l1(0, d) if linear is None else np.asarray(d + linear)
+        return Terms(d, prior, None, self.ridge[0])
+
+    def feature_terms(self, H: Array, sums: RowSums, *, safe: bool = True) -> Terms:
+        """Return the terms of the features, given sums over the rows of W; see `of_side`."""
+        terms = self.terms_of_profiles(sums)
+        if self.prior is None or terms.d is None:
+            return terms
+        linear, counts = self.prior.feature_terms(H, sums, terms.d, safe=safe)
+        return terms._replace(d=np.asarray(terms.d + linear), prior=counts)
+
+    def terms_of_profiles(self, sums: RowSums) -> Terms:
+        """Return the terms of the features without those that scale the components."""
+        d = sums.d if sums.d is None else self._add_l1(1, sums.d)
+        prior = None if self.prior is None else self.prior.columns
+        return Terms(d, prior, self.fixed, self.ridge[1])
+
+    def sums(self, W: Array) -> RowSums:
+        """Return what the terms of the features need of W; see `row_penalties` for the rest."""
+        d, weighted = None, np.zeros((4, W.shape[1]))
+        if self.exposure is not None:
+            d = self.exposure.linear_terms(1, W)
+        elif np.any(self.l1[1]) or self.prior is not None:
+            d = W.sum(axis=0, dtype=np.float64)
+        if self.prior is not None:
+            weighted[:2] = self.prior.row_sums(W)
+        return RowSums(d, weighted)
+
+    def _add_l1(self, side: int, d: Array) -> Array:
+        """Return linear terms with the L1 penalty of a side added, (K,) or (items, K)."""
+        if not np.any(self.l1[side]):
+            return d
+        d = d + np.reshape(self.l1[side], (-1, 1)) * np.ones(d.shape[-1])
+        return d[0] if len(d) == 1 else d
 
 
 PLAIN = ModelTerms()

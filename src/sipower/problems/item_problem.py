@@ -29,55 +29,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.special import kl_div, xlogy
+from scipy.special import kl_div
 
 from sipower import kernels
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.kernels import Array
+from sipower.problems.item_terms import NO_TERMS, Terms, certify
 
 __all__ = ["NO_TERMS", "ItemProblem", "Solution", "Terms"]
 
 Float = NDArray[np.float64]
 SAMPLING_THRESHOLD = 40  # S-SCI-PI is faster from 40 K² nonzeros per item (docs/sampling.md)
 LARGEST_INTEGER = 2**62
-
-
-class Terms(NamedTuple):
-    """The terms of the objective besides the data; each has shape (K,) or (items, K).
-
-    Attributes
-    ----------
-    d
-        Linear term; None: the column sums of the basis.
-    prior
-        Prior counts a ≥ 0; None: none.
-    fixed
-        Components of h that keep their value, bool; None: none.
-    ridge
-        Ridge r ≥ 0, one number or one for each item.
-    """
-
-    d: Array | None = None
-    prior: Array | None = None
-    fixed: Array | None = None
-    ridge: float | Array = 0.0
-
-    @property
-    def has_ridge(self) -> bool:
-        """Whether some item has a ridge."""
-        return bool(np.any(self.ridge))
-
-    def penalty(self, h: Array) -> float:
-        """Return ½r‖h‖² − Σ a log h over the components that are not fixed, in float64."""
-        free = True if self.fixed is None else ~np.asarray(self.fixed, bool)
-        value = 0.0
-        if self.has_ridge:
-            squares = np.square(h, dtype=np.float64).sum(axis=1, where=free)
-            value += 0.5 * float((self.ridge * squares).sum())
-        if self.prior is not None:
-            value -= float(xlogy(self.prior, h.astype(np.float64)).sum(where=free))
-        return value
 
 
 class Solution(NamedTuple):
@@ -96,9 +60,6 @@ class Solution(NamedTuple):
     h: Array
     gaps: Float
     passes: Float
-
-
-NO_TERMS = Terms()
 
 
 class ItemProblem:
@@ -146,7 +107,7 @@ class ItemProblem:
     @property
     def is_linear(self) -> bool:
         """Whether d is the only term: no ridge, no prior counts, no fixed components."""
-        return self.is_scaled and self.item_terms.prior is None
+        return self.item_terms.is_linear
 
     @property
     def is_scaled(self) -> bool:
@@ -221,9 +182,7 @@ class ItemProblem:
         """
         block, h = self.in_float64(), kernels.as_contiguous(h, np.float64)
         if not self.is_linear:
-            out = np.zeros(self.shape[0])
-            kernels.certify(block.basis, block.ratio_sums(h), h, self.c, out)
-            return out
+            return certify(self.item_terms._replace(d=block.d), block.ratio_sums(h), h, self.c)
         # negative values are rounding errors
         mass_gap = np.maximum(kl_div(self.c, self._linear_term(h)), 0)
         if not self.V.has_items:

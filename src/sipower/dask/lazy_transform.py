@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`LazyTransform`: the method `transform` of a model that was fitted on a Dask cluster."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.delayed import delayed
+from dask.highlevelgraph import HighLevelGraph
+from distributed.worker import warn
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sipower.dask.arguments import check_arguments, divide_arguments
+from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
+from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
+from sipower.estimators.fit import exact_rows
+from sipower.estimators.prior import row_model
+from sipower.kernels import Array
+
+__all__ = ["LazyTransform"]
+
+ROW_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "prior_W")
+
+
+class LazyTransform(TransformerMixin):  # type: ignore[misc]
+    """A mixin with `transform`."""
+
+    components_: Array
+    n_components_: int
+    n_features_in_: int
+    transform_tol_: float
+    missing: str | None
+
+    def transform(  # noqa: PLR0913 - the arguments of `fit`
+        self,
+        X: Any,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> da.Array:
+        """Return W for the fitted components as a lazy array, chunk by chunk.
+
+        X has one of the types that `fit` accepts, and the other arguments are those of `fit`;
+        `sample_weight` has no effect on rows. The result is bitwise equal to that of
+        `sipower.KLNMF.transform`. Feature names are compared with those of the fit when a worker
+        reads them.
+        """
+        check_is_fitted(self)
+        given = check_arguments((None, feature_weight, weights, mask, offsets, batch))
+        chunks = as_chunks(X)
+        _check_features(chunks[0].shape[1], self.n_features_in_)
+        load, dtype = delayed(load_chunk, pure=False), self.components_.dtype
+        parts = zip(chunks, divide_arguments(given, chunks), strict=True)
+        return self._rows(
+            [(chunk, load(chunk.data, dtype, part, self.missing)) for chunk, part in parts]
+        )
+
+    def _rows(
+        self, loaded: list[tuple[Chunk, Any]], *, with_sample_weights: bool = False
+    ) -> da.Array:
+        """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded."""
+        solve = delayed(_solve_rows, pure=False)
+        basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
+        names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
+        options = self._row_options()
+        options.transform_tol_ = self.transform_tol_
+        options.with_sample_weights = with_sample_weights
+        model = delayed(options, traverse=False)
+        chunks = [solve(rows, chunk.origin, basis, names, model) for chunk, rows in loaded]
+        # da.concatenate would drop chunks without rows.
+        name = f"sipower-rows-{uuid.uuid4().hex}"
+        layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
+        graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
+        sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
+        return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
+
+    def _row_options(self) -> SimpleNamespace:
+        """Return the parameters from which workers make the terms of their rows."""
+        return SimpleNamespace(**{name: getattr(self, name) for name in ROW_PARAMETERS})
+
+
+def _solve_rows(
+    chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, options: Any
+) -> Array:
+    """Return the rows of W for one chunk, computed on the worker of the chunk by one thread."""
+    if chunk.info.problem is not None:
+        raise ValueError(origin.describe(chunk.info.problem))
+    _check_features(chunk.info.shape[1], len(H))
+    if other := find_other_feature(chunk.info.feature_names, names):
+        raise ValueError(
+            f"{origin.name} has other features than the data of the fit: {other}. "
+            "The feature names should match those that were passed during fit."
+        )
+    prepared = chunk.prepared(with_sample_weights=options.with_sample_weights)
+    if prepared is None:
+        return np.zeros((0, H.shape[1]), H.dtype)
+    V, H = prepared.V, prepared.scale_columns(H)
+    missing = ~H.any(axis=1)
+    if missing.any() and (lost := int((V.column_mass[missing] > 0).sum())):
+        # `exact_rows` warns only in the log of the worker; this warning reaches the client.
+        warn(
+            f"{origin.name} has counts of {lost} feature(s) that no component has: these counts "
+            "are ignored."
+        )
+    terms = row_model(options, prepared, H.shape[1]).row_terms(H)
+    return prepared.restore_rows(exact_rows(V, H, options.transform_tol_, terms))
+
+
+def _check_features(count: float, expected: int) -> None:
+    if not math.isnan(count) and count != expected:
+        raise ValueError(
+            f"X has {count} features, but KLNMF is expecting {expected} features as input."
+        )

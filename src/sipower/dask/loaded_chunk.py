@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`LoadedChunk`: the validated rows of a chunk on a worker, and how they were observed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sipower.dask.chunks import ChunkInfo
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.validate import as_matrix
+from sipower.estimators.missing import hide_unobserved, split_missing
+from sipower.estimators.observation import (
+    ARGUMENTS,
+    NOTHING_GIVEN,
+    Observation,
+    as_observation,
+)
+from sipower.estimators.prepared import Prepared, prepare
+
+__all__ = ["LoadedChunk", "load_chunk", "observe_chunk"]
+
+PLAIN = Observation()
+
+
+class LoadedChunk:
+    """The rows of a chunk on a worker.
+
+    Rows from another worker are unpickled at first use, not on arrival: if unpickling raised an
+    error on arrival, Dask would wait forever for the task.
+
+    Parameters
+    ----------
+    info
+        Description of the chunk.
+    matrix
+        The rows, or None if the chunk is empty or invalid.
+    observation
+        Weights, missing values and size factors of these rows.
+    pickled
+        A function and its arguments, or None. If given, the function is called at first use, and
+        its result replaces `matrix`.
+    """
+
+    def __init__(
+        self,
+        info: ChunkInfo,
+        matrix: RowBlocks | None = None,
+        observation: Observation = PLAIN,
+        pickled: Any = None,
+    ) -> None:
+        self.info, self.observation, self.pickled = info, observation, pickled
+        self._prepared: Prepared | None = None
+        if pickled is None:
+            self.matrix = matrix
+
+    @cached_property
+    def matrix(self) -> RowBlocks | None:
+        """The rows, unpickled at first use."""
+        make, arguments = self.pickled
+        return make(*arguments)  # type: ignore[no-any-return]
+
+    def prepared(self, threads: int = 1, *, with_sample_weights: bool = True) -> Prepared | None:
+        """Return the weighted rows, for `threads` threads; None if the chunk has none.
+
+        They are computed once, unless the weights of samples are left out.
+        """
+        if self.matrix is None:
+            return None
+        if not with_sample_weights and self.observation.weights.rows is not None:
+            rows = self.matrix.with_settings(threads=threads)
+            return prepare(rows, self.observation.without_sample_weights())
+        if self._prepared is None:
+            self._prepared = prepare(self.matrix, self.observation)
+        weighted = self._prepared.V.with_settings(threads=threads)
+        self._prepared = replace(self._prepared, V=weighted)
+        return self._prepared
+
+    def convert(self, dtype: Any) -> LoadedChunk:
+        """Return the chunk with another working type."""
+        matrix = None if self.matrix is None else self.matrix.with_settings(dtype)
+        return LoadedChunk(self.info._replace(dtype=dtype), matrix, self.observation)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        matrix = vars(self).get("matrix")  # missing if the chunk was never used
+        pickled = self.pickled if matrix is None else matrix.__reduce__()
+        return LoadedChunk, (self.info, None, self.observation, pickled)
+
+    def __sizeof__(self) -> int:
+        return self.info.size
+
+
+def load_chunk(
+    data: Any,
+    dtype: DTypeLike | None,
+    given: tuple[Any, ...] = NOTHING_GIVEN,
+    missing: str | None = None,
+) -> LoadedChunk:
+    """Load and validate the rows of a chunk on the worker that will hold them.
+
+    Parameters
+    ----------
+    data
+        A chunk of an array, or a function of `dtype` that reads a file.
+    dtype
+        Working type; None: that of the data.
+    given
+        Values of `ARGUMENTS` for these rows.
+    missing
+        "nan" if NaN means not observed.
+    """
+    shape: Any = (0, 0)
+    try:
+        data = data(dtype) if callable(data) else data
+        shape = np.shape(data)
+        if len(shape) == 2 and shape[0] == 0 < shape[1]:
+            return LoadedChunk(ChunkInfo(shape))
+        is_missing, mask = None, given[ARGUMENTS.index("mask")]
+        if mask is not None:
+            data = hide_unobserved(data, mask)
+        if missing == "nan":
+            data, is_missing = split_missing(data)
+        matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
+        observation = as_observation(matrix.shape, given, missing=is_missing, fitting=False)
+        return _describe(LoadedChunk(ChunkInfo(shape), matrix, observation))
+    except (TypeError, ValueError) as problem:
+        return LoadedChunk(ChunkInfo(shape, problem=problem))
+
+
+def observe_chunk(chunk: LoadedChunk, given: tuple[Any, ...]) -> LoadedChunk:
+    """Return a chunk that was loaded before its part of the arguments was known."""
+    if chunk.matrix is None:
+        return chunk
+    return load_chunk(chunk.matrix, chunk.info.dtype, given)
+
+
+def _describe(chunk: LoadedChunk) -> LoadedChunk:
+    """Return a valid chunk with the description of its weighted rows."""
+    prepared = chunk.prepared()
+    assert prepared is not None
+    V = prepared.V
+    chunk.info = ChunkInfo(
+        V.shape, V.nnz, V.total, V.dense, V.dtype, V.column_names, _bytes(V),
+        has_exposure=prepared.exposure is not None,
+    )  # fmt: skip
+    return chunk
+
+
+def _bytes(matrix: RowBlocks) -> int:
+    """Return the memory that rows take, from which Dask estimates the cost of moving them."""
+    if not matrix.is_in_memory:
+        return 0
+    array = matrix.array
+    parts = (array,) if matrix.dense else (array.data, array.indices, array.indptr)
+    return sum(part.nbytes for part in parts)
