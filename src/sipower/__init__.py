@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _MODULES = (
     "dask",
     "datasets",
+    "inference",
     "io",
     "nmf",
     "pl",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from sipower import dask as dask
 from sipower import datasets as datasets
+from sipower import inference as inference
 from sipower import io as io
 from sipower import nmf as nmf
 from sipower import pl as pl

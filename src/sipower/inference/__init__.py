@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the factors mean: differences between components, and how certain they are."""
+"""What the factors mean: differences between components and their certainty, and spectra."""
 
 from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
 from sipower.inference.replication import Replication
+from sipower.inference.spectra import Spectra, spectra
 
-__all__ = ["Differences", "Replication", "differential"]
+__all__ = ["Differences", "Replication", "Spectra", "differential", "spectra"]
