@@ -13,7 +13,6 @@ __version__ = "0.1.0"
 _MODULES = (
     "dask",
     "datasets",
-    "inference",
     "io",
     "nmf",
     "pl",
@@ -47,6 +46,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "consensus": "selection",
     "differential": "inference",
     "rank_selection": "selection",
+    "spectra": "inference",
     "diagnose": "theory",
     "instruction_set": "kernels",
     "max_cut": "problems.max_cut",

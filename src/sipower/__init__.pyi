@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from sipower import dask as dask
 from sipower import datasets as datasets
-from sipower import inference as inference
 from sipower import io as io
 from sipower import nmf as nmf
 from sipower import pl as pl
@@ -17,6 +16,7 @@ from sipower.estimators import LpPCA as LpPCA
 from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
 from sipower.inference import differential as differential
+from sipower.inference import spectra as spectra
 from sipower.kernels import instruction_set as instruction_set
 from sipower.loop.check_problem import check_problem as check_problem
 from sipower.loop.checkpoint import load_state as load_state

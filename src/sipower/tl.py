@@ -7,21 +7,19 @@ import warnings
 from os import PathLike
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
+from sipower import inference
 from sipower.data.plausibility import anndata_matrix
+from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.io import Table
 from sipower.results.anndata_columns import fixed_programs, observed_columns
-from sipower.results.annotations import annotate, as_annotations
+from sipower.results.anndata_counts import choose_counts
+from sipower.results.annotations import annotate, as_annotations, spectra_arrays
 from sipower.results.new_samples import transform_samples
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run, is_anndata
 
-__all__ = ["nmf", "project"]
-
-ROWS_AT_A_TIME = 20_000
+__all__ = ["nmf", "project", "spectra"]
 
 
 def nmf(  # noqa: PLR0913 - all options are keyword-only
@@ -102,7 +100,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
         )
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    counts = _choose_counts(adata, layer, use_raw)
+    counts = choose_counts(adata, layer, use_raw)
     model = KLNMF(n_components, **{"random_state": 0, **parameters})
     model.set_output(transform="default")
     keys = {
@@ -118,7 +116,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     called = {"layer": layer, "use_raw": use_raw} | keys
     if isinstance(fixed, str):
         called["fixed"] = fixed
-    adata.varm.pop(f"{key_added}_batch_effects", None)  # those of an earlier call
+    for suffix in ("batch_effects", "z", "median"):  # those of an earlier call
+        adata.varm.pop(f"{key_added}_{suffix}", None)
     annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
     return adata if copy else None
 
@@ -174,12 +173,68 @@ def project(
     run = Run.from_anndata(programs, key)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    counts = _choose_counts(adata, layer, use_raw)
+    counts = choose_counts(adata, layer, use_raw)
     table = Table(counts, tuple(adata.obs_names), tuple(adata.var_names))
     W, remarks = transform_samples(run, table)
     for remark in remarks:
         warnings.warn(f"`adata`: {remark}", stacklevel=2)
     annotate(adata, {"obsm": {f"X_{key}": W, f"X_{key}_shares": to_shares(W, run.H)}})
+    return adata if copy else None
+
+
+def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: bool = False) -> Any:
+    """Compute z-scores and spectra in counts of a median cell, as cNMF does.
+
+    See `sipower.inference.spectra` for the definitions. The usages of cNMF are the shares that
+    `sipower.tl.nmf` stores.
+
+    Parameters
+    ----------
+    adata
+        AnnData after `sipower.tl.nmf`; the results are stored in it.
+    key
+        Name of the results of `sipower.tl.nmf`, its `key_added`.
+    layer
+        Layer of raw counts; None: the counts that were fitted.
+    copy
+        Return a copy with the results and leave `adata` unchanged.
+
+    Returns
+    -------
+    AnnData or None
+        The copy if `copy` is true, else None. Components are in the order of ``varm[key]``:
+
+        ``varm[key + "_z"]``
+            z-scores, (genes, K): by how many standard deviations a gene exceeds its mean in a cell
+            that consists of one program alone.
+        ``varm[key + "_median"]``
+            Expected counts of the genes in a cell of median total that consists of one program
+            alone, (genes, K).
+        ``uns[key]["median_total"]``
+            Median of the totals of the cells.
+
+    Examples
+    --------
+    >>> import anndata, sipower
+    >>> import numpy as np
+    >>> V = np.random.default_rng(0).poisson(5.0, (60, 10)).astype("float32")
+    >>> cells = anndata.AnnData(V)
+    >>> sipower.tl.nmf(cells, 3)
+    >>> sipower.tl.spectra(cells)
+    >>> cells.varm["nmf_z"].shape
+    (10, 3)
+    """
+    _check_anndata("adata", adata, copy)
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    run = Run.from_anndata(adata, key)
+    called = run.facts["parameters"]
+    use_raw = layer is None and bool(called.get("use_raw"))
+    counts = choose_counts(adata, layer or called.get("layer"), use_raw)
+    observed = observed_columns(adata, weight_key=called.get("weight_key"))
+    result = inference.spectra(as_matrix(counts), run, **observed)
+    annotate(adata, {"varm": spectra_arrays(result, key)})
+    adata.uns.setdefault(key, {})["median_total"] = result.median_total
     return adata if copy else None
 
 
@@ -196,54 +251,3 @@ def _check_anndata(name: str, adata: Any, copy: bool) -> None:
         )
     if adata.is_view and adata.isbacked and not copy:
         raise ValueError(f"`{name}` is a view of a file: use copy=True, or to_memory() first.")
-
-
-def _choose_counts(adata: Any, layer: str | None, use_raw: bool) -> Any:
-    """Return X, a layer, or the genes of `adata` in raw."""
-    if use_raw:
-        return _in_memory(_raw_counts(adata, layer))
-    if layer is not None and layer not in adata.layers:
-        layers = ", ".join(repr(name) for name in adata.layers if name is not None) or "none"
-        raise ValueError(
-            f"`layer` must be a layer of adata, got {layer!r}; the layers are: {layers}."
-            + (" use_raw=True takes adata.raw." if layer == "raw" and adata.raw is not None else "")
-        )
-    return _in_memory(adata.X if layer is None else adata.layers[layer])
-
-
-def _raw_counts(adata: Any, layer: str | None) -> Any:
-    if layer is not None:
-        raise ValueError(f"`layer` must be None with use_raw=True, got {layer!r}.")
-    if adata.raw is None:
-        raise ValueError("`use_raw` needs adata.raw, which is None: choose a layer with `layer`.")
-    genes, columns = adata.var_names, adata.raw.var_names
-    if genes.equals(columns):
-        return adata.raw.X
-    missing = genes.difference(columns)
-    if len(missing):
-        raise ValueError(
-            f"`use_raw` needs every gene of adata in adata.raw, which lacks {len(missing)}, such "
-            f"as {missing[0]!r}."
-        )
-    repeated = genes[genes.isin(columns[columns.duplicated()])]
-    if len(repeated):
-        raise ValueError(
-            f"`use_raw` needs unique names of genes in adata.raw, which has {repeated[0]!r} more "
-            "than once: make them unique before raw is set, with adata.var_names_make_unique()."
-        )
-    return adata.raw[:, columns.get_indexer_for(genes)].X
-
-
-def _in_memory(X: Any) -> Any:
-    """Read the counts of a backed object in slices of rows, to avoid a second copy in memory."""
-    if X is None:
-        raise ValueError("`adata` has no X: choose a layer with `layer`.")
-    if type(X).__module__.partition(".")[0] == "dask":
-        return X.compute()
-    if isinstance(X, np.ndarray) or sparse.issparse(X):
-        return X
-    rows = max(X.shape[0], 1)  # without rows, one empty slice still has the dtype
-    parts = [X[at : at + ROWS_AT_A_TIME] for at in range(0, rows, ROWS_AT_A_TIME)]
-    if sparse.issparse(parts[0]):
-        return sparse.csr_array(sparse.vstack(parts))
-    return np.concatenate([np.asarray(part) for part in parts])

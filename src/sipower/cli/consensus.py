@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sipower import selection
-from sipower.cli import options, run_folder
+from sipower.cli import options, run_folder, run_spectra
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import DONE
@@ -46,13 +46,13 @@ def consensus(
     if solver.dry_run:
         table = run_folder.load(data, console)
         factors.apply(model, data, table, console)
-        V = run_folder.nonzero_matrix(table, model)
-        _say_estimate(V, model, replicates, console)
+        _say_estimate(run_folder.nonzero_matrix(table, model), model, replicates, console)
         return DONE
     with run_folder.claim(folder, output.force or has_begun):
         table = run_folder.load(data, console)
         observed = factors.apply(model, data, table, console)
         V = run_folder.nonzero_matrix(table, model)
+        run_spectra.check_spectra(output, observed)
         if output.force:
             remove_saved_fits(folder / "fits")
         if output.force or not has_begun:
@@ -73,6 +73,7 @@ def consensus(
         run = _medoid_run(result, model, table, facts, observed.get("batch"))
         result = order_consensus(result, run)
         save_run(run, folder)
+        run = run_spectra.add_spectra(run, table, output, folder, console, observed)
         derived = run_folder.derived_files(output, data, table, {"consensus": result})
         run_folder.write_derived_files(run, folder, console, derived)
         save_outcome(result, folder / "consensus.json")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower fit`: factorise a file of counts and write a run folder with a report."""
 
-from sipower.cli import options, run_folder
+from sipower.cli import options, run_folder, run_spectra
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import report_errors
@@ -41,6 +41,7 @@ def fit(
         resume = long_run.resume and not output.force
         run = run_folder.finished_run(folder, model, table, observed) if resume else None
         was_finished, own_limit = run is not None, solver.max_iter is not None
+        run_spectra.check_spectra(output, observed)
         if run is None:
             model.set_params(checkpoint=checkpoint, checkpoint_every=long_run.checkpoint_every)
             run = run_folder.fit_with_progress(model, table, console, str(data.source), observed)
@@ -48,6 +49,7 @@ def fit(
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
             report = {"image_shape": shape} if output.report else None
             derived = run_folder.derived_files(output, data, table, report)
+            run = run_spectra.add_spectra(run, table, output, folder, console, observed)
             run_folder.write_derived_files(run, folder, console, derived, was_finished)
         with report_errors(f"the run is in {folder}"):
             run_folder.say_result(run, folder, console)

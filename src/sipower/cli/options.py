@@ -39,6 +39,7 @@ _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
 _OUT = "Run folder; by default named after the file."
 _UNITS = "Write W in counts and H as profiles that sum to 1, or as the solver left them."
+_SPECTRA = "Compute z-scores of the features, and spectra in counts of a median sample."
 _EXCLUDE = "Regular expression of features to leave out of the report's lists, such as ^RP[LS]."
 _PIXELS = "Height x width if the features are pixels, such as 19x19."
 
@@ -147,6 +148,7 @@ class OutputOptions:
 
     also: Annotated[str | None, typer.Option(help=_ALSO)] = None
     normalise: Normalise = True
+    spectra: Annotated[bool, typer.Option("--spectra", help=_SPECTRA)] = False
     exclude: Exclude = None
     force: Force = False
     as_json: Json = False

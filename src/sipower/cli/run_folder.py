@@ -218,7 +218,7 @@ def write_derived_files(
     If `missing` is true, only files that do not exist yet are written.
     """
     for ending in derived.formats:
-        if missing and all(file.exists() for file in export_paths(folder, ending)):
+        if missing and all(file.exists() for file in export_paths(run, folder, ending)):
             continue
         scale, origin = derived.normalise, derived.origin
         for file in export(run, folder, ending, normalise=scale, origin=origin):

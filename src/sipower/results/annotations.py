@@ -12,12 +12,21 @@ from typing import IO, Any
 import numpy as np
 
 from sipower._files import atomic_write
+from sipower.inference.spectra import Spectra
 from sipower.io import Table
+from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run
 
-__all__ = ["AnnDataFile", "annotate", "as_annotations", "is_anndata_file", "write_anndata"]
+__all__ = [
+    "AnnDataFile",
+    "annotate",
+    "as_annotations",
+    "is_anndata_file",
+    "spectra_arrays",
+    "write_anndata",
+]
 
 _FACTS = ("divergence", "certified_gap", "status", "rounds")
 _PLACES = ("obsm", "varm", "uns")
@@ -52,7 +61,8 @@ def as_annotations(
     ``obsm["X_" + key]`` is W, ``obsm["X_" + key + "_shares"]`` has rows that sum to 1 and
     ``varm[key]`` is Hᵀ. If `normalise` is true, W is in counts and the columns of Hᵀ sum to 1.
     ``uns[key]["components"]`` has the names of the components, if some have one, and
-    ``varm[key + "_batch_effects"]`` the batch effects, if there are any.
+    ``varm[key + "_batch_effects"]`` the batch effects, if there are any. If the
+    run has spectra, ``varm[key + "_z"]`` and ``varm[key + "_median"]`` hold them.
     `parameters` are stored in ``uns[key]["params"]`` with those of the run.
     """
     shares = to_shares(run.W, run.H)
@@ -68,11 +78,20 @@ def as_annotations(
     varm: dict[str, Any] = {key: np.ascontiguousarray(run.H.T)}
     if run.batch_effects is not None:
         varm[f"{key}_batch_effects"] = _effects_frame(run)
+    if run.spectra is not None:
+        varm |= spectra_arrays(run.spectra, key)
+        facts["median_total"] = run.spectra.median_total
     return {
         "obsm": {f"X_{key}": run.W, f"X_{key}_shares": shares},
         "varm": varm,
         "uns": {key: facts},
     }
+
+
+def spectra_arrays(spectra: Spectra, key: str) -> dict[str, Array]:
+    """Return the contents of varm: ``key + "_z"`` and ``key + "_median"``, (features, K)."""
+    arrays = {f"{key}_z": spectra.z_scores, f"{key}_median": spectra.median_units}
+    return {name: np.ascontiguousarray(array.T) for name, array in arrays.items()}
 
 
 def _effects_frame(run: Run) -> Any:

@@ -32,6 +32,8 @@ def export(
 ) -> list[Path]:
     """Write W, H and shares as .csv or .parquet tables, or the run as one .h5ad file.
 
+    Batch effects and spectra, if the run has them, are written as well.
+
     Parameters
     ----------
     run
@@ -46,7 +48,7 @@ def export(
     origin
         The data of the run, which an .h5ad file then has as well; see `write_anndata`.
     """
-    files = export_paths(folder, ending)
+    files = export_paths(run, folder, ending)
     if ending == "h5ad":
         write_anndata(run, files[0], origin, normalise=normalise)
         return files
@@ -58,15 +60,20 @@ def export(
         _frame(to_shares(run.W, run.H), run.samples, labels),
     ]
     if run.batch_effects is not None:
-        files = [*files, folder / f"batch_effects.{ending}"]
         frames.append(_frame(run.batch_effects.T, run.features, run.batches or ()))
+    if run.spectra is not None:
+        arrays = run.spectra.z_scores, run.spectra.median_units
+        frames += [_frame(array.T, run.features, labels) for array in arrays]
     _write_tables(files, frames)
     return files
 
 
-def export_paths(folder: Path, ending: str) -> list[Path]:
+def export_paths(run: Run, folder: Path, ending: str) -> list[Path]:
     """Return the files that `export` writes."""
-    names = ("run",) if ending == "h5ad" else ("W", "H", "shares")
+    names = ["run"] if ending == "h5ad" else ["W", "H", "shares"]
+    if ending != "h5ad":
+        names += [] if run.batch_effects is None else ["batch_effects"]
+        names += [] if run.spectra is None else ["z_scores", "median_units"]
     return [folder / f"{name}.{ending}" for name in names]
 
 

@@ -8,6 +8,7 @@ names.json        names of the samples and features, and ids of these, where the
                   names of known and guided components, and of batches, where the fit has them
 run.json          parameters, seed, input and its hash, status, certified gap, versions
 trace.csv         round, passes, seconds, objective, gap, step
+spectra.npz       `median_units` and `z_scores` (K, features) and `median_total`, if computed
 ================  ==============================================================================
 """
 
@@ -27,18 +28,29 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive, shorten
+from sipower.inference.spectra import Spectra
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
 from sipower.selection import Consensus, load_outcome
 
-__all__ = ["FILES", "MEASUREMENTS", "load_consensus", "load_run", "order_consensus", "save_run"]
+__all__ = [
+    "FILES",
+    "MEASUREMENTS",
+    "load_consensus",
+    "load_run",
+    "order_consensus",
+    "save_run",
+    "save_spectra",
+]
 
 FORMAT = 2  # format 1 has the components in the order of the model, and no `order`
 READABLE_FORMATS = (1, FORMAT)
 _TABLES = tuple(
-    f"{n}.{e}" for n in ("W", "H", "shares", "batch_effects") for e in ("csv", "parquet")
+    f"{name}.{ending}"
+    for name in ("W", "H", "shares", "batch_effects", "z_scores", "median_units")
+    for ending in ("csv", "parquet")
 )
-DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", *_TABLES)
+DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES)
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 # Types that readers of run.json rely on; each key may be missing.
@@ -46,6 +58,7 @@ _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "com
 _TYPES |= {"remarks": list}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float, "texts": dict}
+_SPECTRA = ("median_units", "z_scores", "median_total")  # arguments of `Run.with_spectra`
 _MAX_INTEGER = 2**1000  # larger integers cannot be converted to floats
 
 
@@ -78,7 +91,18 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
         np.savez(file, allow_pickle=False, W=run.W, H=run.H, order=run.order, **effects)
     for name in DERIVED_FILES if replaces_a_run else ():
         (to / name).unlink(missing_ok=True)
+    if run.spectra is not None:
+        save_spectra(run.spectra, to)
     return to
+
+
+def save_spectra(spectra: Spectra, folder: str | PathLike[str]) -> Path:
+    """Write the spectra of a run to its folder, and return the file."""
+    path = Path(folder) / "spectra.npz"
+    arrays = {name: getattr(spectra, name) for name in _SPECTRA}
+    with atomic_write(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return path
 
 
 def _as_python(value: Any) -> Any:
@@ -150,12 +174,29 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         if factor.dtype.kind != "f" or not ((factor >= 0) & (factor < np.inf)).all():
             raise ValueError("W or H holds negative or infinite values")
     try:
-        return Run(
+        run = Run(
             W, H, trace, facts, samples, features, feature_ids=ids, order=factors.get("order"),
             component_names=components, batches=batches, batch_effects=effects,
         )  # fmt: skip
     except ValueError:
         raise ValueError("W, H, their order and the names differ in size") from None
+    return _read_spectra(run, place / "spectra.npz")
+
+
+def _read_spectra(run: Run, file: Path) -> Run:
+    """Return the run with the spectra of a file, if it exists."""
+    if not file.exists():
+        return run
+    try:
+        arrays = read_archive(file)
+        parts = [np.asarray(arrays[name], np.float64) for name in _SPECTRA]
+        if [part.shape for part in parts] != [run.H.shape, run.H.shape, ()]:
+            raise ValueError("its arrays differ in size from H")
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("it holds values that are not finite")
+        return run.with_spectra(parts[0], parts[1], float(parts[2]))
+    except (DamagedError, KeyError, ValueError) as error:
+        raise ValueError(f"spectra.npz: {error}") from None
 
 
 def _checked_names(names: Any) -> Names | None:

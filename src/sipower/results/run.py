@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.estimators import KLNMF
+from sipower.inference.spectra import Spectra
 from sipower.io.base import unique_names
 from sipower.kernels import Array
 from sipower.loop.solve import Record
-from sipower.results.normalisation import order_by_size, to_counts, to_profiles
+from sipower.results.normalisation import order_by_size, to_counts, to_profiles, to_shares
 from sipower.results.recorded import known_names, recorded_parameters
 
 __all__ = ["Names", "Run", "check_is_step", "is_anndata"]
@@ -56,6 +57,9 @@ class Run:
     batches, batch_effects
         Labels of the batches and the fitted factors of every batch and feature, (batches,
         features); None: the fit had no batches.
+    spectra
+        Result of `sipower.inference.spectra` for the features of the run, with the components in
+        the order of the run; None: not computed.
     """
 
     W: Array
@@ -69,6 +73,7 @@ class Run:
     component_names: Sequence[str | None] | None = None
     batches: Names | None = None
     batch_effects: Array | None = None
+    spectra: Spectra | None = None
 
     def __post_init__(self) -> None:
         for name in ("W", "H"):
@@ -76,6 +81,10 @@ class Run:
         W, H = self.W.shape, self.H.shape
         if not (len(W) == len(H) == 2 and W[1] == H[0]):
             raise ValueError(f"`W` and `H` must have shapes (n, K) and (K, m), got {W} and {H}.")
+        if self.spectra is not None and self.spectra.z_scores.shape != H:
+            raise ValueError(
+                f"`spectra` must have the shape {H} of `H`, got {self.spectra.z_scores.shape}."
+            )
         self._check_names()
         self._sort_components()
 
@@ -213,7 +222,17 @@ class Run:
         names = [str(name) for name in facts.get("components", ())]
         default = [f"component {k + 1}" for k in order]
         own = [n if n != d else None for n, d in zip(names, default, strict=False)] or None
-        return cls(W, H, trace, known, samples, features, order=order, component_names=own)
+        run = cls(W, H, trace, known, samples, features, order=order, component_names=own)
+        if "median_total" not in facts or f"{key}_z" not in adata.varm:
+            return run
+        z, median = (np.asarray(adata.varm[f"{key}_{name}"]).T for name in ("z", "median"))
+        return run.with_spectra(median, z, float(facts["median_total"]))
+
+    def with_spectra(self, median_units: Array, z_scores: Array, median_total: float) -> Run:
+        """Return the run with spectra that were read from a file or an AnnData object."""
+        usages = np.asarray(to_shares(self.W.astype(np.float64), self.H), np.float64)
+        parts = usages, median_units, z_scores, median_total, self.component_labels()
+        return replace(self, spectra=Spectra(*parts, self.samples, self.features))
 
     def component_labels(self, prefix: str = "component ") -> Names:
         """Return the names of the components, and numbers after a prefix for those without."""

@@ -26,6 +26,7 @@ FEATURE_SCORES = (  # names of `Description.scores` and their titles
     ("frex", "most distinctive"),
     ("information", "most informative"),
 )
+Z_SCORE = ("z_score", "highest z-scores")  # offered if the run has spectra
 SHARES = 10_000  # shares of a sample are stored as integers in units of 1 / SHARES
 
 STATUS = {
@@ -73,10 +74,11 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
         "gap": gap if gap is not None and np.isfinite(gap) else None,
         "total": describe.total(run),
         "has_trace": bool(run.trace),
-        "components": list(_components(about, excluded)),
+        "components": list(_components(run, about, excluded)),
+        "has_spectra": run.spectra is not None,
         "excluded": int(excluded.sum()),
         "numbers": numbers,
-        "scores": FEATURE_SCORES,
+        "scores": FEATURE_SCORES if run.spectra is None else (*FEATURE_SCORES, Z_SCORE),
         "orders": orders + [(str(k), title) for k, title in enumerate(titles)],
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
@@ -89,15 +91,19 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
     }
 
 
-def _components(about: Description, excluded: Array) -> Iterator[dict[str, Any]]:
+def _components(run: Run, about: Description, excluded: Array) -> Iterator[dict[str, Any]]:
     """Yield the table row of each component."""
     names, lift = about.features, about.lift()
     bits = about.distinctiveness().sum(axis=1)
     probable_scores, frex = (np.where(excluded, 0, s) for s in (about.profiles, about.frex()))
+    z_scores = np.zeros_like(frex)
+    if run.spectra is not None:
+        z_scores = np.where(excluded, 0, run.spectra.z_scores)
     leading = about.leading_samples()
     for k, colour in enumerate(palette(len(about.sizes))):
-        probable, distinctive = (
-            describe.largest(scores[k], FEATURES_IN_TABLE) for scores in (probable_scores, frex)
+        probable, distinctive, marking = (
+            describe.largest(scores[k], FEATURES_IN_TABLE)
+            for scores in (probable_scores, frex, z_scores)
         )
         yield {
             "number": k + 1,
@@ -106,6 +112,7 @@ def _components(about: Description, excluded: Array) -> Iterator[dict[str, Any]]
             "size": about.sizes[k],
             "probable": [(names[f], f"{about.profiles[k, f]:.2%}") for f in probable],
             "distinctive": [(names[f], f"×{lift[k, f]:.3g}") for f in distinctive],
+            "marking": [(names[f], f"{z_scores[k, f]:.3g}") for f in marking],
             "leading": int(leading[k]),
             "bits": bits[k],
         }
@@ -203,7 +210,7 @@ def plot_data(
     return data
 
 
-def features(about: Description, excluded: Array) -> list[dict[str, Any]]:
+def features(run: Run, about: Description, excluded: Array) -> list[dict[str, Any]]:
     """Return the features of each component that lead by each score, without excluded ones."""
     names, lift = about.features, about.lift()
 
@@ -217,6 +224,8 @@ def features(about: Description, excluded: Array) -> list[dict[str, Any]]:
         }
 
     scores = {name: np.where(excluded, 0, about.scores(name)) for name, _ in FEATURE_SCORES}
+    if run.spectra is not None:
+        scores[Z_SCORE[0]] = np.where(excluded, 0, run.spectra.z_scores)
     return [
         {name: feature_list(k, values[k]) for name, values in scores.items()}
         for k in range(len(about.sizes))

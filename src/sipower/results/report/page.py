@@ -85,7 +85,7 @@ def write_report(
         style=_own_text("page.css"),
         plotly=_plotly(),
         data=plot_data(run, about, drawn, selection, consensus)
-        | {"features": features(about, excluded)},
+        | {"features": features(run, about, excluded)},
         script=_own_text("page.js") + _own_text("plots.js"),
     )
     target.parent.mkdir(parents=True, exist_ok=True)
