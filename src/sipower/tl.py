@@ -7,10 +7,10 @@ import warnings
 from os import PathLike
 from typing import Any
 
-from sipower import inference
 from sipower.data.plausibility import anndata_matrix
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
+from sipower.inference.spectra import spectra as compute_spectra
 from sipower.io import Table
 from sipower.results.anndata_columns import fixed_programs, observed_columns
 from sipower.results.anndata_counts import choose_counts
@@ -232,7 +232,7 @@ def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: boo
     use_raw = layer is None and bool(called.get("use_raw"))
     counts = choose_counts(adata, layer or called.get("layer"), use_raw)
     observed = observed_columns(adata, weight_key=called.get("weight_key"))
-    result = inference.spectra(as_matrix(counts), run, **observed)
+    result = compute_spectra(as_matrix(counts), run, **observed)
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total
     return adata if copy else None

@@ -19,6 +19,7 @@ MODULES = (
     "datasets",
     "io",
     "selection",
+    "inference",
     "pl",
     "report",
     "results",

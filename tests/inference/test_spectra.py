@@ -84,7 +84,8 @@ def test_every_form_of_the_data_gives_the_same(form, tmp_path):
 def test_chunks_do_not_matter(monkeypatch):
     for entries in (1, 57, 1000):
         monkeypatch.setattr(spectra_fits, "ENTRIES_AT_ONCE", entries)
-        for counts in (V, V.toarray()):
+        monkeypatch.setattr(spectra_fits, "ENTRIES_GATHERED", entries)
+        for counts in (V, V.toarray(), as_matrix(V, rows_only=True)):
             assert_equal(spectra(counts, MODEL, W=W), RESULT)
 
 
@@ -92,8 +93,10 @@ def test_weights_are_repeated_samples():
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 4, V.shape[0])
     rows = np.repeat(np.arange(V.shape[0]), weight)
-    one = spectra(V, MODEL, W=W, sample_weight=weight)
     other = spectra(V[rows], MODEL, W=W[rows])
+    one = spectra(V, MODEL, W=W, sample_weight=weight)
+    for counts in (V.toarray(), as_matrix(V, rows_only=True)):
+        assert_equal(spectra(counts, MODEL, W=W, sample_weight=weight), one)
     scale = other.median_total / one.median_total  # weights do not change the median
     np.testing.assert_allclose(one.median_units * scale, other.median_units, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(one.z_scores, other.z_scores, rtol=1e-10, atol=1e-10)

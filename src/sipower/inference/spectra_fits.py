@@ -43,7 +43,8 @@ from sipower.problems.kl import KLBlock
 __all__ = ["ScaledSamples", "fit_median_units", "fit_z_scores"]
 
 Float = NDArray[np.float64]
-ENTRIES_AT_ONCE = 2**22  # entries that are converted to float64, or gathered by column, at one time
+ENTRIES_AT_ONCE = 2**22  # entries that are converted to float64 at one time
+ENTRIES_GATHERED = 2**24  # entries of columns that one pass gathers from data without columns
 FEATURE_TOL = 1e-6  # certified gap to which each feature is solved
 MIN_RELATIVE_DEVIATION = 1e-12  # a feature with a smaller σ/μ varies by rounding only
 MIN_EIGENVALUE = 1e-12  # relative to the largest; smaller ones are 0 up to rounding
@@ -131,16 +132,18 @@ def _column_moments(Y: Any, rho: Float) -> _Moments:
 
 
 def fit_median_units(samples: ScaledSamples) -> Float:
-    """Return S, (K, m), in which every feature is certified to `FEATURE_TOL`."""
+    """Return S, (K, m), in which every feature is certified to `FEATURE_TOL`.
+
+    Data without columns are read once for every `ENTRIES_GATHERED` entries.
+    """
     V, rho = samples.V, samples.rho
     basis = (samples.U * (rho * samples.s)[:, np.newaxis])[rho > 0]
     S, gaps = np.zeros((samples.U.shape[1], V.shape[1])), np.zeros(V.shape[1])
-    count = max(1, ENTRIES_AT_ONCE * V.shape[1] // max(V.nnz, 1))
+    entries = ENTRIES_AT_ONCE if V.has_columns else ENTRIES_GATHERED
+    count = max(1, entries * V.shape[1] // max(V.nnz, 1))
     for begin in range(0, V.shape[1], count):
-        columns = slice(begin, begin + count)
-        parts = [_scale_rows(counts, rho[rows]) for rows, counts in samples.chunks(columns)]
-        items = np.concatenate(parts) if V.dense else sparse.vstack(parts, "csr")
-        block = Matrix(_transpose(items), np.float64, V.threads, rows_only=True)
+        columns = slice(begin, min(begin + count, V.shape[1]))
+        block = Matrix(_weighted_columns(samples, columns), np.float64, V.threads, rows_only=True)
         h, gaps[columns], _ = KLBlock(block, basis).solution(FEATURE_TOL)
         S[:, columns] = h.T
     if gaps.max() > FEATURE_TOL:
@@ -153,7 +156,19 @@ def fit_median_units(samples: ScaledSamples) -> Float:
     return S
 
 
-def _transpose(items: Any) -> Any:
-    if isinstance(items, np.ndarray):
-        return np.ascontiguousarray(items.T)
-    return sparse.csr_array(items.T)
+def _weighted_columns(samples: ScaledSamples, columns: slice) -> Any:
+    """Return columns of diag(ρ) V as rows, (features, samples with ρ > 0), an array or CSR."""
+    V, rho = samples.V, samples.rho
+    if V.has_columns:
+        items = V.T.rows(columns.start, columns.stop)[:, np.flatnonzero(rho > 0)]
+    else:
+        parts = [counts for _, counts in samples.chunks(columns)]
+        items = (np.concatenate(parts) if V.dense else sparse.vstack(parts, "csr")).T
+    weights = rho[rho > 0]
+    if V.dense:
+        return np.ascontiguousarray(items * weights)
+    items = sparse.csr_array(items, dtype=np.float64)
+    items.sort_indices()
+    return sparse.csr_array(
+        (items.data * weights[items.indices], items.indices, items.indptr), items.shape
+    )
