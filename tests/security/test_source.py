@@ -28,6 +28,7 @@ ALLOWED = {
     ("datasets/originals.py", "import_module"): "Pillow, which is optional",
     ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",
     ("io/hdf5.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
+    ("results/annotations.py", "read_elem"): "names of the features of an AnnData copy, no pickle",
     ("kernels/threads.py", "joblib"): "asks whether it stands in a worker of joblib; loads nothing",
     ("results/provenance.py", "subprocess"): "asks git for the commit, with a list and no shell",
 }
