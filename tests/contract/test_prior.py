@@ -8,6 +8,7 @@ from scipy.special import kl_div, xlogy
 
 from sipower import KLNMF, non_negative_factorization
 from sipower.datasets import poisson_topics
+from sipower.io import convert, open_store
 
 RNG = np.random.default_rng(0)
 V = RNG.poisson(RNG.gamma(0.5, 2, (60, 4)) @ RNG.gamma(0.5, 1, (4, 40))) * 1.0
@@ -165,6 +166,17 @@ def test_a_fit_is_resumed_to_the_same_bits(settings, tmp_path):
     np.testing.assert_array_equal(part.components_, whole.components_)
     with pytest.raises(ValueError, match="checkpoint"):
         KLNMF(4, checkpoint=path, **options | {"prior_H": 0.7}).fit(V)
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, {"guides": {"few": [1, 2, 3]}}])
+@pytest.mark.filterwarnings("ignore:`guides`")
+def test_data_on_disk_give_the_same_bits(settings, tmp_path):
+    np.save(tmp_path / "counts.npy", V)
+    convert(tmp_path / "counts.npy", tmp_path / "counts.sipower")
+    model, W = fit(sparse.csr_array(V), **settings)
+    stored, W_stored = fit(open_store(tmp_path / "counts.sipower"), **settings)
+    np.testing.assert_array_equal(W_stored, W)
+    np.testing.assert_array_equal(stored.components_, model.components_)
 
 
 @pytest.mark.parametrize(

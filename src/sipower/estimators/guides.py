@@ -180,7 +180,7 @@ def report_guides(guides: list[Guide], V: RowBlocks, H: Array, first: int) -> li
         report = GuideReport(guide.name, component, tuple(names), unsupported, share)
         reports.append(report)
         if not report.is_supported:
-            warnings.warn(f"`guides`: {report}", UserWarning, stacklevel=6)
+            warnings.warn(f"`guides`: {report}", UserWarning, stacklevel=7)
     return reports
 
 
