@@ -17,6 +17,7 @@ from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
 from sipower.inference import differential as differential
 from sipower.inference import spectra as spectra
+from sipower.inference import standard_errors as standard_errors
 from sipower.kernels import instruction_set as instruction_set
 from sipower.loop.check_problem import check_problem as check_problem
 from sipower.loop.checkpoint import load_state as load_state

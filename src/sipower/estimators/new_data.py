@@ -167,13 +167,16 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
     def _basis(self, V: RowBlocks) -> Array:
         return np.ascontiguousarray(self.components_.T, V.dtype)
 
-    def _exact_rows(self, V: RowBlocks, observation: Observation) -> Array:
-        """Return the W of the fitted components, certified row by row."""
+    def _row_problem(self, V: RowBlocks, observation: Observation) -> tuple[Prepared, Array, Terms]:
+        """Return the weighted data, the basis H' (m, K) and the terms of the rows of W'."""
         prepared = self._prepare(V, observation)
         H = prepared.scale_columns(self._basis(V))
-        terms = row_model(self, prepared, H.shape[1]).row_terms(H)
-        W = exact_rows(prepared.V, H, self.transform_tol_, terms)
-        return prepared.restore_rows(W)
+        return prepared, H, row_model(self, prepared, H.shape[1]).row_terms(H)
+
+    def _exact_rows(self, V: RowBlocks, observation: Observation) -> Array:
+        """Return the W of the fitted components, certified row by row."""
+        prepared, H, terms = self._row_problem(V, observation)
+        return prepared.restore_rows(exact_rows(prepared.V, H, self.transform_tol_, terms))
 
 
 def _row_terms(prepared: Prepared, H: Array) -> Terms:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the factors mean: differences between components and their certainty, and spectra."""
+"""What the factors mean: differences between components, spectra, and their certainty."""
 
 from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
 from sipower.inference.replication import Replication
 from sipower.inference.spectra import Spectra, spectra
+from sipower.inference.weight_errors import standard_errors
 
-__all__ = ["Differences", "Replication", "Spectra", "differential", "spectra"]
+__all__ = ["Differences", "Replication", "Spectra", "differential", "spectra", "standard_errors"]
