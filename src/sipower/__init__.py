@@ -43,6 +43,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "Matrix": "data.memory",
     "as_matrix": "data.validate",
     "describe": "results.describe",
+    "bootstrap": "inference",
     "standard_errors": "inference",
     "consensus": "selection",
     "differential": "inference",

@@ -1,10 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the factors mean: differences between components, spectra, and their certainty."""
 
+from sipower.inference.bootstrap import bootstrap
 from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
+from sipower.inference.intervals import Bootstrap, Interval
 from sipower.inference.replication import Replication
 from sipower.inference.spectra import Spectra, spectra
 from sipower.inference.weight_errors import standard_errors
 
-__all__ = ["Differences", "Replication", "Spectra", "differential", "spectra", "standard_errors"]
+__all__ = [
+    "Bootstrap",
+    "Differences",
+    "Interval",
+    "Replication",
+    "Spectra",
+    "bootstrap",
+    "differential",
+    "spectra",
+    "standard_errors",
+]

@@ -28,6 +28,7 @@ class Stream(IntEnum):
     THEORY = 4  # batches of `diagnose`
     EIGENVECTOR = 5  # the start of an eigenvalue solver
     SAMPLE = 6  # items that are fitted first
+    BOOTSTRAP = 7  # counts of the replicates of a bootstrap
 
 
 class Draw(NamedTuple):
@@ -76,6 +77,12 @@ class Draw(NamedTuple):
         """Draw uniform numbers from the open interval (0, 1)."""
         size = int(np.prod(shape))
         return draw_uniform(self.key, self.place, size).reshape(shape)
+
+    def poisson(self, means: Array) -> NDArray[np.int64]:
+        """Draw Poisson counts with the given means, with NumPy's generator; 0 costs no number."""
+        key = np.array(self.key, np.uint64)
+        counter = np.array((0, self.round, self.side, self.inner), np.uint64)
+        return np.random.Generator(np.random.Philox(key=key, counter=counter)).poisson(means)
 
 
 def batch_size(share: float, n: int) -> int:

@@ -59,6 +59,19 @@ class SavedFits:
         complete = all(_has_shape(arrays.get(key), shape) for key, shape in shapes.items())
         return arrays if complete else None
 
+    def read(self, name: str, array: str) -> Any:
+        """Return one array of a saved fit, without reading the others."""
+        if self.folder is None:
+            raise ValueError("`folder` must be given: nothing is saved without one.")
+        path = self.folder / f"{name}.npz"
+        try:
+            found = read_archive(path, [array]).get(array)
+        except DamagedError as damage:
+            raise ValueError(f"{path} {damage}.") from None
+        if found is None:
+            raise ValueError(f"{path} has no array {array!r}: remove it and repeat the call.")
+        return found
+
     def save(self, name: str, arrays: dict[str, Any]) -> None:
         """Write the arrays of a fit."""
         if self.folder is not None:
@@ -69,7 +82,7 @@ class SavedFits:
 def remove_saved_fits(folder: Path) -> None:
     """Remove the saved fits of a task from its folder, and nothing else."""
     if (folder / "task.json").exists():
-        for pattern in ("replicate-*.npz", "dispersion.npz", "task.json"):
+        for pattern in ("replicate-*.npz", "dispersion.npz", "start.npz", "task.json"):
             for file in folder.glob(pattern):
                 file.unlink()
 
