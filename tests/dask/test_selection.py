@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from sipower import KLNMF, consensus, rank_selection
+from sipower import KLNMF, bootstrap, consensus, rank_selection
 from sipower.datasets import poisson_topics
 
 V = poisson_topics(120, 60, 3, length=100, seed=0)
@@ -38,6 +38,24 @@ def test_rank_selection_has_the_local_bits_and_goes_on(client, tmp_path, scale):
     np.testing.assert_array_equal(result.deviance, expected.deviance)
     np.testing.assert_array_equal(result.stability, expected.stability)
     assert result.best == expected.best
+
+
+def test_bootstrap_has_the_local_bits_and_goes_on(client, tmp_path):
+    model = KLNMF(3, random_state=0, tol=1e-4).fit(V)
+    offsets = np.linspace(0.5, 2, 120)
+    expected = bootstrap(V, model, 4, offsets=offsets)
+
+    def interrupt(completed, _):
+        if completed == 2:
+            raise KeyboardInterrupt
+
+    task = {"folder": tmp_path, "client": client, "offsets": offsets}
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap(V, model, 4, **task, on_replicate=interrupt)
+    result = bootstrap(V, model, 4, **task)
+    for a, b in zip((*result.W, *result.H), (*expected.W, *expected.H), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(result.cosines, expected.cosines)
 
 
 def test_callbacks_of_rounds_stay_at_home(client):

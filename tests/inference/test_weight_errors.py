@@ -6,8 +6,9 @@ import pytest
 from scipy import sparse
 from scipy.integrate import quad
 
-from sipower import KLNMF, as_matrix, standard_errors
+from sipower import KLNMF, as_matrix, io, standard_errors
 from sipower.datasets import poisson_topics
+from sipower.inference import weight_errors
 from sipower.inference.weight_errors import one_sided_deviation
 
 STEP = 1e-30  # of complex differences, which have no cancellation
@@ -206,6 +207,17 @@ def test_errors_do_not_depend_on_threads_and_are_finite_on_topics():
     one = standard_errors(V, model.set_params(n_jobs=1), W)
     np.testing.assert_array_equal(one, errors)
     np.testing.assert_allclose(standard_errors(V.toarray(), model, W), errors, rtol=1e-9)
+
+
+def test_data_on_disk_have_the_errors_of_data_in_memory(tmp_path, monkeypatch):
+    V = poisson_topics(300, 200, 5, length=100, seed=0)
+    model = KLNMF(5, random_state=0).fit(V)
+    expected = standard_errors(V, model)
+    io.write_store(V, tmp_path / "store")
+    monkeypatch.setattr(weight_errors, "NUMBERS_AT_ONCE", 2000)  # many small steps
+    found = standard_errors(io.open_store(tmp_path / "store"), model)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(standard_errors(V.toarray(), model), expected, rtol=1e-9)
 
 
 def test_wrong_weights_are_refused():

@@ -80,7 +80,8 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
     model
         A fitted model. `max_time`, `on_round` and `checkpoint` do not apply to replicates.
     n
-        Number of replicates, at least 2; 95 % intervals need about 50.
+        Number of replicates, at least 2. With fewer than 39, the ends of 95 % intervals are the
+        smallest and the largest value of all replicates, and the true level is lower.
     random_state
         Seed of the counts. The result depends neither on the number of threads nor on the order in
         which replicates are fitted.

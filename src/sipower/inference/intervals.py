@@ -176,6 +176,8 @@ def estimate_interval(
     ends = [(1 - level) / 2, (1 + level) / 2]
     for part, at in _parts(name, *value.shape):
         stack = np.stack([saved.read(replicate, part) for replicate in replicates])
-        interval.lower[at], interval.upper[at] = np.quantile(stack, ends, axis=0)
+        # A further replicate would be below the "weibull" quantile at p with probability p.
+        quantiles = np.quantile(stack, ends, axis=0, method="weibull")
+        interval.lower[at], interval.upper[at] = quantiles
         interval.sd[at] = stack.std(axis=0, ddof=1, dtype=np.float64)
     return interval
