@@ -108,9 +108,9 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
 
     Notes
     -----
-    Each fit that runs needs the memory of a fit with its own copy of the data. The replicates are
-    on disk, n times the size of W and H; quantiles are computed from parts of half a megabyte of
-    each.
+    Each fit that runs needs up to three times the memory of V, for its own counts. The replicates
+    are on disk, n times the size of W and H; quantiles are computed from parts of half a megabyte
+    of each.
 
     Examples
     --------

@@ -104,13 +104,15 @@ class Bootstrap:
         )
 
     def summary(self) -> str:
-        """Return a table of the components: counts, stability and the width of their intervals."""
+        """Return a table of the components: counts, stability and error of the profile.
+
+        The error is the root of the summed variances of the profile, relative to its length.
+        """
         lines = [
             f"{self.n} replicates ({self.converged} converged), {100 * self.level:g} % intervals",
             f"{'component':>12} {'counts':>12} {'stability':>10} {'5 %':>6} {'error':>7}",
         ]
         counts = self.W.value.sum(axis=0, dtype=np.float64)
-        # The distance of a replicate from the profile, as a share of the length of the profile.
         length = np.sqrt(np.square(self.H.value, dtype=np.float64).sum(axis=1))
         error = np.sqrt(np.square(self.H.sd, dtype=np.float64).sum(axis=1))
         error = np.divide(error, length, out=np.zeros_like(error), where=length > 0)
