@@ -197,7 +197,7 @@ def test_models_of_every_kind(parameters):
     model = fitted(**parameters)
     result = bootstrap(V, model, 4)
     assert result.n == 4
-    assert result.converged >= 3
+    assert result.n_converged >= 3
     assert result.W.value.shape == (60, 3)
     assert result.W.value.dtype == result.H.upper.dtype == model.components_.dtype
     np.testing.assert_allclose(result.H.value.sum(axis=1), 1, rtol=1e-5)

@@ -91,7 +91,7 @@ class Bootstrap:
         return np.asarray(np.quantile(self.cosines, LOW, axis=0))
 
     @property
-    def converged(self) -> int:
+    def n_converged(self) -> int:
         """The number of replicates that have converged."""
         return self.statuses.count("converged")
 
@@ -109,7 +109,7 @@ class Bootstrap:
         The error is the root of the summed variances of the profile, relative to its length.
         """
         lines = [
-            f"{self.n} replicates ({self.converged} converged), {100 * self.level:g} % intervals",
+            f"{self.n} replicates ({self.n_converged} converged), {100 * self.level:g} % intervals",
             f"{'component':>12} {'counts':>12} {'stability':>10} {'5 %':>6} {'error':>7}",
         ]
         counts = self.W.value.sum(axis=0, dtype=np.float64)

@@ -189,7 +189,7 @@ def _information(V: Any, W: Float, H: Float, first: int) -> tuple[Float, Float]:
     square = np.divide(ratio, z, out=np.zeros_like(v), where=is_explained)
     if not is_explained.all():
         _check_explained(V, (v > 0) & ~is_explained, H, first)
-    first_order, second_order = (_like(V, part) for part in (ratio, square))
+    first_order, second_order = (_in_layout(V, part) for part in (ratio, square))
     K = H.shape[1]
     left, right = np.triu_indices(K)
     A, pairs = np.empty((V.shape[0], K, K)), max(NUMBERS_AT_ONCE // len(H), K)
@@ -199,8 +199,8 @@ def _information(V: Any, W: Float, H: Float, first: int) -> tuple[Float, Float]:
     return np.asarray(first_order @ H), A
 
 
-def _like(V: Any, values: Float) -> Any:
-    """Return values in the layout of V."""
+def _in_layout(V: Any, values: Float) -> Any:
+    """Return values of the entries of V as an array or in CSR, as V is."""
     if isinstance(V, np.ndarray):
         return values
     return sparse.csr_array((values, V.indices, V.indptr), V.shape)
@@ -227,8 +227,8 @@ def _errors(A: Float, slope: Float, w: Float) -> Float:
     diagonal = np.einsum("ikk->ik", A).copy()
     counts = diagonal * w * w
     is_free = (counts >= NEGLIGIBLE**2) & (slope < diagonal * w)
-    narrow = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(w), where=diagonal > 0)
-    scale = np.where(is_free, w, narrow)
+    conditional = np.divide(1.0, np.sqrt(diagonal), out=np.ones_like(w), where=diagonal > 0)
+    scale = np.where(is_free, w, conditional)
     A = A * (scale[:, :, None] * scale[:, None, :])
     free, bound = is_free[:, :, None], ~is_free[:, None, :]
     inside = np.where(free & ~bound, A, 0.0)
@@ -237,8 +237,8 @@ def _errors(A: Float, slope: Float, w: Float) -> Float:
     root = np.linalg.inv(np.linalg.cholesky(inside))  # rootᵀ root is the inverse
     deviation = scale * np.sqrt(np.einsum("ijk,ijk->ik", root, root))
     shared = root @ np.where(free & bound, A, 0.0)
-    left = np.einsum("ikk->ik", A) - np.einsum("ijk,ijk->ik", shared, shared)
-    curvature = np.maximum(left, 0.0) / scale**2
+    remaining = np.einsum("ikk->ik", A) - np.einsum("ijk,ijk->ik", shared, shared)
+    curvature = np.maximum(remaining, 0.0) / scale**2
     one_sided = one_sided_deviation(slope - curvature * w, curvature)
     return np.where(is_free, deviation, one_sided)
 
