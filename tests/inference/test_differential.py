@@ -129,9 +129,9 @@ def test_the_same_seed_gives_the_same_bits():
 def test_size_factors_batches_and_masks_are_those_of_the_model():
     sizes = np.random.default_rng(2).uniform(0.5, 2, SAMPLES)
     scaled = differential(V, W / sizes[:, None], offsets=sizes)
+    assert scaled.replication.is_supported
     plain = differential(V, W, check=False)
     np.testing.assert_allclose(scaled.log2_fold_change, plain.log2_fold_change, atol=1e-6)
-    assert scaled.replication.is_supported is None
     panel = np.arange(FEATURES) % 2 == 0
     masked = differential(V, W, mask=np.broadcast_to(panel, V.shape), check=False)
     part = differential(V[:, panel], W, check=False)
@@ -142,6 +142,7 @@ def test_size_factors_batches_and_masks_are_those_of_the_model():
     model = KLNMF(RANK, random_state=0).fit(data, batch=lab)
     result = differential(data, model, batch=lab)
     assert np.isfinite(result.posterior_mean).all()
+    assert result.replication.is_supported
 
 
 def test_names_labels_and_the_table():
@@ -149,7 +150,9 @@ def test_names_labels_and_the_table():
     frame = pd.DataFrame(V.toarray(), columns=names)
     guides = {"first": [names[j] for j in np.argsort(-H[0])[:4]]}
     model = KLNMF(RANK, guides=guides, random_state=0).fit(frame)
-    table = differential(frame, model, check=False).to_frame()
+    result = differential(frame, model)
+    assert result.replication.is_supported
+    table = result.to_frame()
     assert set(table["contrast"]) == {"first", "component 2", "component 3", "component 4"}
     assert list(table["feature"][:FEATURES]) == names
     pairs = differential(frame, model, contrast="pairwise", check=False)

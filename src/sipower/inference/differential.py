@@ -25,7 +25,7 @@ from sipower.estimators.observation import ARGUMENTS, as_given, as_observation
 from sipower.estimators.prepared import Prepared, prepare
 from sipower.inference.differences import Differences
 from sipower.inference.fold_changes import CONTRASTS, fold_changes
-from sipower.inference.regression import regress
+from sipower.inference.regression import regress_prepared
 from sipower.inference.replication import TOL, Replication, check_replication
 from sipower.inference.shrinkage import shrink
 
@@ -106,21 +106,17 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
             "`V` is available by row only, but every feature is regressed on its own: convert the "
             "data to a store with both orientations."
         )
-    d = None if prepared.exposure is None else prepared.exposure.linear_terms(1, W)
     say("regressing every feature on the weights")
-    regression = regress(prepared.V, W, prior, d)
+    regression = regress_prepared(prepared, W, prior)
     changes = fold_changes(regression, contrast)
     say("shrinking the fold changes")
     shrunken = [shrink(*row, level) for row in zip(changes.estimates, changes.errors, strict=True)]
     profiles = (regression.h / regression.h.sum(axis=0)).T
     replication = Replication(reason="`check` is False")
-    if check and observed:
-        replication = Replication(reason="the check takes no " + ", ".join(map(repr, observed)))
-    elif check:
+    if check:
         say("checking the differences on independent counts")
-        replication = check_replication(
-            matrix, _unfitted(model, W.shape[1], random_state), profiles, prior, random_state
-        )
+        half = _unfitted(model, W.shape[1], random_state)
+        replication = check_replication(matrix, half, profiles, prior, observed)
     rates = np.maximum([s.false_sign for s in shrunken], changes.min_false_sign)
     differences = Differences(
         pairs=changes.pairs,
@@ -155,7 +151,7 @@ def _check_options(contrast: str, prior: float, level: float) -> None:
 
 
 def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, Prepared, Float]:
-    """Return the data, the weighted data and the weights W in their scale, in float64."""
+    """Return the data, the weighted data and the weights W in float64."""
     given = as_given(observed)
     if isinstance(model, KLNMF):
         check_is_fitted(model)
@@ -170,7 +166,7 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
         W = _as_weights(model, matrix.shape[0])
     if W.shape[1] < 2:
         raise ValueError("`model` must have at least two components to compare.")
-    return matrix, prepared, prepared.scale_rows(np.asarray(W, np.float64))
+    return matrix, prepared, np.asarray(W, np.float64)
 
 
 def _as_weights(model: Any, samples: int) -> Float:

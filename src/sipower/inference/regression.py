@@ -32,10 +32,10 @@ from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.observation import is_sparse
-from sipower.estimators.prepared import row_chunks
+from sipower.estimators.prepared import Prepared, row_chunks
 from sipower.problems.item_problem import ItemProblem, Terms
 
-__all__ = ["Regression", "information", "regress"]
+__all__ = ["Regression", "information", "regress", "regress_prepared"]
 
 Float = NDArray[np.float64]
 TOL = 1e-10  # certified gap of every feature, relative to its counts
@@ -89,6 +89,14 @@ def regress(V: RowBlocks, W: Float, prior: float, d: Float | None = None) -> Reg
     totals = expected.sum(axis=1)
     gap = float(solution.gaps.max())
     return Regression(h, covariance, expected / totals[:, None], totals, gap)
+
+
+def regress_prepared(prepared: Prepared, W: Float, prior: float) -> Regression:
+    """Regress every feature of weighted data on W (n, K), which is in the scale of the user."""
+    weights = prepared.scale_rows(W)
+    exposure = prepared.exposure
+    d = None if exposure is None else exposure.linear_terms(1, weights)
+    return regress(prepared.V, weights, prior, d)
 
 
 def _polish(problem: ItemProblem, V: RowBlocks, h: Float, prior: float) -> Float:

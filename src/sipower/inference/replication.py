@@ -12,7 +12,9 @@ real, and in about half of the cases if they are noise.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +22,9 @@ from numpy.typing import NDArray
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.inference.fold_changes import fold_changes
-from sipower.inference.regression import regress
+from sipower.estimators.observation import as_given
+from sipower.inference.fold_changes import FoldChanges, fold_changes
+from sipower.inference.regression import regress_prepared
 from sipower.kernels import Array
 from sipower.selection.holdout import are_counts, thin
 from sipower.selection.matching import match
@@ -76,7 +79,9 @@ class Replication:
         return text
 
 
-def check_replication(V: RowBlocks, model: KLNMF, H: Array, prior: float, seed: int) -> Replication:
+def check_replication(
+    V: RowBlocks, model: KLNMF, H: Array, prior: float, observed: Mapping[str, Any]
+) -> Replication:
     """Fit one half of the counts and compare its differences with those in the other half.
 
     Parameters
@@ -84,32 +89,42 @@ def check_replication(V: RowBlocks, model: KLNMF, H: Array, prior: float, seed: 
     V
         The data, (n, m).
     model
-        An unfitted model with the parameters of the fit.
+        An unfitted model with the parameters of the fit. Its seed is also that of the split.
     H
         The components whose differences are checked, (K, m).
     prior
         Prior counts of every coefficient.
-    seed
-        Seed of the split and of the fit.
+    observed
+        Arguments of `KLNMF.fit` that say how the data were observed.
     """
     if not V.is_in_memory:
         return Replication(reason="the data are on disk")
     if not are_counts(V):
         return Replication(reason="the data are no counts")
-    halves = thin(V, seed, share=0.5)
-    first, second = (as_matrix(half, n_jobs=V.threads) for half in (halves.train, halves.test))
+    halves = thin(V, int(model.random_state), share=0.5)
+    first, second = (
+        as_matrix(half, n_jobs=V.threads).with_names(V.row_names, V.column_names)
+        for half in (halves.train, halves.test)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        W = model.fit_transform(first).astype(np.float64)
-    used = W.sum(axis=0) > 0
-    changes = [fold_changes(regress(half, W[:, used], prior), "null") for half in (first, second)]
-    scores, signs = changes[0].estimates / changes[0].errors, np.sign(changes[1].estimates)
+        W = model.fit_transform(first, **observed).astype(np.float64)
+        own, other = (_changes(half, model, W, prior, observed) for half in (first, second))
+    scores = own.estimates / own.errors
     is_significant = np.abs(scores) > MIN_SCORE
-    agrees = (np.sign(scores) == signs) & is_significant
+    agrees = (np.sign(scores) == np.sign(other.estimates)) & is_significant
     count = int(is_significant.sum())
-    partners, similarity = match(H, model.components_[used])
+    partners, similarity = match(H, model.components_)
     counts, agreeing = is_significant.sum(axis=1), agrees.sum(axis=1)
     share = np.divide(agreeing, counts, out=np.full(len(counts), np.nan), where=counts > 0)
-    components = np.where(partners >= 0, share[partners], np.nan)
     agreement = float(agrees.sum() / count) if count else np.nan
-    return Replication(count, agreement, components, similarity)
+    return Replication(count, agreement, share[partners], similarity)
+
+
+def _changes(
+    half: RowBlocks, model: KLNMF, W: Array, prior: float, observed: Mapping[str, Any]
+) -> FoldChanges:
+    """Return the differences of one half of the counts against all data, given W."""
+    V, observation = model._observe(half, as_given(observed), reset=False)
+    prepared = model._prepare(V, observation)
+    return fold_changes(regress_prepared(prepared, W, prior), "null")
