@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots of fitted models and of selections, drawn with matplotlib."""
+"""Plots of fitted models, of selections and of differences, drawn with matplotlib."""
 
 from sipower.results.plot import (
     consensus,
@@ -9,5 +9,15 @@ from sipower.results.plot import (
     structure,
     top_features,
 )
+from sipower.results.plot_differences import intervals, volcano
 
-__all__ = ["consensus", "convergence", "palette", "rank_selection", "structure", "top_features"]
+__all__ = [
+    "consensus",
+    "convergence",
+    "intervals",
+    "palette",
+    "rank_selection",
+    "structure",
+    "top_features",
+    "volcano",
+]

@@ -65,10 +65,16 @@ class NewSampleOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(NewSampleOptions):
-    """The options of the model, except its rank."""
+class SampleOptions(NewSampleOptions):
+    """The options for how the samples of a fit were observed."""
 
     sample_weight: Annotated[str | None, _observed(help=_SAMPLE_WEIGHT)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(SampleOptions):
+    """The options of the model, except its rank."""
+
     batch_prior: Annotated[float | None, _observed(help=_BATCH_PRIOR, min=0)] = None
     fixed: Annotated[Path | None, _model(help=_FIXED)] = None
     guides: Annotated[Path | None, _model(help=_GUIDES)] = None

@@ -156,3 +156,28 @@ class ConversionProgress(ProgressBar):
         self.console.event("block", of=kind, items=items, nonzeros=nonzeros)
         more = "" if kind == "entries" else f", {nonzeros:,} nonzeros"
         self.show(f"{items:,} {kind}{more}")
+
+
+class StageProgress(ProgressBar):
+    """A callback for each stage of a task that says what begins.
+
+    Parameters
+    ----------
+    console
+        Where to show it.
+    stages
+        Number of stages.
+    """
+
+    def __init__(self, console: Console, stages: int) -> None:
+        super().__init__(console, "starting")
+        self.stages, self._begun = stages, 0
+
+    def __call__(self, text: str) -> None:
+        """Show the stage that begins."""
+        self.console.event("stage", number=self._begun + 1, total=self.stages, text=text)
+        self.show(f"{self._begun + 1} of {self.stages}: {text}", self._begun / self.stages)
+        self._begun += 1
+
+    def _is_line_due(self, share: float) -> bool:
+        return True

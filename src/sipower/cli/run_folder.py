@@ -26,6 +26,7 @@ from sipower.loop.forecast import forecast_passes, format_duration
 from sipower.loop.solve import Interrupted
 from sipower.results import Run, load_run
 from sipower.results.annotations import AnnDataFile, is_anndata_file
+from sipower.results.differences_table import load_differences
 from sipower.results.export import export, export_paths
 from sipower.results.folder import FILES, MEASUREMENTS
 from sipower.results.provenance import first_difference, initial_facts
@@ -225,7 +226,8 @@ def write_derived_files(
             console.say(f"wrote {file}")
     page = folder / "report.html"
     if derived.report is not None and not (missing and page.exists()):
-        write_report(run, page, **derived.report)
+        older = load_differences(folder, run.component_labels()) if missing else None
+        write_report(run, page, differences=older, **derived.report)
 
 
 def _advice(run: Run) -> str | None:

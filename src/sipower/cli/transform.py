@@ -36,11 +36,7 @@ def transform(
     output: WeightOptions,
 ) -> None:
     """Compute exact weights of new samples for the components of a run, and certify each row."""
-    if not _is_run(folder) and _is_run(data.source):
-        raise ValueError(
-            f"{folder} is not a run, but {data.source} is: the run comes first, as in sipower "
-            f"transform {data.source} {folder} -o {output.out}."
-        )
+    check_order("transform", folder, data.source, f" -o {output.out}")
     console, run, out = Console(output.as_json), load_run(folder), output.out
     table = load(data, console, **text_settings(run, data))
     observed = samples.observed(data, table, console)
@@ -55,6 +51,15 @@ def transform(
     console.event("done", file=str(out), shape=list(W.shape), remarks=remarks)
     names = " and ".join(map(str, files))
     console.say(f"wrote {names}: {W.shape[0]:,} samples x {W.shape[1]} components")
+
+
+def check_order(name: str, folder: Path, source: Path, options: str = "") -> None:
+    """Raise an error if the run and the data of a command were exchanged."""
+    if not _is_run(folder) and _is_run(source):
+        raise ValueError(
+            f"{folder} is not a run, but {source} is: the run comes first, as in sipower "
+            f"{name} {source} {folder}{options}."
+        )
 
 
 def _is_run(path: Path) -> bool:

@@ -50,7 +50,10 @@ _TABLES = tuple(
     for name in ("W", "H", "shares", "batch_effects", "z_scores", "median_units")
     for ending in ("csv", "parquet")
 )
-DERIVED_FILES = ("report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES)
+_DIFFERENCES = tuple(f"differential.{e}" for e in ("csv", "parquet", "json"))
+DERIVED_FILES = (
+    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES
+)  # fmt: skip
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 # Types that readers of run.json rely on; each key may be missing.

@@ -22,10 +22,12 @@ from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results.run import Names, Run
 
+__all__ = ["Aligned", "align_features", "align_observed", "row_model", "transform_samples"]
+
 ROW_PARAMETERS = ("alpha_W", "l1_ratio", "prior_W")  # parameters that change the rows of W
 
 
-class _Aligned(NamedTuple):
+class Aligned(NamedTuple):
     """Counts with the features of a run.
 
     `positions` has the feature of the run for each feature of the file, -1 for none; None: they are
@@ -60,17 +62,11 @@ def transform_samples(
         Arguments of `KLNMF.transform` that say how the samples were observed, for the features of
         the table. A batch that was not in the fit has no batch effects.
     """
-    counts, positions, remarks = _align_features(table, run)
-    arguments = _align_observed(dict(observed or {}), positions, run)
+    counts, positions, remarks = align_features(table, run)
+    arguments = align_observed(dict(observed or {}), positions, run)
     V = as_matrix(counts, dtype=run.H.dtype, n_jobs=n_jobs)
     V = V.with_names(name_array(table.samples), name_array(run.features))
-    parameters = run.facts.get("parameters") or {}
-    penalties = {name: parameters[name] for name in ROW_PARAMETERS if name in parameters}
-    model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype, **penalties)
-    tol = parameters.get("tol")
-    if isinstance(tol, float) and tol > 0:
-        smooth = _is_smooth(parameters)
-        model.set_params(transform_tol=row_tolerance(model.transform_tol, tol, smooth=smooth))
+    model = row_model(run, n_jobs)
     if arguments.get("batch") is not None and run.batch_effects is not None:
         model.batches_, model.batch_effects_ = np.array(run.batches), run.batch_effects
     with warnings.catch_warnings(record=True) as caught:
@@ -81,6 +77,18 @@ def transform_samples(
     return W, remarks + [str(warning.message) for warning in caught]
 
 
+def row_model(run: Run, n_jobs: int | None = None) -> KLNMF:
+    """Return a model whose rows of W have the tolerance, the penalties and the prior of a run."""
+    parameters = run.facts.get("parameters") or {}
+    penalties = {name: parameters[name] for name in ROW_PARAMETERS if name in parameters}
+    model = KLNMF(len(run.H), init="custom", n_jobs=n_jobs, dtype=run.H.dtype, **penalties)
+    tol = parameters.get("tol")
+    if isinstance(tol, float) and tol > 0:
+        smooth = _is_smooth(parameters)
+        model.set_params(transform_tol=row_tolerance(model.transform_tol, tol, smooth=smooth))
+    return model
+
+
 def _is_smooth(parameters: Mapping[str, Any]) -> bool:
     """Return whether recorded parameters have penalties or prior counts; see `row_tolerance`."""
     names = ("alpha_W", "alpha_H", "prior_W", "prior_H", "guides")
@@ -88,7 +96,7 @@ def _is_smooth(parameters: Mapping[str, Any]) -> bool:
     return any(value not in (None, "same") and np.any(value) for value in values)
 
 
-def _align_observed(observed: dict[str, Any], positions: Array | None, run: Run) -> dict[str, Any]:
+def align_observed(observed: dict[str, Any], positions: Array | None, run: Run) -> dict[str, Any]:
     """Return the arguments of `KLNMF.transform` for the features of the run.
 
     Features of the run that the file lacks are not observed.
@@ -122,7 +130,7 @@ def _align_columns(values: Any, positions: Array, features: int, *, default: boo
     return aligned
 
 
-def _align_features(table: Table, run: Run) -> _Aligned:
+def align_features(table: Table, run: Run) -> Aligned:
     """Return counts in the order of the run.
 
     Features are matched by id if both the run and the file have ids, else by name if both have
@@ -130,10 +138,10 @@ def _align_features(table: Table, run: Run) -> _Aligned:
     """
     if run.features is None or table.features is None:
         remark = "The run or the file has no feature names: features are matched by their order."
-        return _Aligned(_counts_by_position(table, run), None, [remark])
+        return Aligned(_counts_by_position(table, run), None, [remark])
     kind, run_keys, keys = _matching_keys(run, table)
     if run_keys == keys:
-        return _Aligned(_counts_by_position(table, run), None, [])
+        return Aligned(_counts_by_position(table, run), None, [])
     for holder, names in (("run", run_keys), ("file", keys)):
         _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
@@ -168,7 +176,7 @@ def _align_features(table: Table, run: Run) -> _Aligned:
             f"{share:.2%} of all counts are left out with them."
         )
     aligned = sparse.csr_array(sparse.coo_array(entries, shape=shape))
-    return _Aligned(aligned, positions, remarks)
+    return Aligned(aligned, positions, remarks)
 
 
 def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:

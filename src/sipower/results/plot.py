@@ -50,7 +50,7 @@ def convergence(run: RunLike, ax: Axes | None = None, **parts: Unpack[RunParts])
     The excess is the objective minus its lowest value. Both are relative to the sum of the counts.
     The point with excess 0 is not drawn. `run` and `parts` are as for `structure`.
     """
-    run, ax = as_run(run, **parts), _axes(ax)
+    run, ax = as_run(run, **parts), as_axes(ax)
     if not run.trace:
         raise ValueError("`run` must have a trace: without one there is no curve to draw.")
     curves = describe.convergence(run)
@@ -103,7 +103,7 @@ def structure(
             f"`groups` must have one label per sample, got {len(groups)} for {len(run.W)}."
         )
     labels = None if groups is None else _labels(groups)
-    ax = _axes(ax)
+    ax = as_axes(ax)
     chosen = describe.choose_evenly(len(run.W), max_samples)
     about = describe.describe(run)
     memberships, names = about.memberships[chosen], about.components
@@ -119,7 +119,7 @@ def structure(
     for k, (colour, part) in enumerate(
         zip(palette(memberships.shape[1]), memberships[order].T, strict=True), start=1
     ):
-        label = _short(names[k - 1]) if k <= LEGEND_ENTRIES else None
+        label = short_name(names[k - 1]) if k <= LEGEND_ENTRIES else None
         ax.stairs(base + part, edges, baseline=base, fill=True, color=colour, label=label)
         base = base + part
     _label_samples(ax, blocks, len(order), len(run.W))
@@ -135,7 +135,7 @@ def _labels(groups: Sequence[Any]) -> list[str]:
 
 def _label_samples(ax: Axes, blocks: dict[str, list[int]], drawn: int, samples: int) -> None:
     ends = np.cumsum([0, *map(len, blocks.values())])
-    ax.set_xticks((ends[:-1] + ends[1:]) / 2, [_short(group) for group in blocks])
+    ax.set_xticks((ends[:-1] + ends[1:]) / 2, [short_name(group) for group in blocks])
     for end in ends[1:-1]:
         ax.axvline(float(end), color="black", linewidth=1)
     which = f"samples ({drawn:,})" if drawn == samples else f"samples ({drawn:,} of {samples:,})"
@@ -181,7 +181,7 @@ def top_features(
     label = facts.components[component - 1]
     excluded, names = describe.is_excluded(facts.features, exclude), facts.features
     top = describe.largest(np.where(excluded, 0, facts.scores(by)[component - 1]), n)
-    ax = _axes(ax)
+    ax = as_axes(ax)
     profile, size = facts.profiles[component - 1], facts.sizes[component - 1]
     places = np.arange(len(top))
     ax.barh(places, profile[top], color=palette(component)[-1])
@@ -192,7 +192,7 @@ def top_features(
             f"×{lift:.3g}", (max(profile[feature], facts.overall[feature]), place),
             xytext=(4, 0), textcoords="offset points", va="center", fontsize="small",
         )  # fmt: skip
-    ax.set_yticks(places, [_short(names[feature]) for feature in top])
+    ax.set_yticks(places, [short_name(names[feature]) for feature in top])
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.set_xlim(left=0)
@@ -219,12 +219,12 @@ def _component_number(component: int | str, names: Sequence[str]) -> int:
 
 
 def _title(label: str, number: int) -> str:
-    return f"component {number}" if label == str(number) else _short(label)
+    return f"component {number}" if label == str(number) else short_name(label)
 
 
 def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
     """Draw the held-out deviance (mean and range over replicates) and stability by rank."""
-    ax = _axes(ax)
+    ax = as_axes(ax)
     ranks, deviance = selection.ranks, selection.deviance
     middle = deviance.mean(axis=1)
     ax.fill_between(ranks, deviance.min(axis=1), deviance.max(axis=1), color=BLUE, alpha=0.2, lw=0)
@@ -244,7 +244,7 @@ def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
 
 def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
     """Draw the stability of each component over the replicates; components are in order of size."""
-    ax = _axes(ax)
+    ax = as_axes(ax)
     order = describe.describe(consensus.W, consensus.H).order
     numbers = np.arange(1, len(order) + 1)
     ax.bar(numbers, consensus.stability[order], color=BLUE)
@@ -258,16 +258,17 @@ def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _axes(ax: Axes | None) -> Axes:
+def as_axes(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    """Return the axes or, for None, those of a new figure of a size in inches."""
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - optional
     except ImportError:
         raise ImportError('Plots need matplotlib: pip install "sipower[report]".') from None
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(layout="constrained", figsize=size)[1]
 
 
-def _short(name: str) -> str:
+def short_name(name: str, max_length: int = NAME_LENGTH) -> str:
     """Shorten a long name, and escape dollar signs, which matplotlib would read as mathematics."""
-    return describe.readable(name, NAME_LENGTH).replace("$", r"\$")
+    return describe.readable(name, max_length).replace("$", r"\$")

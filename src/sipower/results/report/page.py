@@ -10,20 +10,23 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from sipower._files import atomic_write
+from sipower.inference import Differences
 from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.results.describe import Exclude, choose_evenly, describe, is_excluded, readable
 from sipower.results.report.content import HELD_OUT, content, features, images, number, plot_data
+from sipower.results.report.differences import difference_content, difference_data
 from sipower.selection import Consensus, RankSelection
 
 MAX_SAMPLES = 2000
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 - all options are keyword-only
     run: RunLike,
     file: str | PathLike[str],
     *,
     selection: RankSelection | None = None,
     consensus: Consensus | None = None,
+    differences: Differences | None = None,
     image_shape: tuple[int, int] | None = None,
     exclude: Exclude = None,
     **parts: Unpack[RunParts],
@@ -42,6 +45,9 @@ def write_report(
         Path of the report. Missing folders are created; an older report is replaced.
     selection, consensus
         Optional results that are drawn as well.
+    differences
+        Differences between the components, in the order of the run: the result of
+        `sipower.differential` for its W, or `None`.
     image_shape
         Height and width of the images if the features are pixels, row by row.
     exclude
@@ -71,7 +77,8 @@ def write_report(
         raise ValueError(
             f"`image_shape` {height} x {width} must have {pixels} pixels, one per feature."
         )
-    about, excluded = describe(run), is_excluded(run.feature_names(), exclude)
+    about, names = describe(run), run.feature_names()
+    excluded = is_excluded(names, exclude)
     drawn = choose_evenly(len(run.W), MAX_SAMPLES)
     source = (run.facts.get("input") or {}).get("file")
     page = _template().render(
@@ -82,11 +89,13 @@ def write_report(
         selection=selection,
         held_out=HELD_OUT.get(selection.method, "") if selection is not None else "",
         consensus=consensus,
+        differences=difference_content(differences, names, excluded),
         style=_own_text("page.css"),
         plotly=_plotly(),
         data=plot_data(run, about, drawn, selection, consensus)
-        | {"features": features(run, about, excluded)},
-        script=_own_text("page.js") + _own_text("plots.js"),
+        | {"features": features(run, about, excluded)}
+        | difference_data(differences, names, excluded),
+        script="".join(map(_own_text, ("page.js", "drawing.js", "plots.js"))),
     )
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target) as out:

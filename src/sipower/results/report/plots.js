@@ -1,61 +1,7 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const at = (id) => document.getElementById(id);
-  const count = data.sizes.length;
-  const numbers = data.sizes.map((_, k) => k + 1);
-  const isNamed = data.labels.some((label, k) => label !== String(k + 1));
-  const narrow = () => window.innerWidth < 600;
-
-  // Plotly interprets markup in labels: escape it, so that names are shown unchanged.
-  const plain = (name) => name.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const cut = (name, length) => (name.length > length ? name.slice(0, length - 1) + "…" : name);
-  const percent = (share) => Number((100 * share).toPrecision(3)) + "%";
-
-  function colour(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  }
-
-  // The name of component k, counted from 0, or its number.
-  const title = (k) =>
-    (data.labels[k] === String(k + 1) ? `component ${k + 1}` : plain(data.labels[k]));
-
-  // Ticks of an axis of components: their names, if some have one, or numbers.
-  function components() {
-    if (!isNamed) return whole(count);
-    return { tickvals: numbers, ticktext: data.labels.map((label) => plain(cut(label, 16))) };
-  }
-
-  // Place at most 16 ticks, all at whole numbers up to `largest`.
-  function whole(largest) {
-    const step = [1, 2, 5, 10, 20, 50].find((s) => largest / s <= (narrow() ? 8 : 16)) || 100;
-    return { tick0: step, dtick: step };
-  }
-
-  function draw(id, traces, layout) {
-    const line = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), automargin: true };
-    const axes = Object.fromEntries(
-      ["xaxis", "yaxis", "yaxis2"]
-        .filter((axis) => axis !== "yaxis2" || layout.yaxis2)
-        .map((axis) => [axis, { ...line, ...layout[axis] }]),
-    );
-    return Plotly.react(at(id), traces, {
-      width: at(id).clientWidth,
-      height: 380,
-      margin: { l: 60, r: 20, t: 20, b: 50 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("--text") },
-      hoverlabel: {
-        bgcolor: colour("--panel"), bordercolor: colour("--line"), align: "left",
-        font: { color: colour("--text") },
-      },
-      dragmode: narrow() ? false : "zoom",
-      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
-      ...layout,
-      ...axes,
-    }, { displayModeBar: false });
-  }
+  const { data, at, numbers, isNamed, narrow, plain, cut, percent, colour, title, components, whole, draw } =
+    drawing;
 
   // Place about six ticks at powers of ten; for up to two powers Plotly chooses the ticks.
   function powers(values) {
@@ -246,6 +192,45 @@
     });
   }
 
+  // Show the rows of the chosen contrast only.
+  function showDifferences() {
+    const chosen = at("difference-contrast").value;
+    for (const row of at("difference-table").tBodies[0].rows) row.hidden = row.dataset.contrast !== chosen;
+  }
+
+  function drawDifferences() {
+    const contrast = Number(at("difference-contrast").value);
+    const { plots, components: first, level } = data.differences;
+    const top = plots[contrast];
+    const places = top.names.map((_, i) => i);
+    showDifferences();
+    return draw("difference-plot", [{
+      mode: "markers", x: top.mean, y: places, marker: { color: data.colours[first[contrast]], size: 8 },
+      error_x: {
+        type: "data", symmetric: false, array: top.mean.map((x, i) => top.upper[i] - x),
+        arrayminus: top.mean.map((x, i) => x - top.lower[i]), color: colour("--text"), thickness: 1.2, width: 3,
+      },
+      text: top.names.map((name, i) =>
+        `${plain(name)}<br>${top.mean[i].toFixed(2)} (${top.lower[i].toFixed(2)} to ${top.upper[i].toFixed(2)})` +
+        `<br>local false sign rate ${plain(top.lfsr[i])}`),
+      hovertemplate: "%{text}<extra></extra>",
+    }], {
+      height: 120 + 21 * Math.max(places.length, 3),
+      xaxis: {
+        title: { text: `log2 fold change, shrunk; ${percent(level)} interval` }, rangemode: "tozero",
+        zeroline: true, zerolinecolor: colour("--text"), zerolinewidth: 1.5,
+      },
+      yaxis: {
+        tickvals: places, ticktext: top.names.map((name) => plain(cut(name, narrow() ? 16 : 40))),
+        range: [Math.max(places.length, 1) - 0.4, -0.6], showgrid: false, zeroline: false,
+      },
+      annotations: places.length ? [] : [{
+        xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false,
+        text: "no feature with a local false sign rate of at most 0.05",
+      }],
+    });
+  }
+
   const drawSimilarity = () =>
     drawMatrix("similarity-plot", data.consensus.similarity, "replicate", "Cividis", [0, 1]);
 
@@ -253,10 +238,12 @@
     "convergence-plot": drawConvergence, "size-plot": drawSizes, "feature-plot": drawFeatures,
     "sample-plot": drawSamples, "correlation-plot": drawCorrelations, "rank-plot": drawRank,
     "stability-plot": drawStability, "similarity-plot": drawSimilarity,
+    "difference-plot": drawDifferences,
   };
   const CONTROLS = {
     "convergence-against": drawConvergence, "feature-component": drawFeatures,
     "feature-rank": drawFeatures, "sample-order": drawSamples, "correlation-over": drawCorrelations,
+    "difference-contrast": drawDifferences,
   };
 
   function drawAll() {
