@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from os import PathLike
 from typing import Any
 
 from sipower.data.plausibility import anndata_matrix
@@ -13,13 +12,15 @@ from sipower.estimators import KLNMF
 from sipower.inference.spectra import spectra as compute_spectra
 from sipower.io import Table
 from sipower.results.anndata_columns import fixed_programs, observed_columns
-from sipower.results.anndata_counts import choose_counts
+from sipower.results.anndata_counts import check_anndata, choose_counts
+from sipower.results.anndata_differences import differential
 from sipower.results.annotations import annotate, as_annotations, spectra_arrays
+from sipower.results.as_differences import VARM_ENTRIES
 from sipower.results.new_samples import transform_samples
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run, is_anndata
 
-__all__ = ["nmf", "project", "spectra"]
+__all__ = ["differential", "nmf", "project", "spectra"]
 
 
 def nmf(  # noqa: PLR0913 - all options are keyword-only
@@ -92,7 +93,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
             "params" (of `KLNMF`, and how it was called), "divergence", "certified_gap", "status",
             "rounds" and "trace"; with known or guided programs also "components", their names.
     """
-    _check_anndata("adata", adata, copy)
+    check_anndata("adata", adata, copy)
     if n_components is None:
         raise ValueError(
             "`n_components` must be given, such as 10: sipower.rank_selection(counts, "
@@ -116,8 +117,9 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     called = {"layer": layer, "use_raw": use_raw} | keys
     if isinstance(fixed, str):
         called["fixed"] = fixed
-    for suffix in ("batch_effects", "z", "median"):  # those of an earlier call
+    for suffix in ("batch_effects", "z", "median", *VARM_ENTRIES):  # those of an earlier call
         adata.varm.pop(f"{key_added}_{suffix}", None)
+    adata.uns.pop(f"{key_added}_differential", None)
     annotate(adata, as_annotations(run, key_added, normalise=normalise, **called))
     return adata if copy else None
 
@@ -165,7 +167,7 @@ def project(
     >>> new.obsm["X_nmf_shares"].shape
     (20, 3)
     """
-    _check_anndata("adata", adata, copy)
+    check_anndata("adata", adata, copy)
     if not is_anndata(programs):
         raise TypeError(
             f"`programs` must be an AnnData object after tl.nmf, got a {type(programs).__name__}."
@@ -224,7 +226,7 @@ def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: boo
     >>> cells.varm["nmf_z"].shape
     (10, 3)
     """
-    _check_anndata("adata", adata, copy)
+    check_anndata("adata", adata, copy)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     run = Run.from_anndata(adata, key)
@@ -236,18 +238,3 @@ def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: boo
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total
     return adata if copy else None
-
-
-def _check_anndata(name: str, adata: Any, copy: bool) -> None:
-    if isinstance(adata, str | PathLike):
-        raise TypeError(
-            f"`{name}` must be an AnnData object, got the path {str(adata)!r}: read it first, with "
-            "anndata.read_h5ad."
-        )
-    if not is_anndata(adata):
-        raise TypeError(
-            f"`{name}` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "
-            "arrays."
-        )
-    if adata.is_view and adata.isbacked and not copy:
-        raise ValueError(f"`{name}` is a view of a file: use copy=True, or to_memory() first.")

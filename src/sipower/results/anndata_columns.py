@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fixed_programs", "observed_columns"]
+__all__ = ["COLUMN_KEYS", "fixed_programs", "observed_columns"]
 
 # Names of the keys of `sipower.tl.nmf`, the argument of `fit` and the place of the column.
 _KEYS = {
@@ -16,6 +16,7 @@ _KEYS = {
     "offset_key": ("offsets", "obs"),
     "mask_key": ("mask", "var"),
 }
+COLUMN_KEYS = tuple(_KEYS)
 
 
 def observed_columns(adata: Any, **keys: str | None) -> dict[str, Any]:

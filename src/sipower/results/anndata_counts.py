@@ -3,14 +3,33 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-__all__ = ["choose_counts"]
+from sipower.results.run import is_anndata
+
+__all__ = ["check_anndata", "choose_counts"]
 
 ROWS_AT_A_TIME = 20_000
+
+
+def check_anndata(name: str, adata: Any, copy: bool) -> None:
+    """Raise an error if an argument is not an AnnData object that can hold results."""
+    if isinstance(adata, str | PathLike):
+        raise TypeError(
+            f"`{name}` must be an AnnData object, got the path {str(adata)!r}: read it first, with "
+            "anndata.read_h5ad."
+        )
+    if not is_anndata(adata):
+        raise TypeError(
+            f"`{name}` must be an AnnData object, got a {type(adata).__name__}: use KLNMF for "
+            "arrays."
+        )
+    if adata.is_view and adata.isbacked and not copy:
+        raise ValueError(f"`{name}` is a view of a file: use copy=True, or to_memory() first.")
 
 
 def choose_counts(adata: Any, layer: str | None, use_raw: bool) -> Any:

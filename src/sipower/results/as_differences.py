@@ -12,11 +12,11 @@ from sipower.inference import Differences
 from sipower.results.differences_table import read_differences, replication_facts, to_replication
 from sipower.results.run import is_anndata
 
-__all__ = ["DifferencesLike", "as_differences", "difference_annotations"]
+__all__ = ["VARM_ENTRIES", "DifferencesLike", "as_differences", "difference_annotations"]
 
 DifferencesLike: TypeAlias = Any  # Differences, a path of a table, or an AnnData object
 # Endings of the entries of varm, (genes, contrasts), and the attributes that they hold.
-_ENTRIES = {
+VARM_ENTRIES = {
     "lfc": "posterior_mean",
     "lfsr": "lfsr",
     "lfc_lower": "lower",
@@ -71,7 +71,7 @@ def difference_annotations(
     labels = [differences.label(contrast) for contrast in range(len(differences.lfsr))]
     varm = {
         f"{key}_{ending}": pd.DataFrame(getattr(differences, name).T, names, labels)
-        for ending, name in _ENTRIES.items()
+        for ending, name in VARM_ENTRIES.items()
     }
     replication = replication_facts(differences.replication)
     params = {"contrast": differences.contrast, "level": differences.level} | parameters
@@ -105,7 +105,7 @@ def _rankings(differences: Differences, names: Any, labels: list[str]) -> dict[s
 def _from_anndata(adata: Any, key: str) -> Differences:
     """Return stored differences; the counts of the genes are not stored and are NaN."""
     facts = adata.uns.get(f"{key}_differential", {})
-    places = {name: f"{key}_{ending}" for ending, name in _ENTRIES.items()}
+    places = {name: f"{key}_{ending}" for ending, name in VARM_ENTRIES.items()}
     if "params" not in facts or any(place not in adata.varm for place in places.values()):
         raise ValueError(
             f"`differences` must have varm['{key}_lfc'] and uns['{key}_differential']: call "

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,15 @@ from sipower.estimators import KLNMF
 from sipower.inference import Differences, differential
 from sipower.io import Table
 from sipower.kernels import Array
-from sipower.results.new_samples import align_features, align_observed, row_model
+from sipower.results.new_samples import (
+    ROW_PARAMETERS,
+    align_features,
+    align_observed,
+    row_model,
+)
 from sipower.results.run import Names, Run
 
-__all__ = ["compare_components", "model_with_batches"]
+__all__ = ["compare_components", "model_with_batches", "stored_batches"]
 
 MAX_DIFFERENCE = 1e-6  # of the sum of the counts from that of the fit, relative
 
@@ -79,6 +85,21 @@ def model_with_batches(run: Run, n_jobs: int | None = None) -> KLNMF:
     model.transform_tol_ = model.transform_tol
     model.batches_, model.batch_effects_ = np.array(run.batches), np.asarray(run.batch_effects)
     return model
+
+
+def stored_batches(adata: Any, run: Run, key: str) -> Run:
+    """Return the run of an AnnData object with the batch effects that `sipower.tl.nmf` stored."""
+    name = f"{key}_batch_effects"
+    if name not in adata.varm:
+        raise ValueError(f"`adata` must have varm[{name!r}], the batch effects of the fit.")
+    penalties = [p for p in ROW_PARAMETERS if p != "l1_ratio" and run.facts["parameters"].get(p)]
+    if penalties and run.facts["parameters"].get("normalise", True):
+        raise ValueError(
+            f"`adata`: a fit with `batch_key` and `{penalties[0]}` needs normalise=False in "
+            "sipower.tl.nmf, because the penalty depends on the scale of the programs."
+        )
+    effects = adata.varm[name]
+    return replace(run, batches=tuple(effects.columns), batch_effects=np.asarray(effects).T)
 
 
 def _check_observed(run: Run, observed: dict[str, Any]) -> dict[str, Any]:

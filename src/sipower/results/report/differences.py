@@ -10,13 +10,15 @@ import numpy as np
 from sipower.inference import Differences
 from sipower.inference.differences import SIGNIFICANT
 from sipower.kernels import Array
-from sipower.results.describe import readable
+from sipower.results.describe import Description, readable
 from sipower.results.plot_differences import leading_features
+from sipower.selection import cosines, match
 
 __all__ = ["difference_content", "difference_data"]
 
 FEATURES_IN_TABLE, FEATURES_IN_PLOT = 10, 25  # per contrast
 NAME_LENGTH = 60
+MIN_AGREEMENT = 0.9  # similarity of the components in the given order, relative to the best order
 COMPARISONS = {
     "least extreme": "A component is compared with the other component in which the feature is "
     "most similar, so a feature that is listed is more frequent in the component than in each of "
@@ -27,7 +29,7 @@ COMPARISONS = {
 
 
 def difference_content(
-    differences: Differences | None, names: tuple[str, ...], excluded: Array
+    differences: Differences | None, about: Description, excluded: Array
 ) -> dict[str, Any] | None:
     """Return the text and the table of the section, or None without differences.
 
@@ -35,19 +37,15 @@ def difference_content(
     ----------
     differences
         The differences between the components of the run.
-    names
-        Names of the features, as in the rest of the report.
+    about
+        Description of the run, whose components are in the order of the report.
     excluded
         Whether a feature is left out of the lists, (features,).
     """
     if differences is None:
         return None
-    if len(differences.counts) != len(names):
-        raise ValueError(
-            f"`differences` must have the {len(names):,} features of the run, got "
-            f"{len(differences.counts):,}."
-        )
-    labels = _labels(differences)
+    _check_order(differences, about)
+    labels, names = _labels(differences), about.features
     rows = []
     for contrast, label in enumerate(labels):
         for j in leading_features(differences, contrast, FEATURES_IN_TABLE, excluded):
@@ -61,6 +59,22 @@ def difference_content(
         "choices": [(str(c), f"{label} ({changes[c]:,})") for c, label in enumerate(labels)],
         "rows": rows,
     }
+
+
+def _check_order(differences: Differences, about: Description) -> None:
+    """Check that the components are those of the run, in the same order."""
+    if differences.profiles.shape != about.profiles.shape:
+        raise ValueError(
+            f"`differences` must have the components and features of the run, of shape "
+            f"{about.profiles.shape}, got {differences.profiles.shape}."
+        )
+    similarity = cosines(differences.profiles, about.profiles)
+    _, best = match(differences.profiles, about.profiles)
+    if np.trace(similarity) < MIN_AGREEMENT * best.sum():
+        raise ValueError(
+            "`differences` must have the components of the report, which are ordered by size: "
+            "compute them with differential(V, run.W), where run = Run.from_model(model, W)."
+        )
 
 
 def _labels(differences: Differences) -> list[str]:
@@ -87,7 +101,7 @@ def rate(value: float) -> str:
 
 
 def difference_data(
-    differences: Differences | None, names: tuple[str, ...], excluded: Array
+    differences: Differences | None, about: Description, excluded: Array
 ) -> dict[str, Any]:
     """Return the data of the plot of the section, empty without differences."""
     if differences is None:
@@ -100,7 +114,7 @@ def difference_data(
             for name, key in (("mean", "posterior_mean"), ("lower", "lower"), ("upper", "upper"))
         }
         rates = [rate(value) for value in differences.lfsr[contrast, top].tolist()]
-        texts = [readable(names[j], NAME_LENGTH) for j in top]
+        texts = [readable(about.features[j], NAME_LENGTH) for j in top]
         plots.append({"names": texts, "lfsr": rates, **values})
     colours = differences.pairs[:, 0].tolist()
     return {"differences": {"plots": plots, "components": colours, "level": differences.level}}

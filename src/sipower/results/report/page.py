@@ -47,7 +47,7 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         Optional results that are drawn as well.
     differences
         Differences between the components, in the order of the run: the result of
-        `sipower.differential` for its W, or `None`.
+        ``sipower.differential(V, run.W)``.
     image_shape
         Height and width of the images if the features are pixels, row by row.
     exclude
@@ -77,8 +77,7 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         raise ValueError(
             f"`image_shape` {height} x {width} must have {pixels} pixels, one per feature."
         )
-    about, names = describe(run), run.feature_names()
-    excluded = is_excluded(names, exclude)
+    about, excluded = describe(run), is_excluded(run.feature_names(), exclude)
     drawn = choose_evenly(len(run.W), MAX_SAMPLES)
     source = (run.facts.get("input") or {}).get("file")
     page = _template().render(
@@ -89,12 +88,12 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         selection=selection,
         held_out=HELD_OUT.get(selection.method, "") if selection is not None else "",
         consensus=consensus,
-        differences=difference_content(differences, names, excluded),
+        differences=difference_content(differences, about, excluded),
         style=_own_text("page.css"),
         plotly=_plotly(),
         data=plot_data(run, about, drawn, selection, consensus)
         | {"features": features(run, about, excluded)}
-        | difference_data(differences, names, excluded),
+        | difference_data(differences, about, excluded),
         script="".join(map(_own_text, ("page.js", "drawing.js", "plots.js"))),
     )
     target.parent.mkdir(parents=True, exist_ok=True)
