@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sipower import differential
 from sipower.loop.solve import Record
 from sipower.results import Run
 from sipower.selection import Consensus, RankSelection
@@ -53,6 +54,10 @@ def everything(hostile_run: Run) -> dict[str, Any]:
         "consensus": Consensus(
             hostile_run.W, hostile_run.H, 1, np.array([0.5, 0.7, 0.9]), np.eye(4),
             np.array([5.0, 6, 7, 8]), np.full(4, 1e-4), (HOSTILE[0],) * 4,
+        ),
+        "differences": differential(
+            rng.poisson(20 * hostile_run.W @ hostile_run.H), hostile_run.W, check=False,
+            component_names=[HOSTILE[0], "two", "three"],
         ),
         "image_shape": (3, 4),
     }  # fmt: skip

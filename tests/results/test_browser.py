@@ -19,7 +19,7 @@ pytest.importorskip("plotly", reason="plotly is not installed")
 pytestmark = needs_browser
 
 PLOTS = {"convergence", "size", "feature", "sample", "correlation", "rank", "stability",
-         "similarity"}  # fmt: skip
+         "similarity", "difference"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +187,10 @@ def test_other_controls_redraw(page: Any) -> None:
         "feature-rank": "document.getElementById('feature-plot').data[0].x",
         "feature-component": "document.getElementById('feature-plot').data[0].x",
         "correlation-over": "document.getElementById('correlation-plot').data[0].z",
+        "difference-contrast": "[...document.querySelectorAll('#difference-table tr')]"
+        ".map((row) => row.hidden)",
     }
-    values = ("passes", "frex", "2", "features")
+    values = ("passes", "frex", "2", "features", "1")
     for (control, place), value in zip(read.items(), values, strict=True):
         before = page.execute_script(f"return {place}")
         choose(page, control, value)

@@ -4,6 +4,7 @@
 import base64
 import io
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 from sipower import KLNMF
+from sipower.inference import Replication
 from sipower.results import Run
 from sipower.results.describe import describe, readable
 from sipower.results.report import page, write_report
@@ -183,6 +185,38 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(hostile_run: Run, tmp_p
         write_report(hostile_run, tmp_path)
     assert not list(tmp_path.iterdir())
     assert write_report(hostile_run, tmp_path / "new" / "report.html").is_file()
+
+
+@pytest.mark.usefixtures("light")
+def test_differences_have_a_section_with_the_verdict(
+    hostile_run: Run, everything: dict[str, Any], tmp_path: Path
+) -> None:
+    differences = everything["differences"]
+    assert "differences" not in Reader(write_and_parse(hostile_run, tmp_path)).attributes("id")
+    reader = Reader(write_and_parse(hostile_run, tmp_path, differences=differences))
+    assert "Not checked on independent counts: `check` is False." in " ".join(reader.texts)
+    data = json.loads(reader.scripts[1])["differences"]["plots"]
+    rows = [attributes for tag, attributes in reader.elements if "data-contrast" in attributes]
+    for contrast, plot in enumerate(data):
+        top = differences.top(contrast, 25)
+        assert plot["names"] == [readable(hostile_run.feature_names()[j], 60) for j in top]
+        assert_allclose(plot["mean"], differences.posterior_mean[contrast, top], atol=1e-4)
+        assert_allclose(plot["lower"], differences.lower[contrast, top], atol=1e-4)
+        listed = [row for row in rows if row["data-contrast"] == str(contrast)]
+        assert len(listed) == min(len(top), 10)
+    noise = replace(differences, replication=Replication(9, 0.5))
+    words = " ".join(Reader(write_and_parse(hostile_run, tmp_path, differences=noise)).texts)
+    assert "Not supported." in words
+    assert "do not interpret the differences" in words
+    excluded = list(hostile_run.feature_names())
+    html = write_and_parse(hostile_run, tmp_path, differences=differences, exclude=excluded)
+    assert not [a for _, a in Reader(html).elements if "data-contrast" in a]
+    other = replace(differences, profiles=differences.profiles[::-1])
+    with pytest.raises(ValueError, match="`differences` must have the components of the report"):
+        write_report(hostile_run, tmp_path / "report.html", differences=other)
+    other = replace(differences, profiles=differences.profiles[:, 1:])
+    with pytest.raises(ValueError, match=r"of shape \(3, 12\), got \(3, 11\)"):
+        write_report(hostile_run, tmp_path / "report.html", differences=other)
 
 
 def test_the_call_to_repeat_a_run_is_valid() -> None:

@@ -17,10 +17,11 @@ from markupsafe import escape
 from typer.testing import CliRunner
 
 from security.hostile import NAMES, commands
+from sipower import differential
 from sipower.cli import app
 from sipower.io import ReadError, read
 from sipower.report import write_report
-from sipower.results import Run, load_run, plot
+from sipower.results import Run, load_run, plot, plot_differences
 from sipower.results.export import write_weights
 from sipower.selection import RankSelection
 
@@ -95,6 +96,7 @@ def test_file_names_cannot_command_the_terminal(here, name):
     if "[" in name and "\x1b" not in name:
         assert f"wrote {name}/" in fit.stdout  # what rich would take for markup is a name too
     call("transform", name, file, "-o", f"{name}.npz", code=0)
+    call("differential", name, file, code=2)  # one component has nothing to compare with
     assert f"{name}.npz" in os.listdir()
     call("fit", file, "-k", 1, "-o", name, code=2)
     for words in (("report", f"no{name}"), ("fit", f"no{name}", "-k", 2), (name,),
@@ -113,6 +115,7 @@ def test_every_command_speaks_to_machines_in_json(here):
     for words in (("fit", f"{file}.csv", "-k", 2, "-o", file),
                   ("convert", f"{file}.csv", "-o", f"{file}.sipower"),
                   ("transform", file, f"{file}.csv", "-o", f"{file}.csv.npz"),
+                  ("differential", file, f"{file}.csv"),
                   ("consensus", f"{file}.csv", "-k", 2, "--replicates", 2, "-o", f"{file}c"),
                   ("rank", f"{file}.csv", "-k", "1,2", "--replicates", 2, "-o", f"{file}r"),
                   ("info",)):  # fmt: skip
@@ -184,6 +187,12 @@ def a_run(**more):
     return Run(rng.random((size, 2)), rng.random((2, size)), (), {}, NAMES, NAMES, **more)
 
 
+def differences():
+    run = a_run()
+    V = np.random.default_rng(0).poisson(50 * run.W @ run.H)
+    return differential(pd.DataFrame(V, columns=NAMES), run.W, check=False)
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_tables_hold_the_names_unchanged(tmp_path, ending):
     """Formulas too: data are not altered, and SECURITY.md says what that means for spreadsheets."""
@@ -194,12 +203,16 @@ def test_tables_hold_the_names_unchanged(tmp_path, ending):
     assert tuple(row[0] for row in rows[1:]) == NAMES
 
 
-@pytest.mark.parametrize("draw", ["structure", "top_features"])
+@pytest.mark.parametrize("draw", ["structure", "top_features", "volcano", "intervals"])
 def test_figures_hold_the_names_as_text(tmp_path, draw):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, ax = pyplot.subplots(figsize=(30, 30))
     if draw == "structure":
         plot.structure(a_run(), ax, groups=NAMES)
+    elif draw == "volcano":
+        plot_differences.volcano(differences(), 0, ax, features=NAMES)
+    elif draw == "intervals":
+        plot_differences.intervals(differences(), NAMES, ax=ax)
     else:
         plot.top_features(a_run(), 1, ax, n=len(NAMES))
     file = tmp_path / "figure.svg"
@@ -212,7 +225,8 @@ def test_figures_hold_the_names_as_text(tmp_path, draw):
     assert not tags & {"script", "image", "a", "foreignObject", "iframe"}
     assert not [key for e in elements for key in e.attrib if key.lower().startswith("on")]
     texts = [element.text for element in elements if element.text]
-    assert "<script>window.pwned=1</script>" in texts
+    name = "<script>window.pwned=1</script>"
+    assert (name if draw != "volcano" else name[:23] + "…") in texts
 
 
 def test_a_report_takes_no_markup_from_an_outcome(tmp_path):

@@ -23,7 +23,7 @@ from sipower.cli.transform import check_order, text_settings
 from sipower.inference import Differences
 from sipower.inference.differences import SIGNIFICANT
 from sipower.results import Run, load_run
-from sipower.results.differences_table import check_table_name, table_path, write_differences
+from sipower.results.differences_table import ENDINGS, check_table_name, write_differences
 from sipower.results.run_differences import compare_components
 
 _test = partial(typer.Option, rich_help_panel="Differences")
@@ -95,7 +95,7 @@ def differential(
     with file_lock(folder / "run"):
         write_differences(differences, target, **facts, prior=test.prior, seed=test.seed)
         if is_in_run:
-            _remove_other_table(folder, target)
+            _remove_other_table(target)
         if has_report:
             write_run_report(run, folder, folder / "report.html", page)
     _say_result(differences, run, console)
@@ -104,12 +104,10 @@ def differential(
     _emit_result(differences, target, remarks, console)
 
 
-def _remove_other_table(folder: Path, target: Path) -> None:
+def _remove_other_table(target: Path) -> None:
     """Remove the table of another format, which would be shown instead of the new one."""
-    other = table_path(folder)
-    while other is not None and other.suffix != target.suffix:
-        other.unlink()
-        other = table_path(folder)
+    for ending in set(ENDINGS) - {target.suffix.lower()}:
+        target.with_suffix(ending).unlink(missing_ok=True)
 
 
 def _say_result(differences: Differences, run: Run, console: Console) -> None:

@@ -217,7 +217,7 @@
     }], {
       height: 120 + 21 * Math.max(places.length, 3),
       xaxis: {
-        title: { text: `log2 fold change, shrunk; ${percent(level)} interval` }, rangemode: "tozero",
+        title: { text: `log2 fold change, ${percent(level)} interval` }, rangemode: "tozero",
         zeroline: true, zerolinecolor: colour("--text"), zerolinewidth: 1.5,
       },
       yaxis: {
