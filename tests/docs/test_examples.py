@@ -59,6 +59,14 @@ def check_single_cell(namespace: Namespace) -> None:
     assert np.corrcoef(namespace["activity"], namespace["share"])[0, 1] > 0.95
 
 
+def check_differential(namespace: Namespace) -> None:
+    found, wrong, inside = (namespace[name] for name in ("found", "wrong", "inside"))
+    assert namespace["differences"].replication.is_supported
+    assert found.sum() > 100
+    assert wrong.sum() <= 0.05 * found.sum()
+    assert inside[found].mean() > 0.9
+
+
 def check_hidden_signature(namespace: Namespace) -> None:
     catalogue, fits = namespace["catalogue"], namespace["fits"]
     assert namespace["V"].shape[1] == catalogue.shape[1] == 96
@@ -111,6 +119,7 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
     "plot_spectrogram": check_spectrogram,
     "plot_signatures": check_signatures,
     "plot_choosing_rank": check_choosing_rank,
+    "plot_differential": check_differential,
     "plot_single_cell": check_single_cell,
     "plot_hidden_signature": check_hidden_signature,
     "plot_missing_values": check_missing_values,

@@ -194,7 +194,7 @@ def test_differences_have_a_section_with_the_verdict(
     differences = everything["differences"]
     assert "differences" not in Reader(write_and_parse(hostile_run, tmp_path)).attributes("id")
     reader = Reader(write_and_parse(hostile_run, tmp_path, differences=differences))
-    assert "Not checked on independent counts: `check` is False." in " ".join(reader.texts)
+    assert "Not checked on independent counts: by request." in " ".join(reader.texts)
     data = json.loads(reader.scripts[1])["differences"]["plots"]
     rows = [attributes for tag, attributes in reader.elements if "data-contrast" in attributes]
     for contrast, plot in enumerate(data):

@@ -52,7 +52,7 @@ def difference_content(
             rows.append(_row(differences, contrast, int(j)) | {"label": label, "name": names[j]})
     changes = (differences.lfsr <= SIGNIFICANT).sum(axis=1)
     return {
-        "verdict": str(differences.replication),
+        "verdict": str(differences.replication).replace("`check` is False", "by request"),
         "is_supported": differences.replication.is_supported,
         "comparison": COMPARISONS[differences.contrast],
         "level": f"{differences.level:.3g}",

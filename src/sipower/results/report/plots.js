@@ -195,7 +195,9 @@
   // Show the rows of the chosen contrast only.
   function showDifferences() {
     const chosen = at("difference-contrast").value;
-    for (const row of at("difference-table").tBodies[0].rows) row.hidden = row.dataset.contrast !== chosen;
+    for (const row of document.querySelectorAll("#difference-table tbody tr")) {
+      row.hidden = row.dataset.contrast !== chosen;
+    }
   }
 
   function drawDifferences() {
@@ -218,7 +220,7 @@
       height: 120 + 21 * Math.max(places.length, 3),
       xaxis: {
         title: { text: `log2 fold change, ${percent(level)} interval` }, rangemode: "tozero",
-        zeroline: true, zerolinecolor: colour("--text"), zerolinewidth: 1.5,
+        zeroline: true, zerolinecolor: colour("--text"), zerolinewidth: 1.5, visible: places.length > 0,
       },
       yaxis: {
         tickvals: places, ticktext: top.names.map((name) => plain(cut(name, narrow() ? 16 : 40))),
@@ -226,7 +228,7 @@
       },
       annotations: places.length ? [] : [{
         xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false,
-        text: "no feature with a local false sign rate of at most 0.05",
+        text: "no feature with a rate of at most 0.05",
       }],
     });
   }
