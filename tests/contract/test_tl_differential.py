@@ -76,7 +76,7 @@ def test_columns_of_the_fit_are_used_again(keys):
     observed = observed or {"mask": cells.var["panel"].to_numpy()}
     own = differential(V, cells.obsm["X_nmf"], **observed)
     np.testing.assert_array_equal(cells.varm["nmf_lfc"], own.posterior_mean.T)
-    assert "the check takes no" in cells.uns["nmf_differential"]["verdict"]
+    assert cells.uns["nmf_differential"]["verdict"] == str(own.replication)
 
 
 def test_batch_effects_of_the_fit_are_used_again():
@@ -94,6 +94,14 @@ def test_batch_effects_of_the_fit_are_used_again():
     cells = fitted(batch_key="lab", prior_W=0.1)
     with pytest.raises(ValueError, match="a fit with `batch_key` and `prior_W` needs normalise="):
         tl.differential(cells)
+
+
+def test_another_fit_removes_the_differences():
+    cells = fitted()
+    tl.differential(cells)
+    tl.nmf(cells, 2, layer="counts")
+    assert set(cells.varm) == {"nmf"}
+    assert set(cells.uns) == {"nmf"}
 
 
 def test_raw_counts_of_the_fit_are_used_again():
