@@ -146,7 +146,7 @@ def align_features(table: Table, run: Run) -> Aligned:
         _check_unique(holder, kind, names)
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
-            "The data on disk do not have the features of the run in the same order: transform the "
+            "The data on disk do not have the features of the run in the same order: use the "
             "original file, whose features are matched by name, or reorder them before converting."
         )
     column = {key: at for at, key in enumerate(run_keys)}
