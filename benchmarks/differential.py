@@ -82,7 +82,7 @@ def measure(contrast: str, seed: int, prior: float, *, fitted: bool) -> list[Any
     return [raw[enough], shrunk[enough], (np.sign(result.posterior_mean) != sign)[hits]]
 
 
-def compare_coverage(seeds: Any = SEEDS, prior: float = 0.1) -> None:
+def compare_coverage(seeds: Any = SEEDS, prior: float = 1.0) -> None:
     """Print coverage and false signs."""
     for fitted in (False, True):
         for contrast in CONTRASTS:

@@ -195,3 +195,17 @@ def test_data_that_are_no_counts_are_not_checked():
     result = differential(V * 0.37, W)
     assert result.replication.is_supported is None
     assert str(result.replication) == "Not checked on independent counts: the data are no counts."
+
+
+@pytest.mark.parametrize("contrast", CONTRASTS)
+def test_features_of_one_component_alone_are_found(contrast):
+    """Zeros in the other components must not hide a marker behind a wide interval."""
+    profiles = H.copy()
+    markers = np.arange(8)
+    profiles[:, markers] = 0
+    profiles[markers % RANK, markers] = 300 / W.sum(axis=0)[markers % RANK]
+    data = sparse.csr_array(np.random.default_rng(4).poisson(W @ profiles))
+    result = differential(data, W, contrast=contrast, check=False)
+    for j in markers:
+        rows = (result.pairs == j % RANK).any(axis=1)
+        assert (result.lfsr[rows, j] <= 0.05).all()

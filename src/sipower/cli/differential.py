@@ -22,6 +22,7 @@ from sipower.cli.run_folder import load
 from sipower.cli.transform import check_order, text_settings
 from sipower.inference import Differences
 from sipower.inference.differences import SIGNIFICANT
+from sipower.inference.regression import DEFAULT_PRIOR
 from sipower.results import Run, load_run
 from sipower.results.differences_table import ENDINGS, check_table_name, write_differences
 from sipower.results.run_differences import compare_components
@@ -43,7 +44,7 @@ class DifferenceOptions:
         "least-extreme"
     )
     level: Annotated[float, _test(help=_LEVEL)] = 0.95
-    prior: Annotated[float, _test(help=_PRIOR)] = 0.1
+    prior: Annotated[float, _test(help=_PRIOR)] = DEFAULT_PRIOR
     check: Annotated[bool, _test(help=_CHECK)] = True
     seed: Annotated[int, _test(help="Seed of the check.", min=0)] = 0
 

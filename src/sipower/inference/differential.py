@@ -25,7 +25,7 @@ from sipower.estimators.observation import ARGUMENTS, as_given, as_observation
 from sipower.estimators.prepared import Prepared, prepare
 from sipower.inference.differences import Differences
 from sipower.inference.fold_changes import CONTRASTS, fold_changes
-from sipower.inference.regression import regress_prepared
+from sipower.inference.regression import DEFAULT_PRIOR, regress_prepared
 from sipower.inference.replication import TOL, Replication, check_replication
 from sipower.inference.shrinkage import shrink
 
@@ -40,7 +40,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     model: Any,
     *,
     contrast: str = "least extreme",
-    prior: float = 0.1,
+    prior: float = DEFAULT_PRIOR,
     level: float = 0.95,
     check: bool = True,
     random_state: int = 0,
@@ -61,7 +61,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
         similar ("least extreme"), all data together ("null"), or each other component
         ("pairwise").
     prior
-        Prior counts of every feature and component, which keep estimates finite.
+        Prior counts of every feature and component, which keep estimates finite. With fewer, the
+        interval of a feature that a component does not have at all is wider.
     level
         Posterior probability of the intervals.
     check

@@ -35,10 +35,11 @@ from sipower.estimators.observation import is_sparse
 from sipower.estimators.prepared import Prepared, row_chunks
 from sipower.problems.item_problem import ItemProblem, Terms
 
-__all__ = ["Regression", "information", "regress", "regress_prepared"]
+__all__ = ["DEFAULT_PRIOR", "Regression", "information", "regress", "regress_prepared"]
 
 Float = NDArray[np.float64]
 TOL = 1e-10  # certified gap of every feature, relative to its counts
+DEFAULT_PRIOR = 1.0  # prior counts; with 0.1, features of one component alone were missed
 MAX_STEP = 0.1  # of the logarithm of a coefficient
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sipower.data.validate import as_matrix
 from sipower.inference import differential as compare
+from sipower.inference.regression import DEFAULT_PRIOR
 from sipower.results.anndata_columns import COLUMN_KEYS, observed_columns
 from sipower.results.anndata_counts import check_anndata, choose_counts
 from sipower.results.annotations import annotate
@@ -24,7 +25,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     layer: str | None = None,
     contrast: str = "least extreme",
     level: float = 0.95,
-    prior: float = 0.1,
+    prior: float = DEFAULT_PRIOR,
     check: bool = True,
     random_state: int = 0,
     copy: bool = False,
