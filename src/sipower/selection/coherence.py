@@ -32,7 +32,6 @@ from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sipower.data.row_blocks import RowBlocks
@@ -46,6 +45,7 @@ EPSILON = 1e-12  # gensim's and tomotopy's ε
 N_TOP = 10  # leading features of a component
 BITS = 32  # samples in one word of a bit set; sums of 32 powers of 2 are exact in float64
 WORDS_AT_A_TIME = 2**21
+NONE = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +101,15 @@ def coherence(V: RowBlocks, top: Sequence[Indices], added: float | None = None) 
     # Row i of the lower triangle pairs feature i with those that lead it.
     triangles = [np.tril_indices(size, -1) for size in sizes]
     later, leading = (
-        np.concatenate([f[t[side]] for f, t in zip(top, triangles, strict=True)] or [[]])
+        np.concatenate([NONE, *(f[t[side]] for f, t in zip(top, triangles, strict=True))])
         for side in (0, 1)
     )
-    D_later, D_leading, D_both = co_occurrences(V, later.astype(np.intp), leading.astype(np.intp))
+    D_later, D_leading, D_both = co_occurrences(V, later, leading)
     n = max(V.shape[0], 1)
     component = np.repeat(np.arange(len(top)), pairs)
 
     def means(values: Numbers) -> Numbers:
-        return np.bincount(component, values, len(top)) / np.maximum(pairs, 1)
+        return np.asarray(np.bincount(component, values, len(top)) / np.maximum(pairs, 1))
 
     npmi = _npmi(D_later / n, D_leading / n, D_both / n)
     umass = np.log((D_both + (EPSILON * n if added is None else added)) / np.maximum(D_leading, 1))
@@ -146,7 +146,7 @@ def co_occurrences(V: RowBlocks, first: Indices, second: Indices) -> tuple[Array
 
 def _bit_sets(columns: Any) -> NDArray[np.uint32]:
     """Return for each column the set of rows in which it is positive, (columns, words)."""
-    if sp.issparse(columns):
+    if not isinstance(columns, np.ndarray):  # CSR
         entries = columns.tocoo()
         positive = entries.data > 0
         rows, places = entries.row[positive], entries.col[positive]
@@ -170,8 +170,8 @@ def diversity(top: Sequence[Indices]) -> float:
 
 def rank_coherence(
     V: RowBlocks, profiles: Sequence[Sequence[Array]], features: Sequence[Array]
-) -> tuple[Numbers, Numbers]:
-    """Return the mean NPMI and the diversity of each rank, both means over replicates.
+) -> dict[str, Numbers]:
+    """Return the mean NPMI, "coherence", and the "diversity" of each rank, over all replicates.
 
     Parameters
     ----------
@@ -183,7 +183,10 @@ def rank_coherence(
         The columns of V that the fits of each replicate have seen.
     """
     tops = [
-        [[columns[f] for f in top_features(H, N_TOP)] for H, columns in zip(of, features, strict=True)]
+        [
+            [columns[f] for f in top_features(H, N_TOP)]
+            for H, columns in zip(of, features, strict=True)
+        ]
         for of in profiles
     ]
     fits = list(chain.from_iterable(tops))
@@ -195,4 +198,4 @@ def rank_coherence(
     ]
     shape = len(profiles), len(features)
     npmi, different = np.reshape(means, shape), np.reshape([diversity(fit) for fit in fits], shape)
-    return np.asarray(npmi.mean(axis=1)), np.asarray(different.mean(axis=1))
+    return {"coherence": npmi.mean(axis=1), "diversity": different.mean(axis=1)}

@@ -139,18 +139,12 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
 
         paths = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
-    profiles = [[piece[f"H{k}"] for piece in paths] for k in sorted_ranks]
     features = [piece["features"] for piece in paths]
+    profiles = [[piece[f"H{k}"] for piece in paths] for k in sorted_ranks]
     stability = np.array([_stability(H, features) for H in profiles])
-    coherence, diversity = rank_coherence(data, profiles, features)
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
-    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at)
-    if dispersion > 0:
-        reason += (
-            f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
-            "allow for that."
-        )
+    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion)
     return RankSelection(
         ranks=sorted_ranks,
         deviance=errors,
@@ -161,8 +155,16 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         standard_error=standard_error,
         dispersion=dispersion,
         still_falling=0 < at == len(sorted_ranks) - 1,
-        coherence=coherence,
-        diversity=diversity,
+        **rank_coherence(data, profiles, features),
+    )
+
+
+def _remark(dispersion: float) -> str:
+    if not dispersion > 0:
+        return ""
+    return (
+        f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
+        "allow for that."
     )
 
 
