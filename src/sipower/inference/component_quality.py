@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.selection.coherence import mean_npmi
+
 __all__ = ["TopicQuality"]
 
 Numbers = NDArray[np.float64]
@@ -72,7 +74,7 @@ class TopicQuality:
     @property
     def mean_npmi(self) -> float:
         """The mean NPMI of the components that have at least one pair; 0 if none has."""
-        return float(self.npmi[self.pairs > 0].mean()) if self.pairs.any() else 0.0
+        return mean_npmi(self.npmi, self.pairs)
 
     @property
     def mean_effective(self) -> float:

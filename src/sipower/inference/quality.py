@@ -98,7 +98,6 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
         weights,
         H,
         coherence(matrix, top_features(H, n_top), added),
-        n_top=n_top,
         components=_names(model, len(H)),
         features=_checked_names(names, H.shape[1]),
     )
@@ -110,12 +109,11 @@ def rate_factors(
     H: Array,
     measured: Coherence,
     *,
-    n_top: int,
     components: tuple[str, ...],
     features: tuple[str, ...] | None,
 ) -> TopicQuality:
     """Return the quality of factors (samples, K) and (K, features) whose coherence is known."""
-    top, masses = top_features(H, n_top), H.sum(axis=1, dtype=np.float64)
+    top, masses = top_features(H, measured.n_top), H.sum(axis=1, dtype=np.float64)
     profiles = _divide_rows(np.asarray(H, np.float64), masses)
     exclusivity, frex = (
         np.array([row[f].mean() if len(f) else 0.0 for row, f in zip(scores, top, strict=True)])
@@ -132,7 +130,7 @@ def rate_factors(
         top=tuple(top),
         components=components,
         features=features,
-        n_top=n_top,
+        n_top=measured.n_top,
     )
 
 

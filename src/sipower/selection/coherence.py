@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 
-__all__ = ["Coherence", "coherence", "diversity", "rank_coherence", "top_features"]
+__all__ = ["Coherence", "coherence", "diversity", "mean_npmi", "rank_coherence", "top_features"]
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -59,16 +59,14 @@ class Coherence:
         UMass at most 0 but for ε.
     pairs
         Numbers of pairs, (K,).
+    n_top
+        Largest number of leading features of a component.
     """
 
     npmi: Numbers
     umass: Numbers
     pairs: NDArray[np.int64]
-
-    @property
-    def mean_npmi(self) -> float:
-        """The mean over the components that have at least one pair; 0 if none has."""
-        return float(self.npmi[self.pairs > 0].mean()) if self.pairs.any() else 0.0
+    n_top: int
 
 
 def top_features(H: Array, n: int) -> list[Indices]:
@@ -113,7 +111,7 @@ def coherence(V: RowBlocks, top: Sequence[Indices], added: float | None = None) 
 
     npmi = _npmi(D_later / n, D_leading / n, D_both / n)
     umass = np.log((D_both + (EPSILON * n if added is None else added)) / np.maximum(D_leading, 1))
-    return Coherence(means(npmi), means(umass), pairs)
+    return Coherence(means(npmi), means(umass), pairs, int(sizes.max(initial=0)))
 
 
 def _npmi(p_i: Numbers, p_j: Numbers, p_ij: Numbers) -> Numbers:
@@ -158,6 +156,11 @@ def _bit_sets(columns: Any) -> NDArray[np.uint32]:
     return sums.astype(np.uint32).reshape(columns.shape[1], words)
 
 
+def mean_npmi(npmi: Numbers, pairs: Array) -> float:
+    """Return the mean NPMI of the components that have at least one pair; 0 if none has."""
+    return float(npmi[pairs > 0].mean()) if pairs.any() else 0.0
+
+
 def diversity(top: Sequence[Indices]) -> float:
     """Return the share of different features among the leading ones of all components.
 
@@ -192,10 +195,7 @@ def rank_coherence(
     fits = list(chain.from_iterable(tops))
     whole = coherence(V, list(chain.from_iterable(fits)))
     ends = np.cumsum([0, *map(len, fits)])
-    means = [
-        Coherence(whole.npmi[a:b], whole.umass[a:b], whole.pairs[a:b]).mean_npmi
-        for a, b in pairwise(ends)
-    ]
+    means = [mean_npmi(whole.npmi[a:b], whole.pairs[a:b]) for a, b in pairwise(ends)]
     shape = len(profiles), len(features)
     npmi, different = np.reshape(means, shape), np.reshape([diversity(fit) for fit in fits], shape)
     return {"coherence": npmi.mean(axis=1), "diversity": different.mean(axis=1)}
