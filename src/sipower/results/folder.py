@@ -52,8 +52,10 @@ _TABLES = tuple(
     for ending in ("csv", "parquet")
 )
 _DIFFERENCES = tuple(f"differential.{e}" for e in ("csv", "parquet", "json"))
+_TOPIC_TABLES = ("doc_topic.csv", "topic_word.csv")
 DERIVED_FILES = (
-    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES
+    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES,
+    *_TOPIC_TABLES,
 )  # fmt: skip
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
