@@ -77,10 +77,10 @@ def to_pyldavis(
     if matrix.shape != shape:
         raise ValueError(f"`V` must have the shape {shape} of W H, got {matrix.shape}.")
     documents = (matrix.mass > 0) & about.memberships.any(axis=1)
-    words = (matrix.column_mass > 0) & (about.overall > 0)
+    words = matrix.column_mass > 0
     profiles = about.profiles[:, words]
     topics = profiles.any(axis=1) & (about.sizes > 0)
-    _warn_of_empty(documents=documents, words=words, topics=topics)
+    _warn_of_empty(document=documents, word=words, topic=topics)
     return {
         "topic_term_dists": _distributions(profiles[topics] + FLOOR),
         "doc_topic_dists": _distributions(about.memberships[documents][:, topics]),
@@ -95,10 +95,11 @@ def _distributions(rows: Any) -> Any:
 
 
 def _warn_of_empty(**kept: Any) -> None:
-    texts = [f"{int((~which).sum()):,} {name}" for name, which in kept.items() if not which.all()]
+    numbers = {name: int((~which).sum()) for name, which in kept.items()}
+    texts = [f"{n:,} {name}{'s' * (n > 1)}" for name, n in numbers.items() if n]
     if texts:
         warnings.warn(
-            f"`V`: left out {', '.join(texts)} without counts, which pyLDAvis cannot show.",
+            f"`V`: left out {' and '.join(texts)} without counts, which pyLDAvis cannot show.",
             UserWarning,
             stacklevel=3,
         )
