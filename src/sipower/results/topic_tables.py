@@ -57,10 +57,10 @@ def to_pyldavis(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sipower import KLNMF
-    >>> from sipower.datasets import poisson_topics
     >>> from sipower.results.topic_tables import to_pyldavis
-    >>> V = poisson_topics(60, 40, 3, seed=0)
+    >>> V = np.random.default_rng(0).poisson(2.0, (60, 40))
     >>> arguments = to_pyldavis(KLNMF(3, random_state=0).fit(V), V)
     >>> sorted(arguments)
     ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
