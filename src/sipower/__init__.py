@@ -47,6 +47,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "standard_errors": "inference",
     "consensus": "selection",
     "differential": "inference",
+    "topic_quality": "inference",
     "rank_selection": "selection",
     "spectra": "inference",
     "diagnose": "theory",

@@ -19,6 +19,7 @@ from sipower.inference import bootstrap as bootstrap
 from sipower.inference import differential as differential
 from sipower.inference import spectra as spectra
 from sipower.inference import standard_errors as standard_errors
+from sipower.inference import topic_quality as topic_quality
 from sipower.kernels import instruction_set as instruction_set
 from sipower.loop.check_problem import check_problem as check_problem
 from sipower.loop.checkpoint import load_state as load_state

@@ -24,6 +24,7 @@ from sipower.results import Run, load_run, save_run
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
 from sipower.results.recorded import known_names
+from sipower.results.run_coherence import with_coherence
 from sipower.selection import Consensus, save_outcome
 from sipower.selection.saved_fits import remove_saved_fits
 
@@ -70,7 +71,7 @@ def consensus(
         }  # fmt: skip
         run_folder.add_facts_of_table(facts, table)
         facts |= _guide_facts(model, V, result)
-        run = _medoid_run(result, model, table, facts, observed.get("batch"))
+        run = with_coherence(_medoid_run(result, model, table, facts, observed.get("batch")), V)
         result = order_consensus(result, run)
         save_run(run, folder)
         run = run_spectra.add_spectra(run, table, output, folder, console, observed)

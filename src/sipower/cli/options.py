@@ -18,7 +18,10 @@ from sipower.results.describe import is_excluded
 
 DEFAULT_MAX_ITER = 500
 # Formats of the factors, and the libraries that write them.
-OUTPUT_FORMATS = {"csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",)}
+OUTPUT_FORMATS = {
+    "csv": ("pandas",), "parquet": ("pandas", "pyarrow"), "h5ad": ("anndata",),
+    "topics": ("pandas",),
+}  # fmt: skip
 
 
 _limit = partial(typer.Option, rich_help_panel="Solver and limits")
@@ -36,7 +39,7 @@ _MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for 
 _CACHE = "Convert an .h5ad file with --memory-limit to a store beside OUT, which later fits reuse."
 _DRY_RUN = "Estimate memory and time from a few rounds, and write nothing."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
-_ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad."
+_ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad, topics."
 _OUT = "Run folder; by default named after the file."
 _UNITS = "Write W in counts and H as profiles that sum to 1, or as the solver left them."
 _SPECTRA = "Compute z-scores of the features, and spectra in counts of a median sample."

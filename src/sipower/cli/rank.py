@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower rank`: recommend a number of components."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +18,12 @@ from sipower.cli.new_folder import make_folder
 from sipower.cli.progress import FitCounter
 from sipower.loop.forecast import format_duration
 from sipower.results.export import export_selection
-from sipower.selection import estimated_seconds, rank_selection
+from sipower.selection import RankSelection, estimated_seconds, rank_selection
 from sipower.selection.rank import FIRST_ROUNDS, NEXT_ROUNDS
 
 _RANKS, _OUT = "Ranks: 5:50, 5:50:5 or 5,10,20.", "Folder; finished fits in it are reused."
+
+COLUMNS = ("mean error", "standard error", "stability", "coherence", "diversity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +70,19 @@ def rank(
                 **observed,
             )  # fmt: skip
         export_selection(result, folder)
+    console.table(("components", *COLUMNS), rank_rows(result))
     console.say(result.reason)
     console.say(f"wrote {folder}/ (rank.json, rank.csv, rank.png)")
     console.event("done", best=result.best, reason=result.reason, folder=str(folder))
+
+
+def rank_rows(result: RankSelection) -> Iterator[list[str]]:
+    """Yield the row of each rank, with an asterisk at the recommended one."""
+    table = result.table()
+    for at, rank in enumerate(result.ranks):
+        yield [f"{rank} *" if rank == result.best else str(rank)] + [
+            f"{table[name][at]:.4g}" if math.isfinite(table[name][at]) else "" for name in COLUMNS
+        ]
 
 
 def path_costs(ranks: list[int], replicates: int, jobs: int) -> list[float]:

@@ -31,6 +31,7 @@ from sipower.results.export import export, export_paths
 from sipower.results.folder import FILES, MEASUREMENTS
 from sipower.results.provenance import first_difference, initial_facts
 from sipower.results.report import write_report
+from sipower.results.run_coherence import with_coherence
 from sipower.store import is_store
 
 
@@ -137,7 +138,8 @@ def fit_with_progress(
     model.set_params(on_round=None)
     run = Run.from_model(model, W, samples=table.samples, features=table.features)
     facts |= run.facts | {"seconds": round(time.monotonic() - started, 3)}
-    return replace(run, facts=facts, feature_ids=table.feature_ids)
+    run = replace(run, facts=facts, feature_ids=table.feature_ids)
+    return with_coherence(run, V)
 
 
 def add_facts_of_table(facts: dict[str, Any], table: Table) -> None:

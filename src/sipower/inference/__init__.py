@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the factors mean: differences between components, spectra, and their certainty."""
+"""What the factors mean: differences between components, spectra, quality and certainty."""
 
 from sipower.inference.bootstrap import bootstrap
+from sipower.inference.component_quality import TopicQuality
 from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
 from sipower.inference.intervals import Bootstrap, Interval
+from sipower.inference.quality import topic_quality
 from sipower.inference.replication import Replication
 from sipower.inference.spectra import Spectra, spectra
 from sipower.inference.weight_errors import standard_errors
@@ -15,8 +17,10 @@ __all__ = [
     "Interval",
     "Replication",
     "Spectra",
+    "TopicQuality",
     "bootstrap",
     "differential",
     "spectra",
     "standard_errors",
+    "topic_quality",
 ]

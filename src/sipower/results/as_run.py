@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from sipower.results.run import Run, check_is_step, is_anndata
+from sipower.results.run_coherence import with_coherence
 
 __all__ = ["RunLike", "RunParts", "as_run"]
 
@@ -21,6 +22,7 @@ class RunParts(TypedDict, total=False):
     samples: Sequence[str] | None
     features: Sequence[str] | None
     key: str
+    V: Any
 
 
 def _check_known(parts: Mapping[str, Any]) -> None:
@@ -39,9 +41,16 @@ def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
         pair of arrays (W, H).
     **parts
         ``W``: weights, the result of `fit_transform` or ``model.transform(V)``.
-        ``samples``, ``features``: names. ``key``: name of the results in an AnnData object.
+        ``samples``, ``features``: names. ``key``: name of the results in an AnnData object. ``V``:
+        the counts, for the coherence of the components.
     """
     _check_known(parts)
+    counts = parts.pop("V", None)
+    result = _convert(run, **parts)
+    return result if counts is None else with_coherence(result, counts)
+
+
+def _convert(run: RunLike, **parts: Unpack[RunParts]) -> Run:
     W, names = parts.get("W"), {k: parts.get(k) for k in ("samples", "features")}
     names = {side: value for side, value in names.items() if value is not None}
     if "key" in parts and not is_anndata(run):

@@ -8,21 +8,23 @@ size, whatever their order in the model.
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, Unpack
+from functools import cached_property
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
-from scipy.stats import rankdata
 
+from sipower.inference import TopicQuality
+from sipower.inference.quality import frex_scores, rate_factors
 from sipower.kernels import Array
 from sipower.results.as_run import RunLike, RunParts, as_run
+from sipower.results.names import Exclude, is_excluded, readable
 from sipower.results.normalisation import divide, explained_counts, to_profiles, to_shares
 from sipower.results.run import Names, Run
+from sipower.results.run_coherence import recorded_coherence
+from sipower.selection.coherence import Coherence
 
 __all__ = [
     "Description",
@@ -40,14 +42,11 @@ __all__ = [
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Exclude: TypeAlias = str | Sequence[str] | None  # a regular expression, or names
-
-# Bidirectional control characters reorder the text around them, so one name could look like
-# another.
-DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+NAME_LENGTH = 40
+MAX_LISTED, MAX_COMPONENTS = 5, 20  # features of a component, and components, in `repr`
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Description:
     """The sizes, profiles and memberships of the components of a factorisation.
 
@@ -70,6 +69,8 @@ class Description:
         Names of the features; their numbers from 1 if the data have none.
     components
         Names of the components, such as those of guides; numbers for those that have none.
+    coherence
+        Coherence of the components; None if the counts were not available.
     """
 
     order: Indices
@@ -79,6 +80,30 @@ class Description:
     memberships: Numbers
     features: Names
     components: Names
+    coherence: Coherence | None = None
+
+    @cached_property
+    def quality(self) -> TopicQuality | None:
+        """Coherence, exclusivity and diversity; None if the counts were not available."""
+        if self.coherence is None:
+            return None
+        factors, labels = (self.memberships, self.profiles), (self.components, self.features)
+        return rate_factors(*factors, self.coherence, components=labels[0], features=labels[1])
+
+    def __repr__(self) -> str:
+        """Return a line for each component: its size, its quality if known, and features."""
+        (n, K), m = self.memberships.shape, len(self.overall)
+        lines = [f"Description of {K} components, {n:,} samples, {m:,} features"]
+        quality = self.quality
+        for k, names in enumerate(self.top_features(MAX_LISTED)[:MAX_COMPONENTS]):
+            measures = [f"{self.sizes[k]:.1%} of the counts"]
+            if quality is not None:
+                measures += [f"NPMI {quality.npmi[k]:.2f}"]
+                measures += [f"exclusivity {quality.exclusivity[k]:.2f}"]
+            listed = ", ".join(readable(name, NAME_LENGTH) for name in names)
+            lines.append(f"  {self.components[k]}: {', '.join(measures)}; {listed}")
+        more = [f"  and {K - MAX_COMPONENTS} more components"] if K > MAX_COMPONENTS else []
+        return "\n".join(lines + more)
 
     def top_features(
         self, n: int = 10, *, by: str = "frex", exclude: Exclude = None
@@ -114,22 +139,10 @@ class Description:
     def frex(self) -> Numbers:
         """Return how frequent and how exclusive each feature is, from 0 to 1, (K, features).
 
-        It is the harmonic mean of two ranks within the component, each divided by the number of
-        features: of the probability, and of the exclusivity, the share of the component in the
-        sum of the probabilities over the components (Bischof and Airoldi 2012, FREX with weight
-        1/2). A feature that is frequent in every component, such as a housekeeping gene, has a low
-        exclusivity, and one that hardly occurs has a low frequency.
+        A feature that is frequent in every component, such as a housekeeping gene, has a low
+        exclusivity, and one that hardly occurs has a low frequency; see `frex_scores`.
         """
-        occurs = self.overall > 0
-        profiles = self.profiles[:, occurs]
-        exclusivity = divide(profiles, profiles.sum(axis=0))
-        frequency, exclusive = (
-            rankdata(values, method="max", axis=1) / values.shape[1]
-            for values in (profiles, exclusivity)
-        )
-        scores = np.zeros_like(self.profiles)
-        scores[:, occurs] = np.where(profiles > 0, 2 / (1 / frequency + 1 / exclusive), 0)
-        return scores
+        return frex_scores(self.profiles)
 
     def lift(self) -> Numbers:
         """Return p(feature | component) / p(feature), (K, features); 0 where both are 0."""
@@ -166,7 +179,7 @@ def describe(run: RunLike, H: Any = None, **parts: Unpack[RunParts]) -> Descript
         (K, features), if `run` is the array W.
     **parts
         ``W``, the result of `fit_transform`; ``features``, their names; ``key``, the name of the
-        results in an AnnData object.
+        results in an AnnData object; ``V``, the counts, for the coherence of the components.
 
     Examples
     --------
@@ -189,7 +202,8 @@ def describe(run: RunLike, H: Any = None, **parts: Unpack[RunParts]) -> Descript
     shares = to_shares(run.W.astype(np.float64), run.H)
     overall = sizes @ profiles
     names = run.feature_names(), run.component_labels(prefix="")
-    return Description(run.order, sizes, profiles, overall, shares, *names)
+    found = recorded_coherence(run)
+    return Description(run.order, sizes, profiles, overall, shares, *names, coherence=found)
 
 
 def _check_factors(run: Run) -> None:
@@ -207,22 +221,6 @@ def _check_factors(run: Run) -> None:
                 f"{name} has {value} in row {row}, column {column} (counted from 0): "
                 "expected finite, non-negative values."
             )
-
-
-def is_excluded(names: Sequence[str], exclude: Exclude) -> NDArray[np.bool_]:
-    """Return for each name whether it matches a regular expression, or is in a list of names."""
-    if exclude is None:
-        return np.zeros(len(names), dtype=np.bool_)
-    if not isinstance(exclude, str):
-        listed = set(map(str, exclude))
-        return np.array([name in listed for name in names], dtype=np.bool_)
-    try:
-        pattern = re.compile(exclude)
-    except re.error as problem:
-        raise ValueError(
-            f"`exclude` must be a regular expression or a list, got {exclude!r}: {problem}."
-        ) from None
-    return np.array([pattern.search(name) is not None for name in names], dtype=np.bool_)
 
 
 def convergence(run: Run) -> dict[str, Numbers]:
@@ -283,16 +281,3 @@ def order_by_similarity(memberships: Array) -> Indices:
         return np.arange(len(memberships))
     tree: Any = hierarchy.linkage(np.sqrt(memberships), method="ward")
     return np.asarray(hierarchy.leaves_list(tree), dtype=np.intp)
-
-
-def readable(name: str, max_length: int) -> str:
-    """Return a name on one line, with symbols for unprintable characters, shortened with "…"."""
-    text = "".join(map(_sign, name[:max_length]))
-    return text if len(name) <= max_length else text[:-1] + "…"
-
-
-def _sign(character: str) -> str:
-    if character < " ":
-        return chr(0x2400 + ord(character))  # Unicode's symbols for control characters
-    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-    return "\ufffd" if hidden or character in DIRECTION_MARKS else character

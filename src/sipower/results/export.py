@@ -19,6 +19,7 @@ from sipower.results import plot
 from sipower.results.annotations import AnnDataFile, write_anndata
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run
+from sipower.results.topic_tables import topic_frames
 from sipower.selection import RankSelection, save_outcome
 
 
@@ -32,7 +33,9 @@ def export(
 ) -> list[Path]:
     """Write W, H and shares as .csv or .parquet tables, or the run as one .h5ad file.
 
-    Batch effects and spectra, if the run has them, are written as well.
+    Batch effects and spectra, if the run has them, are written as well. For "topics", write
+    doc_topic.csv with a line for each sample and topic_word.csv with a line for each component
+    instead; the lines sum to 1.
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ def export(
     folder
         Folder to write to.
     ending
-        "csv", "parquet" or "h5ad".
+        "csv", "parquet", "h5ad" or "topics".
     normalise
         Write W in counts, so that a row sums to the total of the sample, and H as profiles that sum
         to 1. False writes the factors of the model.
@@ -51,6 +54,9 @@ def export(
     files = export_paths(run, folder, ending)
     if ending == "h5ad":
         write_anndata(run, files[0], origin, normalise=normalise)
+        return files
+    if ending == "topics":
+        _write_tables(files, topic_frames(run))
         return files
     scaled = run.normalised() if normalise else run
     labels = run.component_labels()
@@ -70,6 +76,8 @@ def export(
 
 def export_paths(run: Run, folder: Path, ending: str) -> list[Path]:
     """Return the files that `export` writes."""
+    if ending == "topics":
+        return [folder / f"{name}.csv" for name in ("doc_topic", "topic_word")]
     names = ["run"] if ending == "h5ad" else ["W", "H", "shares"]
     if ending != "h5ad":
         names += [] if run.batch_effects is None else ["batch_effects"]
@@ -115,7 +123,8 @@ def _write_tables(files: Sequence[Path], frames: Sequence[Any]) -> None:
                 # Quote all strings: by default pandas does not quote a carriage return, which also
                 # ends a line.
                 options = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-                frame.to_csv(to, sep=separator, index_label="name", **options)
+                label = frame.index.name or "name"
+                frame.to_csv(to, sep=separator, index_label=label, **options)
             to.flush()
 
 

@@ -31,6 +31,7 @@ from sipower._files import DamagedError, atomic_write, read_archive, shorten
 from sipower.inference.spectra import Spectra
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
+from sipower.results.run_coherence import recorded_coherence
 from sipower.selection import Consensus, load_outcome
 
 __all__ = [
@@ -51,14 +52,16 @@ _TABLES = tuple(
     for ending in ("csv", "parquet")
 )
 _DIFFERENCES = tuple(f"differential.{e}" for e in ("csv", "parquet", "json"))
+_TOPIC_TABLES = ("doc_topic.csv", "topic_word.csv")
 DERIVED_FILES = (
-    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES
+    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES,
+    *_TOPIC_TABLES,
 )  # fmt: skip
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 # Types that readers of run.json rely on; each key may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
-_TYPES |= {"remarks": list}
+_TYPES |= {"remarks": list, "coherence": dict}
 _TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
 _TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float, "texts": dict}
 _SPECTRA = ("median_units", "z_scores", "median_total")  # arguments of `Run.with_spectra`
@@ -183,6 +186,7 @@ def _read_run(place: Path, facts: dict[str, Any]) -> Run:
         )  # fmt: skip
     except ValueError:
         raise ValueError("W, H, their order and the names differ in size") from None
+    recorded_coherence(run)  # raises an error if it is damaged
     return _read_spectra(run, place / "spectra.npz")
 
 

@@ -154,7 +154,7 @@ def prediction_errors(
     background is zero, are left out. Both products are multiplied by the exposure, if it is given.
     """
     terms = test.tocoo()
-    z, b = (_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
+    z, b = (entry_products(f, g, terms.row, terms.col) for f, g in (prediction, background))
     if exposure is not None:
         x = exposure.at(terms.row, terms.col)
         z, b = z * x, b * x
@@ -189,7 +189,7 @@ def _row_masses(left: Array, right: Array, exposure: Exposure | None) -> Numbers
     return np.asarray((left * exposure.linear_terms(0, right.T)).sum(axis=1))
 
 
-def _products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:
+def entry_products(left: Array, right: Array, rows: Array, columns: Array) -> Numbers:
     """Return the entries (rows, columns) of left @ right."""
     across = np.ascontiguousarray(right.T)
     out = np.empty(len(rows))

@@ -45,6 +45,14 @@ class RankSelection:
     still_falling
         Whether the largest rank tried is recommended, since every smaller one is worse by more
         than a standard error: larger ranks may be better.
+    coherence
+        Mean NPMI of the components, see `sipower.selection.coherence`, (ranks,): whether the
+        10 leading features of a component occur in the same samples. At most 1. It has no part in
+        the recommendation.
+    diversity
+        Share of different features among the 10 leading ones of all components, (ranks,).
+
+    `standard_error`, `coherence` and `diversity` are empty if an older version saved the outcome.
     """
 
     ranks: tuple[int, ...]
@@ -56,6 +64,8 @@ class RankSelection:
     standard_error: Numbers = field(default_factory=lambda: np.empty(0))
     dispersion: float = 0.0
     still_falling: bool = False
+    coherence: Numbers = field(default_factory=lambda: np.empty(0))
+    diversity: Numbers = field(default_factory=lambda: np.empty(0))
 
     def is_sound(self) -> bool:
         """Return whether all fields have valid types and consistent shapes."""
@@ -67,20 +77,31 @@ class RankSelection:
             and self.deviance.ndim == 2
             and len(self.deviance) == count
             and self.stability.shape == (count,)
-            and self.standard_error.shape in ((count,), (0,))
+            and all(
+                values.shape in ((count,), (0,))
+                for values in (self.standard_error, self.coherence, self.diversity)
+            )
             and isinstance(self.dispersion, int | float)
             and isinstance(self.still_falling, bool)
         )
 
     def table(self) -> dict[str, list[Any]]:
-        """Return the results as named columns with one entry for each rank."""
-        count = len(self.ranks)
-        standard_error = self.standard_error if len(self.standard_error) else [math.nan] * count
+        """Return the results as named columns with one entry for each rank.
+
+        What an older version did not save is NaN.
+        """
+        unknown = np.full(len(self.ranks), math.nan)
+        standard_error, coherence, diversity = (
+            (values if len(values) else unknown).tolist()
+            for values in (self.standard_error, self.coherence, self.diversity)
+        )
         return {
             "rank": list(self.ranks),
             "mean error": self.deviance.mean(axis=1).tolist(),
-            "standard error": [float(value) for value in standard_error],
+            "standard error": standard_error,
             "stability": self.stability.tolist(),
+            "coherence": coherence,
+            "diversity": diversity,
             "recommended": [rank == self.best for rank in self.ranks],
         } | {f"replicate {r + 1}": errors.tolist() for r, errors in enumerate(self.deviance.T)}
 

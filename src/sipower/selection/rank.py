@@ -33,6 +33,7 @@ from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.missing import without_missing
 from sipower.estimators.observation import as_given, as_observation
 from sipower.kernels import count_threads
+from sipower.selection.coherence import rank_coherence
 from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.guided import merge_free, place_guides
 from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
@@ -88,7 +89,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     Returns
     -------
     RankSelection
-        Errors, stability, the recommended rank and the reason.
+        Errors, stability, coherence, diversity, the recommended rank and the reason.
 
     Examples
     --------
@@ -138,16 +139,12 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
 
         paths = replicas.run(replicate, replicates)
     groups = np.stack([piece["errors"] for piece in paths], axis=1)  # (ranks, replicates, groups)
-    profiles = ([piece[f"H{k}"] for piece in paths] for k in sorted_ranks)
-    stability = np.array([_stability(H, [piece["features"] for piece in paths]) for H in profiles])
+    features = [piece["features"] for piece in paths]
+    profiles = [[piece[f"H{k}"] for piece in paths] for k in sorted_ranks]
+    stability = np.array([_stability(H, features) for H in profiles])
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
-    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at)
-    if dispersion > 0:
-        reason += (
-            f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
-            "allow for that."
-        )
+    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion)
     return RankSelection(
         ranks=sorted_ranks,
         deviance=errors,
@@ -158,6 +155,16 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         standard_error=standard_error,
         dispersion=dispersion,
         still_falling=0 < at == len(sorted_ranks) - 1,
+        **rank_coherence(data, profiles, features),
+    )
+
+
+def _remark(dispersion: float) -> str:
+    if not dispersion > 0:
+        return ""
+    return (
+        f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
+        "allow for that."
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sipower.estimators import KLNMF
 from sipower.estimators.fingerprints import ARRAY
+from sipower.inference import TopicQuality
 from sipower.kernels import Array
 from sipower.results import describe
 from sipower.results.describe import Description, Indices
@@ -43,7 +44,7 @@ HELD_OUT = {
     "bi-cross-validation": "Blocks of rows and columns are held out (bi-cross-validation).",
 }
 INPUT_CARDS = {"nonzeros": "nonzeros", "total": "sum of the counts"}
-SHOWN_ELSEWHERE = ("format", "remarks", "guides")
+SHOWN_ELSEWHERE = ("format", "remarks", "guides", "coherence")
 RUN_CARDS = {
     "divergence": "KL divergence",
     "certified_gap": "certified gap",
@@ -83,9 +84,8 @@ def content(run: Run, about: Description, excluded: Array) -> dict[str, Any]:
         "samples": len(run.W),
         "remarks": list(map(str, facts.get("remarks") or ())),
         "guides": list(map(str, facts.get("guides") or ())),
-        "facts": [
-            (k, text) for k, text in _flatten(facts) if k not in ("format", "remarks", "guides")
-        ],
+        "facts": list(_flatten({k: v for k, v in facts.items() if k not in SHOWN_ELSEWHERE})),
+        "quality": None if about.quality is None else _quality(about.quality),
         "repeat": facts.get("command")
         or repeat_call(facts.get("parameters") or {}, facts.get("observed") or ()),
     }
@@ -118,6 +118,23 @@ def _components(run: Run, about: Description, excluded: Array) -> Iterator[dict[
         }
 
 
+def _quality(quality: TopicQuality) -> dict[str, Any]:
+    """Return what the section on the quality of components shows."""
+    few, _, median, _, many = quality.effective_quantiles().values()
+    measures = zip(quality.npmi, quality.umass, quality.exclusivity, quality.frex, strict=True)
+    return {
+        "rows": list(measures),
+        "n_top": quality.n_top,
+        "cards": [
+            ("mean NPMI", f"{quality.mean_npmi:.3f}"),
+            ("diversity", f"{quality.diversity:.0%}"),
+            ("mean exclusivity", f"{quality.exclusivity.mean():.0%}"),
+            ("components per sample, median", f"{median:.1f}"),
+            ("components per sample, 5% to 95%", f"{few:.1f} to {many:.1f}"),
+        ],
+    }
+
+
 def images(about: Description, shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
     """Yield the profiles as PNG images from 0 (black) to their largest value (white)."""
     from PIL import Image  # noqa: PLC0415 - optional
@@ -137,6 +154,11 @@ def number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}" if abs(value) >= 1e-3 else f"{value:.2e}"
+
+
+def known(value: float, form: str) -> str:
+    """Format a number, or return a dash if it is not known."""
+    return form % value if np.isfinite(value) else "–"
 
 
 def repeat_call(parameters: dict[str, Any], observed: Iterable[str] = ()) -> str:
@@ -194,6 +216,9 @@ def plot_data(
             "samples": _numbers(describe.correlations(about.memberships), 3),
             "features": _numbers(describe.correlations(about.profiles.T), 3),
         }
+    if about.quality is not None:
+        measures = about.quality.npmi, about.quality.exclusivity
+        data["quality"] = dict(zip(("npmi", "exclusivity"), map(_numbers, measures), strict=True))
     if selection is not None:
         data["rank"] = {
             "ranks": selection.ranks,

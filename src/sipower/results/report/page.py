@@ -13,7 +13,15 @@ from sipower._files import atomic_write
 from sipower.inference import Differences
 from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.results.describe import Exclude, choose_evenly, describe, is_excluded, readable
-from sipower.results.report.content import HELD_OUT, content, features, images, number, plot_data
+from sipower.results.report.content import (
+    HELD_OUT,
+    content,
+    features,
+    images,
+    known,
+    number,
+    plot_data,
+)
 from sipower.results.report.differences import difference_content, difference_data
 from sipower.selection import Consensus, RankSelection
 
@@ -55,7 +63,8 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         names. They remain part of the profiles and of all numbers.
     **parts
         ``W``: the result of `fit_transform`, required with a fitted model. ``samples``,
-        ``features``: names. ``key``: the name of the results in an AnnData object.
+        ``features``: names. ``key``: the name of the results in an AnnData object. ``V``: the
+        counts, for the section on the quality of the components.
 
     Examples
     --------
@@ -111,7 +120,7 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, finalize=_printable, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"number": number, "readable": readable}
+    environment.filters |= {"number": number, "readable": readable, "known": known}
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment.from_string(_own_text("page.html"))
 

@@ -42,6 +42,20 @@
     });
   }
 
+  function drawQuality() {
+    const { npmi, exclusivity } = data.quality;
+    return draw("quality-plot", [{
+      x: npmi, y: exclusivity, mode: "markers+text", cliponaxis: false,
+      text: data.labels.map((label) => plain(cut(label, 12))), textposition: "top center",
+      marker: { color: data.colours, size: 11, line: { width: 1, color: colour("--text") } },
+      hovertext: npmi.map((value, k) => `${title(k)}<br>NPMI ${value}, exclusivity ${exclusivity[k]}`),
+      hovertemplate: "%{hovertext}<extra></extra>",
+    }], {
+      xaxis: { title: { text: "coherence (NPMI)" } },
+      yaxis: { title: { text: "exclusivity" }, tickformat: ".0~%" },
+    });
+  }
+
   function drawFeatures() {
     const k = Number(at("feature-component").value);
     const top = data.features[k][at("feature-rank").value];
@@ -238,7 +252,7 @@
 
   const PLOTS = {
     "convergence-plot": drawConvergence, "size-plot": drawSizes, "feature-plot": drawFeatures,
-    "sample-plot": drawSamples, "correlation-plot": drawCorrelations, "rank-plot": drawRank,
+    "quality-plot": drawQuality, "sample-plot": drawSamples, "correlation-plot": drawCorrelations, "rank-plot": drawRank,
     "stability-plot": drawStability, "similarity-plot": drawSimilarity,
     "difference-plot": drawDifferences,
   };
