@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plots of fitted models, of selections and of differences, drawn with matplotlib."""
 
+from sipower.results.family_plots import flows, programs, tree
 from sipower.results.plot import (
     consensus,
     convergence,
@@ -14,10 +15,13 @@ from sipower.results.plot_differences import intervals, volcano
 __all__ = [
     "consensus",
     "convergence",
+    "flows",
     "intervals",
     "palette",
+    "programs",
     "rank_selection",
     "structure",
     "top_features",
+    "tree",
     "volcano",
 ]

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console as Terminal
 from rich.table import Table
 
-from sipower.selection.outcome import nan_as_none
+from sipower.selection.outcome import as_plain
 
 terminal = Terminal()
 # Arguments of the library in messages that the command prints as options.
@@ -49,7 +49,7 @@ class Console:
     def event(self, name: str, **facts: Any) -> None:
         """Print an event for programs."""
         if self.as_json:
-            _print(json.dumps({"event": name, **nan_as_none(facts)}, allow_nan=False))
+            _print(json.dumps({"event": name, **as_plain(facts)}, allow_nan=False))
 
     def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         """Print a table for people."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of `rank_selection` and `consensus`: plain data for plots and files."""
+"""The results of `rank_selection` and `consensus`, and files of results."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,24 +177,39 @@ class Consensus:
         )
 
 
-T = TypeVar("T", RankSelection, Consensus)
+class Outcome(Protocol):
+    """A dataclass that `load_outcome` can read."""
+
+    def is_sound(self) -> bool:
+        """Return whether all fields have valid types and consistent shapes."""
+
+
+T = TypeVar("T", bound=Outcome)
 
 
 FACTORS = ("W", "H", "batch_effects")
 
 
-def save_outcome(outcome: RankSelection | Consensus, file: str | PathLike[str]) -> None:
-    """Write an outcome as JSON, without the factors, which belong in the run folder."""
-    names = [f.name for f in fields(outcome) if f.name not in FACTORS]
-    content = {name: getattr(outcome, name) for name in names}
-    plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.items()}
+def save_outcome(outcome: Any, file: str | PathLike[str]) -> None:
+    """Write an outcome as JSON, without the factors, which belong in the run folder.
+
+    Parameters
+    ----------
+    outcome
+        The result of `rank_selection`, `consensus`, `merge_tree` or `component_flows`.
+    file
+        The file to write.
+    """
     with atomic_write(file) as to:
-        to.write(json.dumps(nan_as_none(plain), allow_nan=False).encode())
+        to.write(json.dumps(as_plain(outcome), allow_nan=False).encode())
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
-    """Read an outcome that `save_outcome` has written; `factors` are W and H of a consensus."""
-    arrays = {f.name for f in fields(kind) if "Numbers" in str(f.type)}
+    """Read an outcome that `save_outcome` has written; `factors` are W and H of a consensus.
+
+    `kind` is `RankSelection`, `Consensus`, `MergeTree` or `ComponentFlows`.
+    """
+    arrays = {f.name for f in fields(cast("Any", kind)) if str(f.type) == "Numbers"}
     try:
         content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
         content = {k: np.array(v, float) if k in arrays else v for k, v in content.items()}
@@ -217,10 +232,18 @@ def _are_strings(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def nan_as_none(value: Any) -> Any:
-    """Replace NaN, which JSON does not have, by None in plain data."""
+def as_plain(value: Any) -> Any:
+    """Return data for JSON: lists for arrays, a mapping without factors for a dataclass.
+
+    NaN, which JSON does not have, becomes None.
+    """
+    if is_dataclass(value):
+        names = [f.name for f in fields(value) if f.name not in FACTORS]
+        return {name: as_plain(getattr(value, name)) for name in names}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, dict):
-        return {key: nan_as_none(part) for key, part in value.items()}
+        return {key: as_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [nan_as_none(part) for part in value]
+        return [as_plain(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

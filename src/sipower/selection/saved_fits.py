@@ -82,7 +82,13 @@ class SavedFits:
 def remove_saved_fits(folder: Path) -> None:
     """Remove the saved fits of a task from its folder, and nothing else."""
     if (folder / "task.json").exists():
-        for pattern in ("replicate-*.npz", "dispersion.npz", "start.npz", "task.json"):
+        for pattern in (
+            "replicate-*.npz",
+            "programs.npz",
+            "dispersion.npz",
+            "start.npz",
+            "task.json",
+        ):
             for file in folder.glob(pattern):
                 file.unlink()
 
