@@ -37,7 +37,7 @@ from sipower._files import atomic_write, shorten
 from sipower.inference import Differences, Replication
 from sipower.inference.differences import MEASURES
 from sipower.inference.fold_changes import CONTRASTS
-from sipower.selection.outcome import nan_as_none
+from sipower.selection.outcome import as_plain
 
 __all__ = ["COLUMNS", "load_differences", "read_differences", "table_path", "write_differences"]
 
@@ -74,7 +74,7 @@ def write_differences(
         _check_names(differences, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_suffix(".json")
-    text = json.dumps(nan_as_none(_facts(differences) | facts), indent=2, allow_nan=False) + "\n"
+    text = json.dumps(as_plain(_facts(differences) | facts), indent=2, allow_nan=False) + "\n"
     with atomic_write(beside) as facts_out, atomic_write(target) as out:
         facts_out.write(text.encode())
         if ending == ".parquet":

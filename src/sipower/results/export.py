@@ -20,7 +20,7 @@ from sipower.results.annotations import AnnDataFile, write_anndata
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run
 from sipower.results.topic_tables import topic_frames
-from sipower.selection import RankSelection, save_outcome
+from sipower.selection import GroupConsensus, RankSelection, save_outcome
 
 
 def export(
@@ -132,19 +132,30 @@ def export_selection(selection: RankSelection, folder: Path) -> None:
     """Write rank.csv, rank.png and rank.json for a rank selection; replace all files or none."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    table = selection.table()
-    lines.writerow(table)
-    lines.writerows(zip(*table.values(), strict=True))
     figure = Figure(figsize=(7, 4), layout="constrained")
     plot.rank_selection(selection, figure.add_subplot())
     with atomic_write(folder / "rank.csv") as lines_out, atomic_write(folder / "rank.png") as image:
-        lines_out.write(text.getvalue().encode())
+        lines_out.write(_as_csv(selection.table()))
         lines_out.flush()
         figure.savefig(image, dpi=120)
         image.flush()
         save_outcome(selection, folder / "rank.json")
+
+
+def export_programs(programs: GroupConsensus, folder: Path) -> None:
+    """Write programs.csv and programs.json for a consensus over groups."""
+    with atomic_write(folder / "programs.csv") as lines_out:
+        lines_out.write(_as_csv(programs.table()))
+    save_outcome(programs, folder / "programs.json")
+
+
+def _as_csv(table: dict[str, list[Any]]) -> bytes:
+    """Return the columns of a table as a CSV file."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(table)
+    lines.writerows(zip(*table.values(), strict=True))
+    return text.getvalue().encode()
 
 
 def _name_arrays(file: Path, names: Sequence[str] | None) -> dict[str, Array]:

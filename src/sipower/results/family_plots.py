@@ -71,7 +71,7 @@ def tree(
     ax.set_xlim(left=base)
     ax.set_yticks(range(tree.rank), [labels[leaf] for leaf in leaves])
     ax.invert_yaxis()
-    ax.set_xlabel("bound on the increase of D by the merger (nats per count)")
+    ax.set_xlabel("bound on the increase of D (nats per count)")
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -52,7 +52,9 @@ def as_groups(groups: Any, data: RowBlocks) -> NDArray[np.str_]:
         )
     names, sizes = np.unique(texts, return_counts=True)
     if len(names) < 2:
-        raise ValueError(f"`groups` must have two or more different labels, got {names[0]!r} only.")
+        raise ValueError(
+            f"`groups` must have two or more different labels, got {str(names[0])!r} only."
+        )
     counts = np.array([data.mass[texts == name].sum() for name in names])
     if not (counts > 0).all():
         empty, size = names[np.argmin(counts)], sizes[np.argmin(counts)]

@@ -30,7 +30,7 @@ from sipower.selection.saved_fits import SavedFits
 __all__ = ["MIN_COSINE", "MIN_GROUPS", "GroupConsensus", "ProgramSettings", "combine_groups"]
 
 Numbers = NDArray[np.float64]
-MIN_COSINE, MIN_GROUPS = 0.7, 2
+MIN_COSINE, MIN_GROUPS = 0.8, 2
 
 
 @dataclass(frozen=True, eq=False)
