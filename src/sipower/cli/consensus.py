@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sipower consensus`: fit from many starts and report the stability of the components."""
+"""`sipower consensus`: fits from many starts, stability of components, programs over groups."""
 
 import warnings
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import typer
 from sklearn.base import clone
 
 from sipower import selection
@@ -13,7 +16,8 @@ from sipower.cli import options, run_folder, run_spectra
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import DONE
-from sipower.cli.model_options import FitModelOptions
+from sipower.cli.model_options import FitModelOptions, read_option
+from sipower.cli.observed_files import DataItems, read_labels
 from sipower.cli.progress import FitCounter
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF, estimate
@@ -21,18 +25,44 @@ from sipower.estimators.guides import as_guides, report_guides
 from sipower.io import Table
 from sipower.loop.forecast import format_duration
 from sipower.results import Run, load_run, save_run
+from sipower.results.export import export_programs
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
 from sipower.results.recorded import known_names
 from sipower.results.run_coherence import with_coherence
-from sipower.selection import Consensus, save_outcome
+from sipower.selection import Consensus, GroupConsensus, save_outcome
+from sipower.selection.programs import MIN_COSINE, MIN_GROUPS
 from sipower.selection.saved_fits import remove_saved_fits
+
+_GROUPS = "Group of every sample, fitted on its own: a table of names and labels, or an obs column."
+_MIN_GROUPS = "Groups in which a shared program was found, at least."
+_MIN_COSINE = "Mean cosine of profiles that are combined to a program, at least."
+_group_option = partial(typer.Option, rich_help_panel="Programs over groups")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsensusModelOptions(FitModelOptions):
+    """The options of the model and of groups of samples."""
+
+    groups: Annotated[str | None, _group_option(help=_GROUPS)] = None
+    min_groups: Annotated[int, _group_option(help=_MIN_GROUPS, min=2)] = MIN_GROUPS
+    min_cosine: Annotated[float, _group_option(help=_MIN_COSINE, min=0, max=1)] = MIN_COSINE
+
+    def group_arguments(
+        self, data: options.InputOptions, table: Table, console: Console
+    ) -> dict[str, Any]:
+        """Read the groups and return arguments of `sipower.consensus`; none without groups."""
+        if self.groups is None:
+            return {}
+        reader = partial(read_labels, DataItems(data, table))
+        labels = read_option("groups", reader, self.groups, console)
+        return {"groups": labels, "min_groups": self.min_groups, "min_cosine": self.min_cosine}
 
 
 @command("finished fits are saved, and the same command continues")
 def consensus(
     data: options.InputOptions,
-    factors: FitModelOptions,
+    factors: ConsensusModelOptions,
     solver: options.SolverOptions,
     output: options.OutputOptions,
     out: options.RunFolder = None,
@@ -47,67 +77,134 @@ def consensus(
     if solver.dry_run:
         table = run_folder.load(data, console)
         factors.apply(model, data, table, console)
-        _say_estimate(run_folder.nonzero_matrix(table, model), model, replicates, console)
+        groups = factors.group_arguments(data, table, console)
+        V = run_folder.nonzero_matrix(table, model)
+        _say_estimate(V, model, replicates, console, _count_groups(groups))
         return DONE
     with run_folder.claim(folder, output.force or has_begun):
         table = run_folder.load(data, console)
         observed = factors.apply(model, data, table, console)
+        groups = factors.group_arguments(data, table, console)
         V = run_folder.nonzero_matrix(table, model)
         run_spectra.check_spectra(output, observed)
         if output.force:
             remove_saved_fits(folder / "fits")
         if output.force or not has_begun:
-            _say_estimate(V, model, replicates, console)
+            _say_estimate(V, model, replicates, console, _count_groups(groups))
         with FitCounter(console, V.threads) as counter, run_folder.say_warnings(console):
             result = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
-                **observed,
+                **groups, **observed,
             )  # fmt: skip
-        medoid = result.medoid
-        model.set_params(random_state=solver.seed + medoid)
-        facts = initial_facts(model, V, str(data.source), observed) | {
-            "status": result.statuses[medoid], "certified_gap": result.gaps[medoid],
-            "divergence": result.divergences[medoid], "replicates": replicates,
-        }  # fmt: skip
+        facts = initial_facts(model, V, str(data.source), observed) | {"replicates": replicates}
         run_folder.add_facts_of_table(facts, table)
-        facts |= _guide_facts(model, V, result)
-        run = with_coherence(_medoid_run(result, model, table, facts, observed.get("batch")), V)
-        result = order_consensus(result, run)
-        save_run(run, folder)
-        run = run_spectra.add_spectra(run, table, output, folder, console, observed)
-        derived = run_folder.derived_files(output, data, table, {"consensus": result})
-        run_folder.write_derived_files(run, folder, console, derived)
-        save_outcome(result, folder / "consensus.json")
-        low, mean = result.stability.min(), result.stability.mean()
-        stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
-        console.say(result.summary)
-        run_folder.say_guides(run, console)
-        console.say(f"replicate {medoid + 1} is the most similar to the others; {stability}")
-        console.say(f"wrote {folder}/ (factors.npz, run.json, consensus.json, report.html)")
-        console.event(
-            "done", medoid=medoid, stability=result.stability.tolist(), outliers=result.outliers
-        )
+        files = Files(folder, output, data, table, console, V, observed)
+        if isinstance(result, GroupConsensus):
+            run = _save_programs(result, files, facts)
+        else:
+            facts["parameters"]["random_state"] = solver.seed + result.medoid
+            facts |= _guide_facts(model, V, result)
+            run = _save_medoid(result, files, facts, model)
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
 
 
-def _say_estimate(V: RowBlocks, model: KLNMF, replicates: int, console: Console) -> None:
-    """Print how long the fits will probably take; each has one thread."""
+class Files(NamedTuple):
+    """Where results are written, and the data and arguments that they come from."""
+
+    folder: Path
+    output: options.OutputOptions
+    data: options.InputOptions
+    table: Table
+    console: Console
+    V: RowBlocks
+    observed: dict[str, Any]
+
+    def write(self, run: Run, report: dict[str, Any]) -> None:
+        """Write the run, its report and the factors in other formats."""
+        save_run(run, self.folder)
+        run = run_spectra.add_spectra(
+            run, self.table, self.output, self.folder, self.console, self.observed
+        )
+        derived = run_folder.derived_files(self.output, self.data, self.table, report)
+        run_folder.write_derived_files(run, self.folder, self.console, derived)
+
+
+def _save_medoid(result: Consensus, files: Files, facts: dict[str, Any], model: KLNMF) -> Run:
+    """Write the medoid as a run, with the names that the model gives to components."""
+    medoid, console = result.medoid, files.console
+    facts |= {
+        "status": result.statuses[medoid],
+        "certified_gap": result.gaps[medoid],
+        "divergence": result.divergences[medoid],
+    }
+    run = _as_run(result, facts, files, known_names(model, len(result.H)))
+    result = order_consensus(result, run)
+    for name in ("programs.json", "programs.csv"):
+        (files.folder / name).unlink(missing_ok=True)  # of an older run
+    files.write(run, {"consensus": result})
+    save_outcome(result, files.folder / "consensus.json")
+    low, mean = result.stability.min(), result.stability.mean()
+    stability = f"stability of the components: mean {mean:.3f}, lowest {low:.3f}"
+    console.say(result.summary)
+    run_folder.say_guides(run, console)
+    console.say(f"replicate {medoid + 1} is the most similar to the others; {stability}")
+    console.say(f"wrote {files.folder}/ (factors.npz, run.json, consensus.json, report.html)")
+    console.event(
+        "done", medoid=medoid, stability=result.stability.tolist(), outliers=result.outliers
+    )
+    return run
+
+
+def _save_programs(result: GroupConsensus, files: Files, facts: dict[str, Any]) -> Run:
+    """Write the joint fit of the programs as a run, and a table of the programs."""
+    facts |= {"status": result.status, "certified_gap": result.gap}
+    facts |= {"divergence": result.divergence, "groups": list(result.groups)}
+    run = _as_run(result, facts, files, result.names)
+    (files.folder / "consensus.json").unlink(missing_ok=True)  # of an older run
+    files.write(run, {})
+    export_programs(result, files.folder)
+    files.console.say(result.summary)
+    written = "factors.npz, run.json, programs.json, programs.csv, report.html"
+    files.console.say(f"wrote {files.folder}/ ({written})")
+    files.console.event(
+        "done", programs=result.names, shared=result.shared.tolist(), usage=result.usage.tolist()
+    )
+    return run
+
+
+def _count_groups(arguments: dict[str, Any]) -> int:
+    return len(np.unique(arguments["groups"])) if arguments else 1
+
+
+def _say_estimate(
+    V: RowBlocks, model: KLNMF, replicates: int, console: Console, groups: int
+) -> None:
+    """Print how long the fits will probably take; each has one thread.
+
+    The fits of all groups together take about as long as fits of all samples.
+    """
     one = estimate(V, clone(model).set_params(n_jobs=1))
     jobs = min(V.threads, replicates)
     low, high = (-(-replicates // jobs) * seconds for seconds in one.seconds)
     duration = f"{format_duration(low)} to {format_duration(high)}"
-    console.say(f"{replicates} fits, {jobs} at a time: {duration}.")
+    of_groups = "" if groups == 1 else f" of each of {groups} groups"
+    console.say(f"{replicates} fits{of_groups}, {jobs} at a time: {duration}.")
     console.event("estimate", seconds=[low, high], memory=one.memory, threads=jobs)
 
 
-def _medoid_run(
-    result: Consensus, model: KLNMF, table: Table, facts: dict[str, Any], batch: Any
+def _as_run(
+    result: Consensus | GroupConsensus, facts: dict[str, Any], files: Files, names: Any
 ) -> Run:
-    names: dict[str, Any] = {"component_names": known_names(model, len(result.H))}
+    table = files.table
+    more: dict[str, Any] = {"component_names": names}
     if result.batch_effects is not None:
-        names |= {"batches": np.unique(batch), "batch_effects": result.batch_effects}
-    names |= {"samples": table.samples, "features": table.features}
-    return Run(result.W, result.H, (), facts, feature_ids=table.feature_ids, **names)
+        more |= {
+            "batches": np.unique(files.observed["batch"]),
+            "batch_effects": result.batch_effects,
+        }
+    more |= {"samples": table.samples, "features": table.features}
+    run = Run(result.W, result.H, (), facts, feature_ids=table.feature_ids, **more)
+    return with_coherence(run, files.V)
 
 
 def _guide_facts(model: KLNMF, V: RowBlocks, result: Consensus) -> dict[str, Any]:

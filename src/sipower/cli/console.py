@@ -25,6 +25,7 @@ _OPTIONS = {
     for name in (
         "sample_weight", "feature_weight", "weights", "mask", "offsets", "batch", "batch_prior",
         "alpha_W", "alpha_H", "l1_ratio", "prior_W", "prior_H", "guides", "guide_strength",
+        "groups", "min_groups", "min_cosine",
     )
 } | {"components_fixed": "--fixed", "n_components": "--components", "ranks": "-k"}  # fmt: skip
 _NAMES = "|".join(_OPTIONS)

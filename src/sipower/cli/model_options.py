@@ -60,7 +60,7 @@ class NewSampleOptions:
         for name, reader in readers.items():
             value = getattr(self, name, None)
             if value is not None:
-                arguments[name] = _read(name, reader, value, console)
+                arguments[name] = read_option(name, reader, value, console)
         return arguments
 
 
@@ -108,13 +108,13 @@ class ModelOptions(SampleOptions):
             "guide_strength": self.guide_strength,
         }  # fmt: skip
         if self.guides is not None:
-            given["guides"] = _read(
+            given["guides"] = read_option(
                 "guides", lambda path: (read_guides(path), []), self.guides, console
             )
         if self.fixed is not None:
             require("pandas")
             reader = partial(read_fixed, DataItems(data, table))
-            given["components_fixed"] = _read("components_fixed", reader, self.fixed, console)
+            given["components_fixed"] = read_option("components_fixed", reader, self.fixed, console)
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -125,7 +125,7 @@ class FitModelOptions(ModelOptions):
     components: options.Rank
 
 
-def _read(argument: str, reader: Any, value: Any, console: Console) -> Any:
+def read_option(argument: str, reader: Any, value: Any, console: Console) -> Any:
     """Read the value of an option; errors begin with its name, and remarks are printed."""
     try:
         content, remarks = reader(value)
