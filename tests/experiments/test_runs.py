@@ -133,6 +133,7 @@ def test_the_runs_of_s_sci_pi_are_algorithm_1(without_data, batch, epoch, step):
     assert result["objective"][-1] == pytest.approx(after, rel=1e-10)
 
 
+@pytest.mark.stress
 def test_an_interrupted_session_loses_no_run_and_does_none_twice(without_data, tmp_path):
     command = [sys.executable, "-m", "sipower", "reproduce", "subproblem", "--out", str(tmp_path)]
     environment = {k: v for k, v in os.environ.items() if k != "SIPOWER_DATA"}

@@ -19,6 +19,7 @@ from sipower.nmf import (
     SSciPiRule,
 )
 from sipower.nmf.exposure import Exposure
+from sipower.nmf.prior_counts import PriorCounts
 from sipower.nmf.rule import check_terms
 from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import Terms
@@ -90,7 +91,7 @@ def test_free_components_stay_zero_where_fixed_ones_explain_everything():
 
 FIXED = ModelTerms(fixed=np.eye(3, dtype=bool))
 RIDGE = ModelTerms(ridge=(0.0, 1.0))
-PRIOR = ModelTerms(prior=(None, np.ones(3)))
+PRIOR = ModelTerms(prior=PriorCounts(columns=np.ones((3, 3))))
 
 
 @pytest.mark.parametrize("terms", [FIXED, RIDGE, PRIOR], ids=["fixed", "ridge", "prior"])
@@ -105,7 +106,7 @@ def test_a_rule_takes_a_term_or_refuses_it_in_one_sentence(name, terms):
         check_terms(rule, terms)
     message = str(refusal.value)
     assert message.startswith(type(rule).__name__)
-    assert message.endswith("use solver='auto', 'ccd', 'scd', 'newton' or 'mu'.")
+    assert message.endswith("use solver='auto', 'ccd', 'scd', 'newton', 'mu' or 'profile'.")
     assert ("prior counts" in message) == (terms is PRIOR)
 
 
