@@ -50,6 +50,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "topic_quality": "inference",
     "rank_selection": "selection",
     "spectra": "inference",
+    "refit": "inference",
     "diagnose": "theory",
     "instruction_set": "kernels",
     "max_cut": "problems.max_cut",

@@ -17,6 +17,7 @@ from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
 from sipower.inference import bootstrap as bootstrap
 from sipower.inference import differential as differential
+from sipower.inference import refit as refit
 from sipower.inference import spectra as spectra
 from sipower.inference import standard_errors as standard_errors
 from sipower.inference import topic_quality as topic_quality

@@ -21,6 +21,7 @@ from sipower.cli.observed_files import DataItems, read_labels
 from sipower.cli.progress import FitCounter
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF, estimate
+from sipower.estimators.component_names import known_names
 from sipower.estimators.guides import as_guides, report_guides
 from sipower.io import Table
 from sipower.loop.forecast import format_duration
@@ -28,7 +29,6 @@ from sipower.results import Run, load_run, save_run
 from sipower.results.export import export_programs
 from sipower.results.folder import order_consensus
 from sipower.results.provenance import initial_facts
-from sipower.results.recorded import known_names
 from sipower.results.run_coherence import with_coherence
 from sipower.selection import Consensus, GroupConsensus, save_outcome
 from sipower.selection.programs import MIN_COSINE, MIN_GROUPS

@@ -7,6 +7,8 @@ from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
 from sipower.inference.intervals import Bootstrap, Interval
 from sipower.inference.quality import topic_quality
+from sipower.inference.refit import refit
+from sipower.inference.refitted import Refit
 from sipower.inference.replication import Replication
 from sipower.inference.spectra import Spectra, spectra
 from sipower.inference.weight_errors import standard_errors
@@ -15,11 +17,13 @@ __all__ = [
     "Bootstrap",
     "Differences",
     "Interval",
+    "Refit",
     "Replication",
     "Spectra",
     "TopicQuality",
     "bootstrap",
     "differential",
+    "refit",
     "spectra",
     "standard_errors",
     "topic_quality",

@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.estimators import KLNMF
+from sipower.estimators.component_names import known_names
 from sipower.inference.spectra import Spectra
 from sipower.io.base import unique_names
 from sipower.kernels import Array
 from sipower.loop.solve import Record
 from sipower.results.normalisation import order_by_size, to_counts, to_profiles, to_shares
-from sipower.results.recorded import known_names, recorded_parameters
+from sipower.results.recorded import recorded_parameters
 
 __all__ = ["Names", "Run", "check_is_step", "is_anndata"]
 
