@@ -23,7 +23,7 @@ from scipy.special import gammaincc, gammaln, xlogy
 __all__ = ["deviances", "goodness_of_fit"]
 
 Float = NDArray[np.float64]
-SMALLEST, LARGEST = 1e-10, 100.0  # expected counts between which the moments are tabulated
+SMALLEST, LARGEST = 1e-10, 100.0  # expected counts between which the moments are summed
 MIN_VARIANCE = 0.1  # of the variance of D that the estimated exposures leave
 
 
@@ -44,7 +44,11 @@ def _moments() -> tuple[Float, Float, Float]:
     unit = deviances(np.broadcast_to(v, probability.shape), np.broadcast_to(z, probability.shape))
     mean = (probability * unit).sum(axis=1)
     variance = (probability * unit**2).sum(axis=1) - mean**2
-    return np.log(z[:, 0]), np.log(mean), np.log(variance)
+    # For large z, the mean is 1 + 1/(6z) + O(z⁻²) and the variance 2 + 2/(3z) + O(z⁻²).
+    large = np.geomspace(LARGEST, 1e8, 100)[1:]
+    mean = np.concatenate([mean, 1 + 1 / (6 * large)])
+    variance = np.concatenate([variance, 2 + 2 / (3 * large)])
+    return np.log(np.concatenate([z[:, 0], large])), np.log(mean), np.log(variance)
 
 
 def goodness_of_fit(v: Float, z: Float, parameters: NDArray[np.int64]) -> tuple[Float, Float]:

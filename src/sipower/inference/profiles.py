@@ -97,8 +97,10 @@ def as_profiles(argument: str, H: Any) -> Profiles:
 def _as_array(argument: str, values: Any) -> NDArray[np.float64]:
     try:
         matrix = as_matrix(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise type(problem)(f"`{argument}`: {problem}") from None
+    except ValueError as problem:
+        raise ValueError(f"`{argument}`: {problem}") from None
+    except TypeError as problem:
+        raise TypeError(f"`{argument}`: {problem}") from None
     dense = matrix.array if matrix.dense else matrix.array.toarray()
     return np.asarray(dense, np.float64)
 
