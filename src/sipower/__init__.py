@@ -45,6 +45,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "describe": "results.describe",
     "bootstrap": "inference",
     "standard_errors": "inference",
+    "compare": "inference",
     "consensus": "selection",
     "differential": "inference",
     "topic_quality": "inference",

@@ -16,6 +16,7 @@ from sipower.estimators import LpPCA as LpPCA
 from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
 from sipower.inference import bootstrap as bootstrap
+from sipower.inference import compare as compare
 from sipower.inference import differential as differential
 from sipower.inference import refit as refit
 from sipower.inference import spectra as spectra

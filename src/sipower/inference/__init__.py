@@ -2,6 +2,7 @@
 """What the factors mean: differences between components, spectra, quality and certainty."""
 
 from sipower.inference.bootstrap import bootstrap
+from sipower.inference.compare import CatalogueComparison, compare
 from sipower.inference.component_quality import TopicQuality
 from sipower.inference.differences import Differences
 from sipower.inference.differential import differential
@@ -15,6 +16,7 @@ from sipower.inference.weight_errors import standard_errors
 
 __all__ = [
     "Bootstrap",
+    "CatalogueComparison",
     "Differences",
     "Interval",
     "Refit",
@@ -22,6 +24,7 @@ __all__ = [
     "Spectra",
     "TopicQuality",
     "bootstrap",
+    "compare",
     "differential",
     "refit",
     "spectra",

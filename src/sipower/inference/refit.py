@@ -37,7 +37,7 @@ Float = NDArray[np.float64]
 MAX_ROWS = 4096
 
 
-class _Aligned(NamedTuple):
+class _SharedFeatures(NamedTuple):
     """The components on the features that V shares with them, and which these are in V."""
 
     H: Float
@@ -135,7 +135,7 @@ def _check_options(level: float, confidence: float) -> None:
             raise ValueError(f"`{name}` must be between 0 and 1, got {value}.")
 
 
-def _align(V: RowBlocks, profiles: Profiles) -> _Aligned:
+def _align(V: RowBlocks, profiles: Profiles) -> _SharedFeatures:
     """Return the components on the features that V shares with them."""
     names = text_names(V.column_names)
     matching = match_features(
@@ -149,7 +149,7 @@ def _align(V: RowBlocks, profiles: Profiles) -> _Aligned:
             "cannot be estimated; leave it out of `H`."
         )
     columns = None if matching.is_same else matching.first
-    return _Aligned(H, columns, _matching_remarks(V, profiles, matching))
+    return _SharedFeatures(H, columns, _matching_remarks(V, profiles, matching))
 
 
 def _matching_remarks(V: RowBlocks, profiles: Profiles, matching: Matching) -> list[str]:
@@ -171,7 +171,7 @@ def _matching_remarks(V: RowBlocks, profiles: Profiles, matching: Matching) -> l
     return remarks
 
 
-def _chunks(V: RowBlocks, aligned: _Aligned) -> Iterator[tuple[Any, Float]]:
+def _chunks(V: RowBlocks, aligned: _SharedFeatures) -> Iterator[tuple[Any, Float]]:
     """Yield rows on the shared features, and the counts that no component can explain."""
     rank, features = aligned.H.shape
     size = int(np.clip(MAX_ENTRIES // max(features, rank**2), 1, MAX_ROWS))
