@@ -139,7 +139,7 @@ def compare(H: Any, catalogue: Any, *, threshold: float = 0.8) -> CatalogueCompa
     >>> import numpy as np
     >>> from sipower import compare
     >>> known = np.random.default_rng(0).dirichlet(np.full(96, 0.2), 9)
-    >>> H = [known[4], 0.6 * known[1] + 0.4 * known[7]]
+    >>> H = [known[4], 0.5 * known[1] + 0.5 * known[7]]
     >>> compare(H, known).names
     ('component 5', 'component 2 + component 8')
     """

@@ -7,6 +7,7 @@ from sipower.io.base import ReadError, Table
 from sipower.io.convert import convert
 from sipower.io.dispatch import FORMATS, read
 from sipower.io.guides import read_guides
+from sipower.io.known_components import read_components, write_components
 from sipower.io.words import read_texts
 from sipower.store import write_store
 
@@ -18,7 +19,9 @@ __all__ = [
     "open_h5ad",
     "open_store",
     "read",
+    "read_components",
     "read_guides",
     "read_texts",
+    "write_components",
     "write_store",
 ]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Known components, such as a catalogue of signatures, read and matched to the data by name."""
+"""Known components, such as a catalogue of signatures: read, matched to the data, and written."""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import shorten
-from sipower.io.base import Names, ReadError
+from sipower._files import atomic_write, shorten
+from sipower.inference.profiles import as_profiles
+from sipower.inference.sbs96 import sbs96_order
+from sipower.io.base import Names, ReadError, import_library
 from sipower.io.entry_values import read_dense_table
 from sipower.io.item_values import Items, match_items
 
-__all__ = ["KnownComponents", "read_known_components"]
+__all__ = ["KnownComponents", "read_components", "read_known_components", "write_components"]
+
+ENDINGS = (".csv", ".tsv", ".parquet")
 
 _NUMBERED = re.compile(r"(component )?\d+")  # names that runs give to components by their size
 
@@ -55,6 +61,12 @@ class KnownComponents:
         places, remarks = match_items(str(self.source), self.features, features)
         return np.ascontiguousarray(self.values[:, places]), remarks
 
+    def to_frame(self) -> Any:
+        """Return the components as a pandas DataFrame, with a row for each of them."""
+        pd: Any = import_library("pandas", self.source)
+        features = None if self.features is None else list(self.features)
+        return pd.DataFrame(self.values, list(self.unambiguous_names()), features)
+
     def unambiguous_names(self) -> Names:
         """Return the names, with the name of the file before a mere number.
 
@@ -70,22 +82,93 @@ def read_known_components(path: Path, features: Items) -> KnownComponents:
 
     The names of the features say which of the two it is or, if the data have none, the shape.
     """
-    table = read_dense_table(path)
-    counts: Any = table.counts
-    values = np.asarray(counts) if isinstance(counts, np.ndarray) else counts.toarray()
-    by_rows = KnownComponents(path, values, table.samples, table.features)
-    by_columns = KnownComponents(path, values.T, table.features, table.samples)
+    by_rows, by_columns = _read_both(path)
+    shape = by_rows.values.shape
     if features.names is None:
-        is_turned = values.shape[1] != features.count == values.shape[0]
+        is_turned = shape[1] != features.count == shape[0]
         return by_columns if is_turned else by_rows
     keys = {*features.names, *(features.ids or ())}
-    shared = [len(keys.intersection(names or ())) for names in (table.features, table.samples)]
+    shared = [len(keys.intersection(each.features or ())) for each in (by_rows, by_columns)]
     if not any(shared):
-        if table.features is None and values.shape[1] == features.count:
+        if by_rows.features is None and shape[1] == features.count:
             return by_rows
-        example = (table.features or table.samples or ("none",))[0]
+        example = (by_rows.features or by_rows.names or ("none",))[0]
         raise ReadError(
             f"{path} has no feature of the data, such as {shorten(features.names[0])!r}: its names "
             f"are like {shorten(example)!r}; use the names of the features in the data."
         )
     return by_rows if shared[0] >= shared[1] else by_columns
+
+
+def _read_both(path: Path) -> tuple[KnownComponents, KnownComponents]:
+    """Return a table with the components in rows, and with the components in columns."""
+    table = read_dense_table(path)
+    counts: Any = table.counts
+    values = np.asarray(counts) if isinstance(counts, np.ndarray) else counts.toarray()
+    return (
+        KnownComponents(path, values, table.samples, table.features),
+        KnownComponents(path, values.T, table.features, table.samples),
+    )
+
+
+def read_components(
+    path: str | Path, *, features: Sequence[str] | None = None, transpose: bool = False
+) -> Any:
+    """Read known components, such as a catalogue of signatures, with their names.
+
+    Parameters
+    ----------
+    path
+        A table of text (.csv, .tsv, .txt) or parquet, or any other file that `read` accepts.
+    features
+        Names of the features of the data, which say whether the components are rows or columns.
+        None: the names of the 96 channels of single-base substitutions do.
+    transpose
+        Whether the components are columns, if no names say so.
+
+    Returns
+    -------
+    DataFrame
+        A row for each component and a column for each feature.
+    """
+    path = Path(path)
+    if features is not None:
+        return read_known_components(
+            path, Items("feature", len(features), tuple(features))
+        ).to_frame()
+    by_rows, by_columns = _read_both(path)
+    if sbs96_order(by_columns.features) is not None:
+        return by_columns.to_frame()
+    is_turned = transpose and sbs96_order(by_rows.features) is None
+    return (by_columns if is_turned else by_rows).to_frame()
+
+
+def write_components(path: str | Path, H: Any, *, transpose: bool = False) -> None:
+    """Write components with their names to a .csv, .tsv or .parquet file.
+
+    Parameters
+    ----------
+    path
+        The file, which is replaced if it exists.
+    H
+        Components, (K, n_features): an array, a data frame with a row for each component, a fitted
+        `KLNMF`, or a run. Every component is written as a profile that sums to 1.
+    transpose
+        Whether to write the features as rows, as in the catalogues of COSMIC and SigProfiler.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{path} must end in {', '.join(ENDINGS)}.")
+    pd: Any = import_library("pandas", path)
+    profiles = as_profiles("H", H)
+    features = profiles.features or [f"feature {j + 1}" for j in range(profiles.values.shape[1])]
+    frame = pd.DataFrame(profiles.values, pd.Index(profiles.names, name="name"), list(features))
+    frame = frame.T.rename_axis("name") if transpose else frame
+    with atomic_write(path) as to:
+        if ending == ".parquet":
+            frame.to_parquet(to)
+        else:
+            separator = "\t" if ending == ".tsv" else ","
+            frame.to_csv(to, sep=separator, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        to.flush()
