@@ -11,6 +11,7 @@ from sipower.results.plot import (
     top_features,
 )
 from sipower.results.plot_differences import intervals, volcano
+from sipower.results.signature_plot import signatures
 
 __all__ = [
     "consensus",
@@ -20,6 +21,7 @@ __all__ = [
     "palette",
     "programs",
     "rank_selection",
+    "signatures",
     "structure",
     "top_features",
     "tree",

@@ -12,7 +12,11 @@ from sipower.cli.options import InputOptions
 from sipower.io import Table
 from sipower.io.hdf5 import read_column
 from sipower.io.item_values import Items, ItemValues, read_item_values
-from sipower.io.known_components import KnownComponents, read_known_components
+from sipower.io.known_components import (
+    KnownComponents,
+    open_components,
+    read_known_components,
+)
 from sipower.results import load_run
 from sipower.results.annotations import is_anndata_file
 
@@ -78,11 +82,19 @@ def read_fixed(items: DataItems, path: Path) -> tuple[Any, list[str]]:
     import pandas as pd  # noqa: PLC0415 - optional
 
     features = items.features
+    known = read_catalogue(path, features)
+    values, remarks = known.align(features)
+    return pd.DataFrame(values, list(known.unambiguous_names()), features.names), remarks
+
+
+def read_catalogue(path: Path, features: Items | None = None) -> KnownComponents:
+    """Read known components from the folder of a run or from a table.
+
+    `features` are those of the data, which say whether the components of a table are its rows or
+    its columns; None: see `read_components`.
+    """
     if path.is_dir():
         run = load_run(path)
         names = None if run.component_names is None else run.component_labels()
-        known = KnownComponents(path, run.H, names, run.features)
-    else:
-        known = read_known_components(path, features)
-    values, remarks = known.align(features)
-    return pd.DataFrame(values, list(known.unambiguous_names()), features.names), remarks
+        return KnownComponents(path, run.H, names, run.features)
+    return open_components(path) if features is None else read_known_components(path, features)

@@ -20,7 +20,13 @@ from sipower.io.base import Names, ReadError, import_library
 from sipower.io.entry_values import read_dense_table
 from sipower.io.item_values import Items, match_items
 
-__all__ = ["KnownComponents", "read_components", "read_known_components", "write_components"]
+__all__ = [
+    "KnownComponents",
+    "open_components",
+    "read_components",
+    "read_known_components",
+    "write_components",
+]
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 
@@ -136,11 +142,19 @@ def read_components(
         return read_known_components(
             path, Items("feature", len(features), tuple(features))
         ).to_frame()
+    return open_components(path, transpose=transpose).to_frame()
+
+
+def open_components(path: Path, *, transpose: bool = False) -> KnownComponents:
+    """Read a table of components by features or, if `transpose`, of features by components.
+
+    The names of the 96 channels of single-base substitutions take precedence over `transpose`.
+    """
     by_rows, by_columns = _read_both(path)
     if sbs96_order(by_columns.features) is not None:
-        return by_columns.to_frame()
+        return by_columns
     is_turned = transpose and sbs96_order(by_rows.features) is None
-    return (by_columns if is_turned else by_rows).to_frame()
+    return by_columns if is_turned else by_rows
 
 
 def write_components(path: str | Path, H: Any, *, transpose: bool = False) -> None:

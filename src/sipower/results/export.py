@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write
+from sipower.inference import Refit
 from sipower.io import Table
 from sipower.kernels import Array
 from sipower.results import plot
@@ -21,6 +22,8 @@ from sipower.results.normalisation import to_shares
 from sipower.results.run import Run
 from sipower.results.topic_tables import topic_frames
 from sipower.selection import GroupConsensus, RankSelection, save_outcome
+
+TABLE_ENDINGS = (".npz", ".csv", ".tsv", ".parquet")
 
 
 def export(
@@ -98,8 +101,7 @@ def write_weights(
     samples; `components` head the columns of tables, by default numbers.
     """
     ending = file.suffix.lower()
-    if ending not in (".npz", ".csv", ".tsv", ".parquet"):
-        raise ValueError(f"{file} must end in .npz, .csv, .tsv or .parquet.")
+    check_table_name(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".npz":
         with atomic_write(file) as to:
@@ -109,6 +111,45 @@ def write_weights(
     files = [file, file.with_stem(f"{file.stem}_shares")]
     _write_tables(files, [_frame(array, names, components) for array in (W, shares)])
     return files
+
+
+def write_refit(file: Path, result: Refit) -> list[Path]:
+    """Write a refit to a .npz file, or to several .csv, .tsv or .parquet files.
+
+    `file` has the exposures; the names of the others end in ``_shares``, ``_lower``, ``_upper`` and
+    ``_samples`` before the suffix.
+    """
+    check_table_name(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix.lower() == ".npz":
+        names = ("exposures", "support", "shares", "lower", "upper", "log_likelihood", "deviance",
+                 "p_value", "left_out")  # fmt: skip
+        arrays = {name: getattr(result, name) for name in names}
+        arrays["components"] = np.array(result.components, np.str_)
+        arrays |= _name_arrays(file, result.samples)
+        with atomic_write(file) as to:
+            present = {name: array for name, array in arrays.items() if array is not None}
+            np.savez(to, allow_pickle=False, **present)
+        return [file]
+    frames = result.to_frames()
+    files = [
+        file if name == "exposures" else file.with_stem(f"{file.stem}_{name}") for name in frames
+    ]
+    _write_tables(files, list(frames.values()))
+    return files
+
+
+def write_table(file: Path, frame: Any) -> None:
+    """Write a data frame to a .csv, .tsv or .parquet file."""
+    check_table_name(file, (".csv", ".tsv", ".parquet"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _write_tables([file], [frame])
+
+
+def check_table_name(file: Path, endings: Sequence[str] = TABLE_ENDINGS) -> None:
+    """Raise an error if a file has another ending."""
+    if file.suffix.lower() not in endings:
+        raise ValueError(f"{file} must end in {', '.join(endings[:-1])} or {endings[-1]}.")
 
 
 def _write_tables(files: Sequence[Path], frames: Sequence[Any]) -> None:
