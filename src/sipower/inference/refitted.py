@@ -97,17 +97,21 @@ class Refit:
         poor = int((self.p_value < POOR).sum())
         how = f"selected at the level {self.level:g}" if self.sparse else "all fitted"
         lines = [
-            f"Refit of {samples:,} samples to {rank} components, {how}: "
+            f"Refit of {_samples(samples)} to {rank} components, {how}: "
             f"{self.support.sum() / max(samples, 1):.1f} per sample. "
-            f"{poor:,} samples are explained poorly (p < {POOR:g})."
+            f"{_samples(poor)} {'is' if poor == 1 else 'are'} explained poorly (p < {POOR:g})."
         ]
         totals, counts = self.exposures.sum(axis=0), self.support.sum(axis=0)
         order = np.argsort(-totals, kind="stable")[:MAX_LISTED]
         share = totals / max(totals.sum(), np.finfo(float).tiny)
         lines += [
-            f"  {self.components[k]}: {share[k]:.1%} of the counts, in {counts[k]:,} samples"
+            f"  {self.components[k]}: {share[k]:.1%} of the counts, in {_samples(int(counts[k]))}"
             for k in order
             if counts[k]
         ]
         unlisted = int((counts > 0).sum()) - (len(lines) - 1)
         return "\n".join([*lines, f"  and {unlisted} other components"] if unlisted else lines)
+
+
+def _samples(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count:,} samples"
