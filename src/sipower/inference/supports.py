@@ -50,7 +50,7 @@ Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 Index = NDArray[np.intp]
 TOL = 1e-10  # certified gap of every sample, relative to its counts
-ZERO = 1e-8  # share of a sample that counts as zero
+ZERO_SHARE, ZERO_COUNT = 1e-8, 1e-3  # exposures below both are zero, except for rounding
 WEAKEST = 3  # candidates of a step while many components have to be dropped
 MAX_ENTRIES = 4_000_000  # of the samples that are solved at once
 RIDGE = 1e-10  # of the information, relative to its diagonal
@@ -195,7 +195,7 @@ def select_supports(problem: ExposureProblem, plain: Supports, q: float) -> Supp
 
 
 def _is_positive(w: Float) -> Bool:
-    return np.asarray(w > ZERO * w.sum(axis=1, keepdims=True))
+    return np.asarray(w > np.minimum(ZERO_SHARE * w.sum(axis=1, keepdims=True), ZERO_COUNT))
 
 
 def _eliminate(
