@@ -11,7 +11,7 @@ from sipower.results.plot import (
     top_features,
 )
 from sipower.results.plot_differences import intervals, volcano
-from sipower.results.signature_plot import signatures
+from sipower.results.plot_signatures import signatures
 
 __all__ = [
     "consensus",

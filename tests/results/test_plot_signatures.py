@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from sipower import pl
 from sipower.inference.sbs96 import CHANNELS, SUBSTITUTIONS
 from sipower.results import Run
-from sipower.results.signature_plot import COLOURS
+from sipower.results.plot_signatures import COLOURS
 
 RNG = np.random.default_rng(0)
 H = pd.DataFrame(RNG.dirichlet(np.full(96, 0.2), 3), ["SBS1", "SBS2", "SBS3"], list(CHANNELS))
