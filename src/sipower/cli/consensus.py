@@ -98,7 +98,7 @@ def consensus(
             )  # fmt: skip
         facts = initial_facts(model, V, str(data.source), observed) | {"replicates": replicates}
         run_folder.add_facts_of_table(facts, table)
-        files = Files(folder, output, data, table, console, V, observed)
+        files = ConsensusFiles(folder, output, data, table, console, V, observed)
         if isinstance(result, GroupConsensus):
             run = _save_programs(result, files, facts)
         else:
@@ -108,7 +108,7 @@ def consensus(
     return run_folder.exit_code(run, own_limit=solver.max_iter is not None)
 
 
-class Files(NamedTuple):
+class ConsensusFiles(NamedTuple):
     """Where results are written, and the data and arguments that they come from."""
 
     folder: Path
@@ -129,7 +129,9 @@ class Files(NamedTuple):
         run_folder.write_derived_files(run, self.folder, self.console, derived)
 
 
-def _save_medoid(result: Consensus, files: Files, facts: dict[str, Any], model: KLNMF) -> Run:
+def _save_medoid(
+    result: Consensus, files: ConsensusFiles, facts: dict[str, Any], model: KLNMF
+) -> Run:
     """Write the medoid as a run, with the names that the model gives to components."""
     medoid, console = result.medoid, files.console
     facts |= {
@@ -155,7 +157,7 @@ def _save_medoid(result: Consensus, files: Files, facts: dict[str, Any], model: 
     return run
 
 
-def _save_programs(result: GroupConsensus, files: Files, facts: dict[str, Any]) -> Run:
+def _save_programs(result: GroupConsensus, files: ConsensusFiles, facts: dict[str, Any]) -> Run:
     """Write the joint fit of the programs as a run, and a table of the programs."""
     facts |= {"status": result.status, "certified_gap": result.gap}
     facts |= {"divergence": result.divergence, "groups": list(result.groups)}
@@ -193,7 +195,7 @@ def _say_estimate(
 
 
 def _as_run(
-    result: Consensus | GroupConsensus, facts: dict[str, Any], files: Files, names: Any
+    result: Consensus | GroupConsensus, facts: dict[str, Any], files: ConsensusFiles, names: Any
 ) -> Run:
     table = files.table
     more: dict[str, Any] = {"component_names": names}
