@@ -73,7 +73,9 @@ class Model:
         fixed, values = self._fixed(rank)
         self._check_excluded(fixed, values)
         l1, ridge = penalties(self.estimator, self.prepared)
-        prior = prior_counts(self.estimator, self.prepared, self.guides, fixed, (self._known, rank))
+        prior = prior_counts(
+            self.estimator, self.prepared, self.guides, fixed, (self._known_count, rank)
+        )
         return ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
 
     def restore(self, result: Fit) -> Fit:
@@ -112,10 +114,10 @@ class Model:
 
     def report_guides(self, H: Array) -> list[GuideReport]:
         """Return what fitted components H (K, m) say about the guides."""
-        return report_guides(self.guides, self.V, H, self._known)
+        return report_guides(self.guides, self.V, H, self._known_count)
 
     @property
-    def _known(self) -> int:
+    def _known_count(self) -> int:
         return 0 if self._known_components is None else len(self._known_components)
 
     @cached_property

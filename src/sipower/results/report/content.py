@@ -156,7 +156,7 @@ def number(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1e-3 else f"{value:.2e}"
 
 
-def known(value: float, form: str) -> str:
+def format_or_dash(value: float, form: str) -> str:
     """Format a number, or return a dash if it is not known."""
     return form % value if np.isfinite(value) else "–"
 

@@ -17,8 +17,8 @@ from sipower.results.report.content import (
     HELD_OUT,
     content,
     features,
+    format_or_dash,
     images,
-    known,
     number,
     plot_data,
 )
@@ -120,7 +120,7 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, finalize=_printable, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"number": number, "readable": readable, "known": known}
+    environment.filters |= {"number": number, "readable": readable, "known": format_or_dash}
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment.from_string(_own_text("page.html"))
 
