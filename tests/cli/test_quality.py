@@ -35,5 +35,5 @@ def test_rank_prints_coherence_and_diversity(counts):
     assert "coherence" in result.stdout
     assert "diversity" in result.stdout
     table = pd.read_csv("ranks/rank.csv")
-    assert table[["coherence", "diversity"]].notna().all(axis=None)
+    assert table[["coherence", "diversity", "perplexity"]].notna().all(axis=None)
     assert len(json.loads((counts / "ranks" / "rank.json").read_text())["coherence"]) == 3

@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
-from sipower import KLNMF, consensus, rank_selection
+from sipower import KLNMF, as_matrix, consensus, rank_selection
 from sipower.datasets import poisson, poisson_topics
 from sipower.selection import (
     estimated_seconds,
 )
+from sipower.selection.holdout import thin
 from sipower.selection.recommendation import explain, recommend, standard_errors
 
 
@@ -141,3 +142,22 @@ def test_a_model_whose_output_is_a_frame_chooses_as_any_other(tmp_path):
     for _ in range(2):  # made, and read again
         result = consensus(V, framed, replicates=2, folder=tmp_path / "fits")
         assert isinstance(result.W, np.ndarray)
+
+
+def test_the_perplexity_is_that_of_the_held_out_counts():
+    """exp(−Σ v log(z_ij/m_i)/Σ v), for the predictions of the fits themselves."""
+    V = poisson_topics(120, 80, 3, length=150, seed=0)
+    data = as_matrix(V)
+    selection = rank_selection(V, [1, 3, 5], replicates=1)
+    split = thin(data, 0, selection.dispersion)
+    model = KLNMF(1, init="random", tol=1e-2, random_state=0).fit(split.train)
+    W = model.transform(split.train) * 0.25
+    Z, test = W @ model.components_, split.test.toarray()
+    p = Z / np.maximum(test.sum(axis=1, keepdims=True), 1)
+    seen = (test > 0) & (Z > 0)
+    direct = np.exp(-(test[seen] * np.log(p[seen])).sum() / test.sum())
+    assert selection.perplexity[0] == pytest.approx(direct, rel=0.02)
+    assert np.argmin(selection.perplexity) == 1
+    ratio = np.exp(np.subtract(*selection.deviance[:2, 0]))
+    assert selection.perplexity[0] / selection.perplexity[1] == pytest.approx(ratio)
+    assert rank_selection(V * 0.37, [1, 2], replicates=1).perplexity.size == 0

@@ -101,6 +101,27 @@ def thin(V: RowBlocks, seed: int, dispersion: float = 0.0, share: float = SHARE)
     return Thinned(parts[0], parts[1], np.arange(V.shape[1]))
 
 
+def conditional_entropy(counts: Any) -> float:
+    """Return [Σ_i m_i log m_i − Σ_ij v_ij log v_ij]/Σ v for counts v with row sums m.
+
+    It is the mean of −log(v_ij/m_i). The error of a prediction z is the mean of log(v_ij/z_ij) if
+    the totals agree, so the sum of both is the logarithm of the perplexity.
+    """
+    rows = np.asarray(counts.sum(axis=1), np.float64)
+    values = counts.data.astype(np.float64)
+    return float((xlogy(rows, rows).sum() - xlogy(values, values).sum()) / max(rows.sum(), 1.0))
+
+
+def perplexities(V: RowBlocks, errors: Numbers, seed: int, dispersion: float) -> Numbers:
+    """Return the perplexity of each rank, from its errors on the splits of `thin`.
+
+    The errors have the shape (ranks, replicates), and `seed` is that of the first split.
+    """
+    splits = (thin(V, seed + r, dispersion) for r in range(errors.shape[1]))
+    entropies = np.array([conditional_entropy(split.test) for split in splits])
+    return np.asarray(np.exp(errors + entropies).mean(axis=1))
+
+
 @dataclass(frozen=True)
 class Halved:
     """A split into halves of rows and columns: three blocks to learn from, one to predict."""

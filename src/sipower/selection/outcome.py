@@ -52,7 +52,12 @@ class RankSelection:
     diversity
         Share of different features among the 10 leading ones of all components, (ranks,).
 
-    `standard_error`, `coherence` and `diversity` are empty if an older version saved the outcome.
+    perplexity
+        Held-out perplexity, (ranks,): with k, a held-out count is as hard to predict as one of k
+        equally probable features. Empty for data that are no counts, and with weights or masks.
+
+    `standard_error`, `coherence`, `diversity` and `perplexity` are empty if an older version saved
+    the outcome.
     """
 
     ranks: tuple[int, ...]
@@ -66,6 +71,7 @@ class RankSelection:
     still_falling: bool = False
     coherence: Numbers = field(default_factory=lambda: np.empty(0))
     diversity: Numbers = field(default_factory=lambda: np.empty(0))
+    perplexity: Numbers = field(default_factory=lambda: np.empty(0))
 
     def is_sound(self) -> bool:
         """Return whether all fields have valid types and consistent shapes."""
@@ -77,23 +83,22 @@ class RankSelection:
             and self.deviance.ndim == 2
             and len(self.deviance) == count
             and self.stability.shape == (count,)
-            and all(
-                values.shape in ((count,), (0,))
-                for values in (self.standard_error, self.coherence, self.diversity)
-            )
+            and all(values.shape in ((count,), (0,)) for values in self._optional())
             and isinstance(self.dispersion, int | float)
             and isinstance(self.still_falling, bool)
         )
 
+    def _optional(self) -> tuple[Numbers, ...]:
+        return self.standard_error, self.coherence, self.diversity, self.perplexity
+
     def table(self) -> dict[str, list[Any]]:
         """Return the results as named columns with one entry for each rank.
 
-        What an older version did not save is NaN.
+        What is not known is NaN.
         """
         unknown = np.full(len(self.ranks), math.nan)
-        standard_error, coherence, diversity = (
-            (values if len(values) else unknown).tolist()
-            for values in (self.standard_error, self.coherence, self.diversity)
+        standard_error, coherence, diversity, perplexity = (
+            (values if len(values) else unknown).tolist() for values in self._optional()
         )
         return {
             "rank": list(self.ranks),
@@ -102,6 +107,7 @@ class RankSelection:
             "stability": self.stability.tolist(),
             "coherence": coherence,
             "diversity": diversity,
+            "perplexity": perplexity,
             "recommended": [rank == self.best for rank in self.ranks],
         } | {f"replicate {r + 1}": errors.tolist() for r, errors in enumerate(self.deviance.T)}
 

@@ -36,7 +36,15 @@ from sipower.kernels import count_threads
 from sipower.selection.coherence import rank_coherence
 from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.guided import merge_free, place_guides
-from sipower.selection.holdout import GROUPS, Halved, Thinned, are_counts, halve, thin
+from sipower.selection.holdout import (
+    GROUPS,
+    Halved,
+    Thinned,
+    are_counts,
+    halve,
+    perplexities,
+    thin,
+)
 from sipower.selection.matching import match
 from sipower.selection.outcome import RankSelection
 from sipower.selection.recommendation import explain, recommend, standard_errors
@@ -89,7 +97,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     Returns
     -------
     RankSelection
-        Errors, stability, coherence, diversity, the recommended rank and the reason.
+        Errors, stability, coherence, diversity, perplexity, the recommended rank and the reason.
 
     Examples
     --------
@@ -145,6 +153,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
     reason = explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion)
+    plain = counts and not observed
     return RankSelection(
         ranks=sorted_ranks,
         deviance=errors,
@@ -155,6 +164,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         standard_error=standard_error,
         dispersion=dispersion,
         still_falling=0 < at == len(sorted_ranks) - 1,
+        perplexity=perplexities(data, errors, seed, dispersion) if plain else np.empty(0),
         **rank_coherence(data, profiles, features),
     )
 
