@@ -29,6 +29,9 @@ def test_groups_give_the_bits_of_the_library(counts):
     np.testing.assert_array_equal(run.W, result.W[:, run.order])
     assert run.component_names == tuple(result.names[k] for k in run.order)
     assert run.facts["groups"] == ["x", "y", "z"]
+    page = (counts / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Programs of groups" in page
+    assert all(f"{100 * share:.1f} %" in page for share in result.usage.ravel())
     assert run.facts["divergence"] == result.divergence
     table = pd.read_csv("run/programs.csv")
     assert table["program"].tolist() == list(result.names)

@@ -163,7 +163,7 @@ def _save_programs(result: GroupConsensus, files: ConsensusFiles, facts: dict[st
     facts |= {"divergence": result.divergence, "groups": list(result.groups)}
     run = _as_run(result, facts, files, result.names)
     (files.folder / "consensus.json").unlink(missing_ok=True)  # of an older run
-    files.write(run, {})
+    files.write(run, {"programs": result})
     export_programs(result, files.folder)
     files.console.say(result.summary)
     written = "factors.npz, run.json, programs.json, programs.csv, report.html"

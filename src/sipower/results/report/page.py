@@ -23,7 +23,7 @@ from sipower.results.report.content import (
     plot_data,
 )
 from sipower.results.report.differences import difference_content, difference_data
-from sipower.selection import Consensus, RankSelection
+from sipower.selection import Consensus, GroupConsensus, RankSelection
 
 MAX_SAMPLES = 2000
 
@@ -34,6 +34,7 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
     *,
     selection: RankSelection | None = None,
     consensus: Consensus | None = None,
+    programs: GroupConsensus | None = None,
     differences: Differences | None = None,
     image_shape: tuple[int, int] | None = None,
     exclude: Exclude = None,
@@ -51,8 +52,8 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         pair of arrays (W, H). Facts that a run does not have are left out.
     file
         Path of the report. Missing folders are created; an older report is replaced.
-    selection, consensus
-        Optional results that are drawn as well.
+    selection, consensus, programs
+        Optional results that are shown as well. `programs` is a consensus over groups.
     differences
         Differences between the components, in the order of the run: the result of
         ``sipower.differential(V, run.W)``.
@@ -97,6 +98,7 @@ def write_report(  # noqa: PLR0913 - all options are keyword-only
         selection=selection,
         held_out=HELD_OUT.get(selection.method, "") if selection is not None else "",
         consensus=consensus,
+        programs=programs,
         differences=difference_content(differences, about, excluded),
         style=_own_text("page.css"),
         plotly=_plotly(),
