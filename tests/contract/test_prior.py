@@ -97,6 +97,15 @@ def test_size_factors_scale_the_weights_alone(settings):
     np.testing.assert_allclose(scaled * size[:, None], W, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_value_of_the_trace_is_finite(settings):
+    """The plain fit that the first round begins with may leave zeros that have prior counts."""
+    data = poisson_topics(100, 300, 4, length=60, seed=0)
+    settings = {k: v for k, v in settings.items() if np.ndim(v) == 0} or {"prior_H": 0.01}
+    model = KLNMF(4, random_state=0, **settings).fit(data)
+    assert all(np.isfinite([r.objective, r.gap]).all() for r in model.trace_)
+
+
 def test_samples_without_counts_have_no_weights_and_unseen_features_their_prior():
     data = V.copy()
     data[7], data[:, 3] = 0, 0

@@ -29,12 +29,19 @@ ROW_PASSES = 5.0  # approximate cost of that
 
 
 def guide_start(problem: Factorization, x: Factors) -> tuple[Factors, float]:
-    """Return factors for a problem with prior counts from those without, and the cost in passes."""
-    guided = guide_components(problem.terms, x.H, problem.column_mass)
-    if guided is None:
+    """Return factors for a problem with prior counts from those without, and the cost in passes.
+
+    Zeros of entries with prior counts, whose objective would be infinite, are raised.
+    """
+    prior = problem.terms.prior
+    if prior is None:
         return x, 0.0
-    H, order = guided
-    x = Factors(x.W[:, order], H)
+    guided = guide_components(problem.terms, x.H, problem.column_mass)
+    H, order = (x.H.copy(), np.arange(problem.rank)) if guided is None else guided
+    prior.lift_unseen(H)
+    x = Factors(np.ascontiguousarray(x.W[:, order]), H)
+    if guided is None and prior.rows is None:
+        return x, 0.0
     W = problem.half(0, x).solution(ROW_TOL, exact=False).h
     return Factors(W.astype(x.W.dtype), x.H), ROW_PASSES
 
