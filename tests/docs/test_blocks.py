@@ -128,9 +128,10 @@ def test_the_shell_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("counts.mtx.gz").write_bytes(compress(Path("counts.mtx").read_bytes()))
     calls = [words for words in shell_lines(code_blocks(ROOT / "README.md", "sh"))
              if words[0] == "sipower" and words[1] != "reproduce"]  # fmt: skip
-    assert [words[1] for words in calls] == ["rank", "fit", "transform"]
+    assert [words[1] for words in calls] == ["rank", "fit", "transform", "differential"]
     for words in calls:
         result = CliRunner().invoke(app, words[1:])
         assert result.exit_code == 0, result.output
     assert Path("run/report.html").is_file()
     assert Path("W.csv").is_file()
+    assert Path("run/differential.csv").is_file()

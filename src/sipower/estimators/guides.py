@@ -75,7 +75,7 @@ class GuideReport:
         holds = f"{self.share:.0%} of its component in {len(self.features)} features"
         if not self.unsupported:
             return f"Guide {self.name!r}: {holds}; all of them occur together."
-        count, names = len(self.unsupported), _listed(self.unsupported)
+        count, names = len(self.unsupported), _join_names(self.unsupported)
         verdict = "" if self.is_supported else " The data do not support this guide."
         return (
             f"Guide {self.name!r}: {holds}; {count} of them {'do' if count > 1 else 'does'} not "
@@ -128,9 +128,10 @@ def _as_guide(name: str, features: Any, places: Mapping[Any, int]) -> Guide:
     missing = tuple(key for key in weights if key not in known)
     if not known:
         names = "" if isinstance(next(iter(places)), str) else "; the data have no feature names"
+        absent = _join_names(missing) or "none given"
         raise ValueError(
-            f"`guides`: no feature of {name!r} is in the data ({_listed(missing) or 'none given'}"
-            f"){names}: correct the names, or leave the guide out."
+            f"`guides`: no feature of {name!r} is in the data ({absent}){names}: correct the "
+            "names, or leave the guide out."
         )
     values = np.array(list(known.values()))
     if not (np.isfinite(values).all() and (values > 0).all()):
@@ -138,7 +139,7 @@ def _as_guide(name: str, features: Any, places: Mapping[Any, int]) -> Guide:
     if missing:
         warnings.warn(
             f"`guides`: {len(missing)} of {len(weights)} features of {name!r} are not in the data: "
-            f"{_listed(missing)}.",
+            f"{_join_names(missing)}.",
             UserWarning,
             stacklevel=2,
         )
@@ -150,7 +151,7 @@ def _key(feature: Any) -> Any:
     return int(feature) if isinstance(feature, np.integer) else feature
 
 
-def _listed(features: tuple[Any, ...]) -> str:
+def _join_names(features: tuple[Any, ...]) -> str:
     more = ", ..." if len(features) > MAX_NAMES else ""
     return ", ".join(str(feature) for feature in features[:MAX_NAMES]) + more
 

@@ -74,7 +74,7 @@ class Model:
         self._check_excluded(fixed, values)
         l1, ridge = penalties(self.estimator, self.prepared)
         prior = prior_counts(
-            self.estimator, self.prepared, self.guides, fixed, (self._known_count, rank)
+            self.estimator, self.prepared, self.guides, fixed, self._known_count, rank
         )
         return ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
 

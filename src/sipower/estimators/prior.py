@@ -69,7 +69,8 @@ def prior_counts(
     prepared: Prepared,
     guides: list[Guide],
     fixed: Array | None,
-    shape: tuple[int, int],
+    known: int,
+    rank: int,
 ) -> PriorCounts | None:
     """Return all prior counts, or None.
 
@@ -83,10 +84,11 @@ def prior_counts(
         Guides of the components that follow the known ones.
     fixed
         Entries of H that are fixed, bool, (m, K).
-    shape
-        Number of known components, and of all components.
+    known
+        Number of known components, which come first.
+    rank
+        Number of all components.
     """
-    known, rank = shape
     rows = row_prior(estimator, prepared, rank) or PriorCounts()
     columns = _column_prior(estimator, prepared, guides, known, rank)
     if columns is not None:

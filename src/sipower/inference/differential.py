@@ -116,7 +116,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     replication = Replication(reason="`check` is False")
     if check:
         say("checking the differences on independent counts")
-        half = _unfitted(model, W.shape[1], random_state)
+        half = _half_model(model, W.shape[1], random_state)
         replication = check_replication(matrix, half, profiles, prior, observed)
     rates = np.maximum([s.false_sign for s in shrunken], changes.min_false_sign)
     differences = Differences(
@@ -187,7 +187,7 @@ def _as_weights(model: Any, samples: int) -> Float:
     return W
 
 
-def _unfitted(model: Any, rank: int, seed: int) -> KLNMF:
+def _half_model(model: Any, rank: int, seed: int) -> KLNMF:
     """Return a model with the parameters of the fit, for one half of the counts."""
     if not isinstance(model, KLNMF):
         return KLNMF(rank, random_state=seed, tol=TOL)

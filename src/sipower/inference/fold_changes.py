@@ -77,7 +77,11 @@ def _against_all(t: Float, regression: Regression) -> FoldChanges:
     average = np.log(regression.totals / regression.totals.sum())
     estimates, errors = (t - average[:, None]).T, np.sqrt(np.maximum(variance, 0)).T
     return FoldChanges(
-        _single(rank), estimates, errors, np.full(estimates.shape, -1), np.zeros(estimates.shape)
+        _component_rows(rank),
+        estimates,
+        errors,
+        np.full(estimates.shape, -1),
+        np.zeros(estimates.shape),
     )
 
 
@@ -89,10 +93,10 @@ def _least_extreme(difference: Float, errors: Float) -> FoldChanges:
     estimates, chosen = difference[j, k, against], errors[j, k, against]
     sign = np.where(estimates > 0, 1.0, -1.0)[:, :, None]
     wrong = np.where(is_self, 0.0, ndtr(-sign * difference / errors))
-    return FoldChanges(_single(rank), estimates.T, chosen.T, against.T, wrong.max(axis=2).T)
+    return FoldChanges(_component_rows(rank), estimates.T, chosen.T, against.T, wrong.max(axis=2).T)
 
 
-def _single(rank: int) -> NDArray[np.int64]:
+def _component_rows(rank: int) -> NDArray[np.int64]:
     return np.stack([np.arange(rank), np.full(rank, -1)], axis=1)
 
 

@@ -133,13 +133,13 @@ def information(V: RowBlocks, W: Float, h: Float) -> Float:
     sums = np.zeros((V.shape[1], len(first)))
     for begin, end, rows in row_chunks(V):
         w = W[begin:end]
-        sums += _scaled(rows, w, h).T @ (w[:, first] * w[:, second])
+        sums += _quotients(rows, w, h).T @ (w[:, first] * w[:, second])
     F = np.empty((V.shape[1], rank, rank))
     F[:, first, second] = F[:, second, first] = sums
     return F
 
 
-def _scaled(rows: Any, w: Float, h: Float) -> Any:
+def _quotients(rows: Any, w: Float, h: Float) -> Any:
     """Return v/z² of some rows, sparse if they are."""
     if not is_sparse(rows):
         Z = w @ h.T

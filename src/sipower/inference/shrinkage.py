@@ -22,7 +22,7 @@ from scipy.special import ndtr
 
 from sipower.problems.mixture import mixture_proportions
 
-__all__ = ["Shrunken", "shrink"]
+__all__ = ["ShrunkenEffects", "shrink"]
 
 Float = NDArray[np.float64]
 GRID_FACTOR = np.sqrt(2)  # ratio of successive standard deviations of the prior
@@ -33,7 +33,7 @@ ITEMS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Shrunken:
+class ShrunkenEffects:
     """The posterior of all effects.
 
     Attributes
@@ -57,7 +57,7 @@ class Shrunken:
     gap: float
 
 
-def shrink(estimates: Float, errors: Float, level: float = 0.95) -> Shrunken:
+def shrink(estimates: Float, errors: Float, level: float = 0.95) -> ShrunkenEffects:
     """Shrink estimates (m,) with standard errors (m,) > 0.
 
     Parameters
@@ -78,7 +78,7 @@ def shrink(estimates: Float, errors: Float, level: float = 0.95) -> Shrunken:
         for at in _slices(len(estimates))
     ]
     mean, lower, upper, false_sign = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Shrunken(mean, lower, upper, false_sign, scales, mixture.proportions, mixture.gap)
+    return ShrunkenEffects(mean, lower, upper, false_sign, scales, mixture.proportions, mixture.gap)
 
 
 def _grid(estimates: Float, errors: Float) -> Float:
