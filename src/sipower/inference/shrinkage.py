@@ -82,7 +82,10 @@ def shrink(estimates: Float, errors: Float, level: float = 0.95) -> ShrunkenEffe
 
 
 def _grid(estimates: Float, errors: Float) -> Float:
-    """Return 0 and a geometric grid from a tenth of the smallest error to the largest effect."""
+    """Return the standard deviations of the prior: 0, then a geometric grid.
+
+    It reaches from a tenth of the smallest error to twice the largest effect.
+    """
     smallest = errors.min() / 10
     excess = float(np.max(estimates**2 - errors**2, initial=0.0))
     largest = max(2 * np.sqrt(excess), 8 * smallest)
