@@ -20,18 +20,12 @@ from sipower.kernels import Array
 
 __all__ = ["are_sizes_known", "check_arguments", "divide_arguments", "feature_scale", "has_rows"]
 
-VECTORS = ("sample_weight", "offsets")
-NO_BATCH = (
-    "`batch` is not offered on Dask, because batch effects need the columns of the data: use "
-    "sipower.KLNMF on a store that `sipower convert` writes."
-)
+VECTORS = ("sample_weight", "offsets", "batch")
 
 
 def check_arguments(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the values of `ARGUMENTS` with vectors as arrays; `batch` is refused."""
+    """Return the values of `ARGUMENTS` with vectors as arrays."""
     values = dict(zip(ARGUMENTS, given, strict=True))
-    if values["batch"] is not None:
-        raise ValueError(NO_BATCH)
     for name, value in values.items():
         is_lazy = name in ("weights", "mask") and isinstance(value, da.Array) and value.ndim == 2
         if value is None or is_sparse(value) or is_lazy:

@@ -17,14 +17,17 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
+from sipower.data.from_store import open_part
 from sipower.data.on_disk import DEFAULT_LIMIT
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError, as_matrix, name_array
 from sipower.io import open_store, read
 from sipower.kernels import Array
 from sipower.store import is_store
+from sipower.store.layout import read_layout
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,12 @@ class Files:
     ----------
     paths
         Files that `sipower.io.read` reads, or stores that `sipower convert` writes. Every worker
-        must be able to open these paths.
+        must be able to open these paths. A single store is divided among the workers.
     transpose, layout, layer
         As in `sipower.io.read`.
     memory_limit
-        Memory for each store that a worker opens, as in `sipower.io.open_store`.
+        Memory for the rows, and for the columns, of each store that a worker opens, as in
+        `sipower.io.open_store`.
 
     Examples
     --------
@@ -53,12 +57,43 @@ class Files:
     layer: str | None = None
     memory_limit: int | str = DEFAULT_LIMIT
 
-    def chunks(self) -> list[Chunk]:
-        """Return one chunk per file, with the function that a worker calls to read it."""
+    def chunks(self, workers: int) -> list[Chunk]:
+        """Return one chunk per file, or one per worker of a single store.
+
+        A chunk has the function that a worker calls to read it.
+        """
         if not self.paths:
             raise ValueError("`paths` must hold at least one file, got an empty list.")
         options, paths = replace(self, paths=()), [Path(path).absolute() for path in self.paths]
+        if len(paths) == 1 and is_store(paths[0]):
+            source = StorePart(paths[0], options)
+            parts = [replace(source, number=number, count=workers) for number in range(workers)]
+            return [Chunk(part, Origin(str(paths[0]))) for part in parts]
         return [Chunk(partial(_read, path, options), Origin(str(path))) for path in paths]
+
+
+@dataclass(frozen=True)
+class StorePart:
+    """One of `count` ranges of the rows of a store, or of its columns; calling it opens it."""
+
+    path: Path
+    options: Files
+    number: int = 0
+    count: int = 1
+    columns: bool = False
+
+    def __call__(self, dtype: DTypeLike | None) -> Any:
+        """Return the rows as a `StoredMatrix`, or an empty array if the range has none."""
+        limit = self.options.memory_limit
+        store = open_store(self.path, dtype=dtype, n_jobs=1, memory_limit=limit)
+        V = store.T if self.columns != self.options.transpose else store
+        part = open_part(V, self.number, self.count)
+        return part if part is not None else sp.csr_array((0, V.shape[1]), dtype=V.dtype)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the store holds the other orientation too."""
+        return len(read_layout(self.path).orientations) == 2
 
 
 def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
@@ -93,12 +128,15 @@ class Chunk(NamedTuple):
     shape: tuple[float, float] = (math.nan, math.nan)  # NaN if unknown
 
 
-def as_chunks(X: Any) -> list[Chunk]:
-    """Return the chunks of a Dask array, of an AnnData object that has one, or of files."""
+def as_chunks(X: Any, workers: int = 1) -> list[Chunk]:
+    """Return the chunks of a Dask array, of an AnnData object that has one, or of files.
+
+    `workers` is the number of workers that will hold them.
+    """
     if isinstance(X, list | tuple) and X and all(isinstance(x, str | PathLike) for x in X):
         X = Files(X)
     if isinstance(X, Files):
-        return X.chunks()
+        return X.chunks(workers)
     if type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm"):
         X = X.X
     if not isinstance(X, da.Array):

@@ -20,6 +20,8 @@ from sipower.dask.arguments import check_arguments, divide_arguments
 from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.estimators.fit import exact_rows
+from sipower.estimators.new_data import check_fitted_batches
+from sipower.estimators.observation import ARGUMENTS
 from sipower.estimators.prior import row_model
 from sipower.kernels import Array
 
@@ -57,6 +59,8 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = check_arguments((None, feature_weight, weights, mask, offsets, batch))
+        if batch is not None:
+            check_fitted_batches(self, given[ARGUMENTS.index("batch")])
         chunks = as_chunks(X)
         _check_features(chunks[0].shape[1], self.n_features_in_)
         load, dtype = delayed(load_chunk, pure=False), self.components_.dtype
@@ -75,6 +79,8 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         options = self._row_options()
         options.transform_tol_ = self.transform_tol_
         options.with_sample_weights = with_sample_weights
+        options.batch_effects_ = getattr(self, "batch_effects_", None)
+        options.batches_ = getattr(self, "batches_", None)
         model = delayed(options, traverse=False)
         chunks = [solve(rows, chunk.origin, basis, names, model) for chunk, rows in loaded]
         # da.concatenate would drop chunks without rows.
@@ -101,7 +107,9 @@ def _solve_rows(
             f"{origin.name} has other features than the data of the fit: {other}. "
             "The feature names should match those that were passed during fit."
         )
-    prepared = chunk.prepared(with_sample_weights=options.with_sample_weights)
+    prepared = chunk.prepared_for_transform(
+        options.batch_effects_, options.batches_, with_sample_weights=options.with_sample_weights
+    )
     if prepared is None:
         return np.zeros((0, H.shape[1]), H.dtype)
     V, H = prepared.V, prepared.scale_columns(H)

@@ -64,21 +64,32 @@ class LoadedChunk:
         make, arguments = self.pickled
         return make(*arguments)  # type: ignore[no-any-return]
 
-    def prepared(self, threads: int = 1, *, with_sample_weights: bool = True) -> Prepared | None:
-        """Return the weighted rows, for `threads` threads; None if the chunk has none.
+    def prepared(self, threads: int = 1) -> Prepared | None:
+        """Return the weighted rows without batch effects, for `threads` threads.
 
-        They are computed once, unless the weights of samples are left out.
+        None: the chunk has no rows. They are computed once.
         """
         if self.matrix is None:
             return None
-        if not with_sample_weights and self.observation.weights.rows is not None:
-            rows = self.matrix.with_settings(threads=threads)
-            return prepare(rows, self.observation.without_sample_weights())
         if self._prepared is None:
-            self._prepared = prepare(self.matrix, self.observation)
+            self._prepared = prepare(self.matrix, replace(self.observation, batch=None))
         weighted = self._prepared.V.with_settings(threads=threads)
         self._prepared = replace(self._prepared, V=weighted)
         return self._prepared
+
+    def prepared_for_transform(
+        self, effects: Any, batches: Any, *, with_sample_weights: bool
+    ) -> Prepared | None:
+        """Return the weighted rows with batch effects, and with or without sample weights."""
+        observation = self.observation
+        if with_sample_weights or observation.weights.rows is None:
+            if observation.batch is None:
+                return self.prepared()
+        else:
+            observation = observation.without_sample_weights()
+        if self.matrix is None:
+            return None
+        return prepare(self.matrix.with_settings(threads=1), observation, effects, batches)
 
     def convert(self, dtype: Any) -> LoadedChunk:
         """Return the chunk with another working type."""

@@ -75,13 +75,13 @@ class WorkerRows(RowBlocks):
         missing: str | None = None,
     ) -> None:
         self.client, given = client, check_arguments(given)
-        self.chunks = as_chunks(X)
+        self.chunks = as_chunks(X, len(client.nthreads()))
         is_late = has_rows(given) and not are_sizes_known(self.chunks)
         self.futures = self._load(dtype, NOTHING_GIVEN if is_late else given, missing)
         infos = self._describe()
         if is_late:
             parts = divide_arguments(given, self.chunks)
-            with _large_graphs():
+            with large_graphs():
                 self.futures = [
                     client.submit(observe_chunk, future, part, pure=False)
                     for future, part in zip(self.futures, parts, strict=True)
@@ -109,7 +109,7 @@ class WorkerRows(RowBlocks):
             load(chunk.data, dtype, part, missing, dask_key_name=f"sipower-chunk-{number}-{run}")
             for number, (chunk, part) in enumerate(zip(self.chunks, parts, strict=True))
         ]
-        with _large_graphs():
+        with large_graphs():
             return list(self.client.compute(tasks))
 
     def _describe(self) -> list[ChunkInfo]:
@@ -143,6 +143,7 @@ class WorkerRows(RowBlocks):
                     pure=False,
                 )  # fmt: skip
                 places[number] = place
+        self.places = places  # the worker of every chunk
         groups: dict[str, list[Any]] = {}
         for future, info, place in zip(self.futures, infos, places, strict=True):
             if info.shape[0]:
@@ -160,7 +161,7 @@ class WorkerRows(RowBlocks):
     def reduce_prepared(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the same as `reduce` for a function of the `Prepared` of every chunk."""
         run, name = uuid.uuid4().hex, function.__name__.strip("_")
-        with _large_graphs():
+        with large_graphs():
             futures = [
                 self.client.submit(
                     _reduce_group,
@@ -232,7 +233,7 @@ class WorkerRows(RowBlocks):
         return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
 
 
-def _large_graphs() -> Any:
+def large_graphs() -> Any:
     """Allow large graphs without a warning: H or the arguments of `fit` in them are large."""
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})
 

@@ -13,7 +13,9 @@ from numpy.typing import DTypeLike
 from sipower import kernels
 from sipower.data.buffers import Buffers
 from sipower.data.on_disk import DEFAULT_LIMIT, SUM_TOL, StoredMatrix
+from sipower.data.part_source import PartSource
 from sipower.data.plausibility import ValueOrigin
+from sipower.data.row_blocks import ITEM_WORK
 from sipower.data.validate import name_array, working_type
 from sipower.kernels import Array
 from sipower.store import byte_size
@@ -40,6 +42,7 @@ class StoreSource:
         self.smallest, self.largest = layout.smallest, layout.largest
         order = 1 - 2 * SIDES.index(side)  # −1 swaps rows and columns
         self.mass, self.column_mass = [_read_mass(layout, name) for name in SIDES][::order]
+        self.width = len(self.column_mass)
         self.row_names, self.column_names = [name_array(n) for n in read_names(layout)][::order]
         self.feature_ids = read_feature_ids(layout) if side == "rows" else None
 
@@ -128,3 +131,17 @@ def open_store(
     sides = tuple(StoreSource(layout, side) for side in layout.orientations)
     working, threads = working_type(np.dtype(layout.dtype), dtype), kernels.count_threads(n_jobs)
     return StoredMatrix(sides, working, threads, Buffers(limit))
+
+
+def open_part(V: StoredMatrix, number: int, count: int) -> StoredMatrix | None:
+    """Return one of `count` ranges of the rows of a store, of about equal work; None: no rows.
+
+    A range has rows alone and buffers of its own. Those of `V.T` hold the columns.
+    """
+    work = np.append(0, np.cumsum(np.diff(V.indptr) + ITEM_WORK))
+    shares = np.arange(number, number + 2) / count
+    begin, end = (int(at) for at in np.searchsorted(work, work[-1] * shares))
+    if begin == end:
+        return None
+    part = PartSource(V.source, begin, end)
+    return StoredMatrix((part,), V.dtype, V.threads, Buffers(V.buffers.limit))

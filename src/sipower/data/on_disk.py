@@ -57,7 +57,7 @@ class StoredMatrix(RowBlocks):
         self.source = source = sides[0]
         self.dtype, self.threads = dtype, threads
         self.mass, self.indptr = source.mass, source.indptr
-        self.shape, self.nnz = (len(source.mass), len(source.column_mass)), int(self.indptr[-1])
+        self.shape, self.nnz = (len(source.mass), source.width), int(self.indptr[-1])
         self.total = float(self.mass.sum())
         self.has_columns = len(sides) == 2
         self.row_names, self.column_names = source.row_names, source.column_names

@@ -5,14 +5,15 @@
 the rows, but no single column. Problems and solvers use data only through `RowBlocks`, wherever the
 rows are stored. Each implementation declares its capabilities:
 
-===============================  =========  ===========  ============
-implementation                   has_items  has_columns  is_in_memory
-===============================  =========  ===========  ============
-`data.memory.Matrix`             yes        optional     yes
-`data.on_disk.StoredMatrix`      yes        optional     no
-`ColumnSums`                     no         no           no
-`dask.worker_rows.WorkerRows`    no         no           no
-===============================  =========  ===========  ============
+=================================  =========  ===========  ============
+implementation                     has_items  has_columns  is_in_memory
+=================================  =========  ===========  ============
+`data.memory.Matrix`               yes        optional     yes
+`data.on_disk.StoredMatrix`        yes        optional     no
+`dask.worker_matrix.WorkerMatrix`  yes        yes          no
+`dask.worker_rows.WorkerRows`      no         no           no
+`ColumnSums`                       no         no           no
+=================================  =========  ===========  ============
 """
 
 from __future__ import annotations
@@ -110,6 +111,10 @@ class RowBlocks(ABC):
 
             kernels.run_blocks(len(blocks), task, self._useful_threads(h))
         return out
+
+    def basis(self, factor: Array, **terms: Any) -> Basis:
+        """Return the basis of the kernels on these data; see `kernels.basis`."""
+        return kernels.basis(factor, dense=self.dense, **terms)
 
     def sums(self, kernel: kernels.Kernel, basis: Basis, h: Array) -> NDArray[np.float64]:
         """Return the sum of the (n, K) arrays that `kernel` computes for the blocks."""

@@ -19,7 +19,7 @@ class RowSource(Protocol):
     indptr: NDArray[np.int64]
     value_type: np.dtype[Any]
     mass: NDArray[np.float64]
-    column_mass: NDArray[np.float64]
+    width: int  # number of columns
     smallest: float  # smallest nonzero
     largest: float
     row_names: Array | None
@@ -30,6 +30,10 @@ class RowSource(Protocol):
     @property
     def path(self) -> Path:
         """The path of the file, for messages."""
+
+    @property
+    def column_mass(self) -> NDArray[np.float64]:
+        """The sums of the columns."""
 
     @property
     def sha256(self) -> str | None:

@@ -55,6 +55,7 @@ class WeightedSource:
         self.source, self.weights = source, weights
         self.value_type, self.totals = value_type, totals
         self.indptr, self.mass, self.column_mass, self.smallest, self.largest = totals
+        self.width = source.width
         self.row_names, self.column_names = source.row_names, source.column_names
         self.feature_ids, self.origin = source.feature_ids, source.origin
 

@@ -60,6 +60,7 @@ class FitSettings:
     trace: Literal["growing", "every"] = "growing"
     surplus: bool = False  # whether to race a random start against one with surplus components
     n_init: int = 1  # number of random starts
+    sample: bool = False  # whether a start comes from a sample of the rows
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock the checkpoint, if there is one, until the block ends."""
@@ -236,8 +237,9 @@ class _Loops:
 
     def _make_solver(self, *, near: bool) -> Any:
         if isinstance(self.problem, BatchFactorization):
-            return BatchEffects(near)
-        return make_solver(self.settings.solver, near=near, surplus=self.settings.surplus)
+            return BatchEffects(near, self.settings.sample)
+        surplus, sample = self.settings.surplus, self.settings.sample
+        return make_solver(self.settings.solver, near=near, surplus=surplus, sample=sample)
 
     def run(self, x: Factors | None) -> Result[Any]:
         """Run a loop from x within the remaining limits."""

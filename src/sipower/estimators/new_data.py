@@ -30,7 +30,7 @@ from sipower.kernels import Array
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["NewData"]
+__all__ = ["NewData", "check_fitted_batches"]
 
 
 class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it where transform is
@@ -151,17 +151,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
     def _prepare(self, V: RowBlocks, observation: Observation) -> Prepared:
         if observation.batch is None:
             return prepare(V, observation)
-        if not hasattr(self, "batch_effects_"):
-            raise ValueError(
-                "`batch` was not given in fit, so there are no batch effects: leave it out."
-            )
-        if set(observation.batch.tolist()).isdisjoint(self.batches_.tolist()):
-            warnings.warn(
-                "No label of `batch` was in fit, so all batch effects are 1: check the labels and "
-                f"their type, {observation.batch.dtype} here and {self.batches_.dtype} in fit.",
-                UserWarning,
-                stacklevel=4,
-            )
+        check_fitted_batches(self, observation.batch)
         return prepare(V, observation, self.batch_effects_, self.batches_)
 
     def _basis(self, V: RowBlocks) -> Array:
@@ -182,3 +172,18 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
 def _row_terms(prepared: Prepared, H: Array) -> Terms:
     exposure = prepared.exposure
     return NO_TERMS if exposure is None else Terms(exposure.linear_terms(0, H))
+
+
+def check_fitted_batches(model: Any, batch: Array) -> None:
+    """Check that a model has batch effects, and warn if none belongs to a label of `batch`."""
+    if not hasattr(model, "batch_effects_"):
+        raise ValueError(
+            "`batch` was not given in fit, so there are no batch effects: leave it out."
+        )
+    if set(batch.tolist()).isdisjoint(model.batches_.tolist()):
+        warnings.warn(
+            "No label of `batch` was in fit, so all batch effects are 1: check the labels and "
+            f"their type, {batch.dtype} here and {model.batches_.dtype} in fit.",
+            UserWarning,
+            stacklevel=5,
+        )

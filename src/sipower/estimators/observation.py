@@ -21,6 +21,7 @@ __all__ = [
     "Observation",
     "as_boolean",
     "as_given",
+    "as_labels",
     "as_observation",
     "check_names",
     "is_sparse",
@@ -152,7 +153,7 @@ def as_observation(
             f"`offsets` must be positive, got {sizes.min():g} for sample {int(sizes.argmin())}: "
             "leave out samples whose size factor is zero."
         )
-    labels = None if batch is None else _as_labels(batch, n)
+    labels = None if batch is None else as_labels(batch, n)
     return Observation(Weights(rows, columns, entries), sizes, labels)
 
 
@@ -271,7 +272,8 @@ def _combine(a: Any, b: Any) -> Any:
     return _from_positions(np.divmod(union, m), product, a.shape)
 
 
-def _as_labels(batch: Any, n: int) -> Array:
+def as_labels(batch: Any, n: int) -> Array:
+    """Return the labels of the batches of `n` samples, without missing ones."""
     try:
         labels = np.asarray(batch)
     except ValueError:

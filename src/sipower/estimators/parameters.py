@@ -112,7 +112,7 @@ def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factor
             f"`W` and `H` are used only with init='custom', got init={model.init!r}: change it, or "
             "leave out W and H."
         )
-    if model.n_init > 1 and model.init not in ("auto", "random"):
+    if model.n_init > 1 and model.init not in ("auto", "random", "sample"):
         raise ValueError(
             f"`n_init` must be 1 with init={model.init!r}, which has a single start, got "
             f"{model.n_init}: use init='auto' or 'random'."
@@ -120,7 +120,7 @@ def initial_point(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> Factor
     if not custom:
         rank = fit_rank(model, V, None)
         init: Any = model.init or ("nndsvda" if rank <= min(V.shape) else "random")
-        if init in ("auto", "random"):
+        if init in ("auto", "random", "sample"):
             return None
         return Factors(*initial_factors(V, rank, seed, init))
     H = as_custom_factor("H", H, (model.n_components, V.shape[1]), V)
@@ -202,6 +202,7 @@ def fit_settings(  # noqa: PLR0913 - everything that a fit depends on
         _checkpoint(model, V, start, digest),
         surplus=start is None and model.init == "auto",
         n_init=model.n_init,
+        sample=start is None and model.init == "sample",
     )
 
 

@@ -25,7 +25,14 @@ from sipower.estimators.observation import Observation
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure
 
-__all__ = ["Prepared", "prepare", "row_chunks", "warn_if_unobserved"]
+__all__ = [
+    "Prepared",
+    "batch_counts",
+    "batch_numbers",
+    "prepare",
+    "row_chunks",
+    "warn_if_unobserved",
+]
 
 Float = NDArray[np.float64]
 ROWS_AT_ONCE = 4096
@@ -123,11 +130,10 @@ def _exposure(V: RowBlocks, observation: Observation, effects: Any, batches: Any
         log_sum = _log_sum(V, entries)
     if observation.batch is None:
         return Exposure(special, log_sum)
-    places = {label: at for at, label in enumerate(np.asarray(batches).tolist())}
-    numbers = np.array([places.get(label, len(places)) for label in observation.batch.tolist()])
-    if (numbers == len(places)).any():
+    numbers = batch_numbers(observation.batch, batches)
+    if (numbers == len(batches)).any():
         effects = np.vstack([effects, np.ones(V.shape[1])])
-    counts = _batch_counts(V, numbers, len(effects))
+    counts = batch_counts(V, numbers, len(effects))
     return Exposure(special, log_sum, np.asarray(effects, np.float64), numbers, counts)
 
 
@@ -141,7 +147,13 @@ def _log_sum(V: RowBlocks, entries: Any) -> float:
     return float(sum(part.sum(dtype=np.float64) for part in parts))
 
 
-def _batch_counts(V: RowBlocks, numbers: Array, batches: int) -> Float:
+def batch_numbers(batch: Array, batches: Any) -> Array:
+    """Return the position of every label of `batch` in `batches`, or their number if absent."""
+    places = {label: at for at, label in enumerate(np.asarray(batches).tolist())}
+    return np.array([places.get(label, len(places)) for label in batch.tolist()])
+
+
+def batch_counts(V: RowBlocks, numbers: Array, batches: int) -> Float:
     """Return the sums of V over the samples of every batch, (batches, m)."""
     counts = np.zeros((batches, V.shape[1]))
     for begin, end, rows in row_chunks(V):

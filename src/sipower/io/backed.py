@@ -66,6 +66,7 @@ class BackedSource:
         """Check all entries, and compute sums, range and fingerprint in the same pass."""
         (rows, columns), working = self.counts.shape, working_type(self.counts.data.dtype, None)
         self.mass, self.column_mass = np.zeros(rows), np.zeros(columns)
+        self.width = columns
         self.smallest, self.largest, digest = np.inf, 0.0, Fingerprint()
         for begin, end in ranges(self.indptr, ENTRIES_AT_ONCE):
             part: Any = self.counts.part(begin, end)

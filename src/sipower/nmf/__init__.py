@@ -36,7 +36,9 @@ RULES: dict[str, type[Rule]] = {
 SOLVERS = ("auto", *RULES, "profile")
 
 
-def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
+def make_solver(
+    name: str, *, near: bool = False, surplus: bool = False, sample: bool = False
+) -> Any:
     """Return the KL-NMF solver with the given name.
 
     A rule that may raise the objective is wrapped in `Guarded`, which undoes such rounds.
@@ -50,9 +52,11 @@ def make_solver(name: str, *, near: bool = False, surplus: bool = False) -> Any:
     surplus
         Whether "auto" also fits a start with surplus components, which are then merged, and
         continues with the better of its two starts.
+    sample
+        Whether "auto" takes its first H from a sample of the rows.
     """
     if name == "auto":
-        return Auto(near, surplus)
+        return Auto(near, surplus, sample)
     if name == "profile":
         return Profiled()
     alternating = Alternating(RULES[name]())

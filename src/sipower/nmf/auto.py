@@ -60,8 +60,8 @@ RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` determines the next round: "sample", "online", "race" or "plain" for a first round that
-    makes a start, "power" for power steps, "second order" for extrapolated steps.
+    `phase` determines the next round: "sample", "rows", "online", "race" or "plain" for a first
+    round that makes a start, "power" for power steps, "second order" for extrapolated steps.
     """
 
     phase: str = "power"
@@ -79,11 +79,15 @@ class Auto:
         Whether the start is near a solution; power steps are then skipped.
     surplus
         Whether a random start is compared with a start that had surplus components.
+    sample
+        Whether the first H comes from a sample of the rows in place of a random start; for rows on
+        workers, of which only a sample should be sent.
     """
 
     needs: ClassVar = (Factorizable, Profilable)
     near: bool = False
     surplus: bool = False
+    sample: bool = False
 
     def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
         """Return the state at x0 = (W, H), or at a random start if x0 is None, with its D."""
@@ -92,7 +96,9 @@ class Auto:
             return Profiled().init(problem, x0, seed)
         start = Alternating(CCD()).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
-        if problem.terms.prior is not None and x0 is None:
+        if self.sample and x0 is None:
+            phase = "rows"
+        elif problem.terms.prior is not None and x0 is None:
             phase = "plain"
         elif self.near or not problem.terms.is_linear:
             phase = "second order"
@@ -123,12 +129,12 @@ class Auto:
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
         """Make a start from a sample or batches; if it does not lower D, take power steps."""
-        if state.phase == "online":
-            x, passes = fit_batches(problem, state.seed)
+        if state.phase in ("rows", "online"):
+            x, passes = fit_batches(problem, state.seed, all_rows=state.phase == "online")
         else:
             x, passes = fit_sampled_items(problem, state.x, state.seed)
         value, passes = problem.quick_value(x), state.passes + passes + problem.value_passes
-        lower = value < state.value
+        lower = value < state.value or not problem.terms.is_linear
         if lower:
             state = _move(state, x, value)
         if lower:
@@ -177,13 +183,19 @@ class Auto:
         return replace(state, phase="power" if gain > least else "second order")
 
 
-def fit_batches(problem: Factorization, seed: int) -> tuple[Factors, float]:
-    """Fit a sample, then batches of rows; return the factors and the cost in passes."""
-    H = fit_sample(problem.V, problem.rank, seed)
-    H = run_averaged_pass(problem.V, H, seed)
-    H[problem.column_mass == 0] = 0
-    W = KLBlock(problem.V, H).solution(ROW_TOL, exact=False)[0]
-    return Factors(W, H), 2 * ROW_PASSES
+def fit_batches(
+    problem: Factorization, seed: int, *, all_rows: bool = True
+) -> tuple[Factors, float]:
+    """Fit a sample, then batches of all rows; return the factors and the cost in passes."""
+    V, terms = problem.V, problem.terms
+    H = fit_sample(V, problem.rank, seed, terms).astype(V.dtype)
+    if all_rows:
+        H = run_averaged_pass(V, H, seed)
+    if terms.prior is None:
+        H[problem.column_mass == 0] = 0
+    terms.insert_fixed(H)
+    W = KLBlock(V, H, terms=terms.row_terms(H)).solution(ROW_TOL, exact=False)[0]
+    return Factors(W, H), (2 if all_rows else 1) * ROW_PASSES
 
 
 def _move(state: AutoState, x: Factors, value: float) -> AutoState:

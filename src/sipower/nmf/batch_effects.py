@@ -152,12 +152,17 @@ class BatchEffects:
 
     Parameters
     ----------
-    near
-        Whether the start is near a solution.
+    near, sample
+        As in `Auto`.
     """
 
     needs: ClassVar = (Solvable,)
     near: bool = False
+    sample: bool = False
+
+    @property
+    def _auto(self) -> Auto:
+        return Auto(self.near, sample=self.sample)
 
     def init(self, problem: BatchFactorization, x0: Any, seed: int) -> BatchState:
         """Return the state at x0 = (W, H) or (W, H, β); without β, the effects are 1."""
@@ -166,7 +171,7 @@ class BatchEffects:
             assert problem.exposure.counts is not None
             effects = np.ones(problem.exposure.counts.shape)
         start = None if x0 is None else Factors(x0[0], x0[1])
-        inner = Auto(self.near).init(problem.with_effects(effects), start, seed)
+        inner = self._auto.init(problem.with_effects(effects), start, seed)
         values = {f.name: getattr(inner, f.name) for f in fields(inner)}
         state = BatchState(**values, effects=effects)
         return replace(state, value=inner.value + problem.penalty(effects))
@@ -176,7 +181,7 @@ class BatchEffects:
         penalty = problem.penalty(state.effects)
         without = {name: getattr(state, name) - penalty for name in ("value", "power_value")}
         before = replace(state, **without)
-        new: BatchState = Auto(self.near).advance(problem.with_effects(state.effects), before)
+        new: BatchState = self._auto.advance(problem.with_effects(state.effects), before)
         expected = problem.exposure.expected(new.W, new.H)
         effects = problem.best(expected)
         change = problem.loss(effects, expected) - problem.loss(state.effects, expected)

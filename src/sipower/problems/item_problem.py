@@ -93,7 +93,7 @@ class ItemProblem:
         if self.B.ndim != 2 or self.B.shape[0] != self.V.shape[1]:
             raise ValueError(f"`B` must have shape ({self.V.shape[1]}, rank), got {self.B.shape}.")
         self.item_terms = terms
-        self.basis = kernels.basis(self.B, dense=self.V.dense, **terms._asdict())
+        self.basis = self.V.basis(self.B, **terms._asdict())
         self.d: Float = self.basis.column_sums if terms.d is None else terms.d
         if terms.prior is not None and not terms.has_ridge:
             self._require_bounded(terms.prior, terms.fixed)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`WorkerFitting`: the methods `fit` and `fit_transform` for rows on Dask workers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Self
+
+import dask.array as da
+import numpy as np
+from distributed import default_client
+from sklearn.base import _fit_context
+
+from sipower.dask.factorization import WorkerFactorization
+from sipower.dask.gathered import gather_prepared
+from sipower.dask.lazy_transform import LazyTransform
+from sipower.dask.plan import choose_solver
+from sipower.dask.transposing import with_columns
+from sipower.dask.waiting import check_workers
+from sipower.dask.worker_rows import WorkerRows
+from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
+from sipower.estimators.callbacks import Listener
+from sipower.estimators.fit import Fit, as_fit, fit, fit_profile
+from sipower.estimators.model import Model, check_batches
+from sipower.estimators.observation import ARGUMENTS, as_labels, check_names
+from sipower.estimators.parameters import as_seed, fit_settings
+from sipower.estimators.penalties import has_penalties
+from sipower.estimators.prepared import Prepared
+from sipower.estimators.prior import check_prior, has_prior
+from sipower.estimators.remarks import warn_about_data, warn_unless_converged
+from sipower.loop.solve import Interrupted, Result
+from sipower.nmf.exposure import Exposure
+from sipower.nmf.online import fit_sample
+from sipower.nmf.profile import draw_start
+
+__all__ = ["WorkerFitting"]
+
+
+class WorkerFitting(FittedAttributes, LazyTransform):
+    """A mixin with `fit` and `fit_transform`."""
+
+    client: Any
+    n_components: int
+    tol: float
+    transform_tol: float
+    solver: str
+    init: str
+    alpha_W: float  # noqa: N815 - scikit-learn's name
+    random_state: Any
+    dtype: Any
+
+    def fit(  # noqa: PLR0913 - arguments of sipower.KLNMF
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> Self:
+        """Learn the components of X.
+
+        X is a Dask array of row chunks, dense or CSR; an AnnData object whose X is such an array;
+        or a list of files (use `Files` to set options), each opened by a worker. The other
+        arguments are those of `sipower.KLNMF.fit`, for all rows of X in their order. `weights` and
+        `mask` may also be Dask arrays with the row chunks of X.
+        """
+        self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
+        return self
+
+    def fit_transform(  # noqa: PLR0913 - arguments of sipower.KLNMF
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        feature_weight: Any = None,
+        weights: Any = None,
+        mask: Any = None,
+        offsets: Any = None,
+        batch: Any = None,
+    ) -> da.Array:
+        """Learn the components of X and return W as a lazy array with the row chunks of X.
+
+        The arguments are those of `fit`. The workers keep the rows of X as long as W exists.
+        """
+        V = self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
+        # With a penalty, the weight of a sample changes its row of W, as in sipower.KLNMF.
+        loaded = list(zip(V.chunks, V.futures, strict=True))
+        return self._rows(loaded, with_sample_weights=bool(self.alpha_W))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _learn(self, X: Any, given: tuple[Any, ...]) -> WorkerRows:
+        started = time.monotonic()
+        check_prior(self)
+        listener = Listener(self, X)
+        with restore_on_failure(self, Interrupted):
+            V = WorkerRows(self._connect(), X, self.dtype, given, self.missing)
+            seed, rank = as_seed(self.random_state), int(self.n_components)
+            smooth = has_prior(self) or has_penalties(self)
+            self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
+            self._set_features(V)
+            for name in ("weights", "mask"):
+                check_names(name, given[ARGUMENTS.index(name)], V)
+            warn_about_data(V, rank)
+            batch = given[ARGUMENTS.index("batch")]
+            self._set_batches(batch, V.shape[1])
+            begun = seed, started, listener
+            if choose_solver(self, V, has_batches=batch is not None) == "profile":
+                result = self._fit_rows(V, *begun)
+            else:
+                result = self._fit_both_sides(V, batch, *begun)
+        warn_unless_converged(result, self.tol)
+        return V
+
+    def _fit_both_sides(
+        self, rows: WorkerRows, batch: Any, seed: int, started: float, listener: Listener
+    ) -> Fit:
+        """Fit as `sipower.KLNMF` does, with kernels on the workers."""
+        batches = None if batch is None else self.batches_
+        prepared = gather_prepared(rows, with_columns(rows), batch, batches)
+        model = Model(self, prepared, seed)
+        problem, listener.restore = model.problem(None), model.restore_point
+        settings = fit_settings(
+            self, model.V, None, seed=seed, started=started, listener=listener,
+            digest=_join(model.digest, rows.digest),
+        )  # fmt: skip
+        try:
+            result = model.restore(fit(problem, None, settings))
+        except Interrupted as interrupt:
+            self._set_fit(model.restore(as_fit(problem, interrupt.result)))
+            self._set_guides(model)
+            raise
+        self._set_fit(result)
+        self._set_guides(model)
+        return result
+
+    def _fit_rows(self, V: WorkerRows, seed: int, started: float, listener: Listener) -> Fit:
+        """Fit with W on the workers."""
+        rank = int(self.n_components)
+        exposure = Exposure() if V.has_exposure else None  # the workers have its entries
+        model = Model(self, Prepared(V, exposure, column_scale=V.column_scale), seed)
+        problem = WorkerFactorization(V, rank, model.terms(rank), self._row_options())
+        start = draw_start(problem, seed)
+        if self.init == "sample":
+            start = start._replace(H=fit_sample(V, rank, seed, problem.terms).astype(V.dtype))
+        settings = fit_settings(
+            self, V, start, seed=seed, started=started, listener=listener,
+            digest=_join(model.digest, V.digest),
+        )  # fmt: skip
+        settings = replace(settings, solver="profile", trace="every")
+        try:
+            result = fit_profile(problem, start, settings)
+        except Interrupted as interrupt:
+            self._set_result(problem, model, interrupt.result)
+            raise
+        return self._set_result(problem, model, result)
+
+    def _set_result(self, problem: WorkerFactorization, model: Model, result: Result[Any]) -> Fit:
+        """Set the fitted attributes; W is replaced by the sum of its rows."""
+        weights = problem.weights(result.x.H)[None]
+        restored = model.restore(replace(as_fit(problem, result), W=weights))
+        self._set_fit(restored)
+        self._set_guides(model)
+        return restored
+
+    def _set_batches(self, batch: Any, features: int) -> None:
+        """Set the batches and their effects before the fit, or delete those of an earlier fit."""
+        for name in ("batches_", "batch_effects_"):
+            self.__dict__.pop(name, None)
+        if batch is not None:
+            self.batches_ = check_batches(as_labels(batch, len(batch)), self)
+            self.batch_effects_ = np.ones((len(self.batches_), features))
+
+    def _set_features(self, V: WorkerRows) -> None:
+        self.n_features_in_ = V.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # remove those of an earlier fit
+        if V.column_names is not None:
+            self.feature_names_in_ = V.column_names
+
+    def _connect(self) -> Any:
+        if self.client is None:
+            try:
+                client: Any = default_client()
+            except ValueError:
+                raise ValueError(
+                    "`client` is None and there is no Dask client: start one, for example with "
+                    "distributed.Client()."
+                ) from None
+        else:
+            client = self.client
+        if client.asynchronous:
+            raise TypeError("`client` must not be asynchronous: use Client(asynchronous=False).")
+        check_workers(client)
+        return client
+
+
+def _join(*digests: str | None) -> str | None:
+    """Return one fingerprint, or None if there is none."""
+    known = [digest or "-" for digest in digests]
+    return None if not any(digests) else " ".join(known)
