@@ -153,7 +153,7 @@ def test_a_killed_worker_changes_nothing(client):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"batch": np.arange(N) % 2}, r"`batch` is not offered on Dask, .*: use sipower\.KLNMF on"),
+        ({"batch": np.arange(N) % 2}, r"`batch` needs solver='auto', got"),
         ({"offsets": OFFSETS[:5]}, r"`offsets` must have one number for each of the 240 samples"),
         ({"sample_weight": -SAMPLE_WEIGHT}, r"`sample_weight` must be finite and non-neg.* at pos"),
         ({"mask": True}, r"`mask` must have one row for each of the 240 samples, got shape \(\)"),

@@ -91,7 +91,7 @@ def test_there_must_be_a_client_with_workers(client, monkeypatch):
     def nobody():
         raise ValueError("No clients found")
 
-    monkeypatch.setattr("sipower.dask.klnmf.default_client", nobody)
+    monkeypatch.setattr("sipower.dask.fitting.default_client", nobody)
     assert_refused(da.from_array(V), "`client` is None and there is no Dask client")
 
 

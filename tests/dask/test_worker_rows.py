@@ -66,7 +66,7 @@ def test_bytes_of_a_round_are_those_of_the_formula(client):
     written, totals = count_bytes(client), []
     for count in (2, 2 + rounds):
         before = written()
-        KLNMF(rank, random_state=0, tol=0, max_iter=count).fit(X)
+        KLNMF(rank, solver="profile", random_state=0, tol=0, max_iter=count).fit(X)
         totals.append(written() - before)
     groups = 2
     formula = 8 * m * rank * (groups + groups)

@@ -28,6 +28,7 @@ from sipower.kernels import Array
 
 __all__ = ["Group", "WorkerMatrix"]
 
+MIN_BROADCAST = 2**20  # bytes; a smaller factor is sent to every worker by the client
 WRITTEN = {"solve_items": 2}  # how many of its last arguments a kernel writes to
 
 
@@ -107,7 +108,7 @@ class WorkerMatrix(RowBlocks):
         name, items = kernel.__name__, self.shape[0]
         written = [out, *extra[len(extra) - WRITTEN.get(name, 0) :]]
         inputs = extra[: len(extra) - WRITTEN.get(name, 0)]
-        factor = _compact(basis.factor)
+        factor = self._broadcast(_compact(basis.factor))
         tasks = []
         for group in self.sides[0]:
             parts = [
@@ -126,6 +127,14 @@ class WorkerMatrix(RowBlocks):
                 for target, values in zip(written, arrays, strict=True):
                     target[begin:end] = values
         return out
+
+    def _broadcast(self, factor: Array) -> Any:
+        """Return a large factor as a future, which workers get from each other, not from here."""
+        if factor.nbytes < MIN_BROADCAST or len(self.sides[0]) == 1:
+            return factor
+        with large_graphs():
+            key = f"sipower-factor-{uuid.uuid4().hex}"
+            return self.client.submit(_hold, factor, key=key, pure=False)
 
     def _submit(self, name: str, side: int, function: Any, tasks: list[Any]) -> list[Any]:
         """Run function(chunks, *task) for every group of a side, on its worker."""
@@ -181,6 +190,10 @@ def _compact(x: Array) -> Array:
 
 
 # ---- on the workers --------------------------------------------------------------------------
+
+
+def _hold(factor: Array) -> Array:
+    return factor
 
 
 class _Part(NamedTuple):
