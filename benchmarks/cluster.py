@@ -1,109 +1,200 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of a round on a Dask cluster of two worker processes and locally.
+"""Compare fits on local Dask workers with fits in one process.
 
-Run: python benchmarks/cluster.py
+    python benchmarks/cluster.py FOLDER goal        time to a gap of 1e-2, on a store
+    python benchmarks/cluster.py FOLDER rounds      seconds and bytes of a round, and their estimate
+    python benchmarks/cluster.py FOLDER processors  processor time of a round with 1 and 4 workers
+    python benchmarks/cluster.py FOLDER kill        bits of a fit whose workers are killed
+
+FOLDER holds a store of 300,000 x 20,000 topic counts with about 33 million nonzeros, which is
+written at first use.
 """
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import sys
+import threading
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import psutil
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
-from sipower import Stop, as_matrix, solve
-from sipower.dask import KLNMF
-from sipower.nmf import Factorization, Factors, Profiled
-from sipower.nmf.init import initial_factors
+import sipower
+from sipower.dask import KLNMF, Files
+from sipower.dask.cost import Cluster, Size, client_bytes, round_cost
+from sipower.datasets import poisson_topics
+from sipower.io import open_store
+from sipower.store import write_store
 
-# Features, rank, nonzeros of a row; then the milliseconds of a round that computes one gradient,
-# measured earlier with the same communication and factors in float32, and of the gradient alone.
-CASES = ((2_000, 20, 20, 83, 13), (30_000, 50, 60, 305, 53))
-ROWS, ROUNDS = 2_000, 12
-
-
-def count_bytes(client: Any) -> int:
-    """Return the bytes that all processes have sent since the first call."""
-
-    def count_in_process() -> int:
-        from distributed.comm import tcp  # noqa: PLC0415 - in the workers
-
-        if not hasattr(tcp, "written"):
-            tcp.written, write = 0, tcp.TCP.write
-
-            async def write_and_count(self: Any, *arguments: Any, **options: Any) -> int:
-                size: int = await write(self, *arguments, **options)
-                tcp.written += size
-                return size
-
-            tcp.TCP.write = write_and_count
-        return int(tcp.written)
-
-    return count_in_process() + sum(client.run(count_in_process).values())
+CORES = len(os.sched_getaffinity(0))
+RANK, GOAL, REPEATS = 15, 1e-2, 3
+# rows, columns, nonzeros of a row, components
+SIZES = ((60_000, 5_000, 100, 15), (20_000, 20_000, 100, 30), (100_000, 2_000, 50, 10))
+WORKERS, SOLVERS = (1, 2, 4, 8), ("auto", "rows")
 
 
-def draw_data(features: int, row_length: int) -> sp.csr_array:
-    """Return counts at random places; the cost of a round does not depend on their values."""
+@contextmanager
+def local_workers(count: int) -> Iterator[Client]:
+    """Start worker processes of one thread each."""
+    cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
+        client.wait_for_workers(count)
+        yield client
+
+
+def ensure_store(folder: Path) -> Path:
+    """Return the store of 300,000 x 20,000 counts; write it unless it exists."""
+    path = folder / "V.sipower"
+    if not path.exists():
+        write_store(poisson_topics(300_000, 20_000, RANK, length=115, seed=0), path)
+    return path
+
+
+def time_to_goal(model: Any, X: Any) -> str:
+    """Fit until the gap is at most GOAL and describe the fit."""
+    started = time.perf_counter()
+    model.fit(X)
+    seconds = time.perf_counter() - started
+    return f"{seconds:.1f} s, {model.n_iter_} rounds, gap {model.kkt_residual_:.4f}"
+
+
+def compare_goals(folder: Path) -> None:
+    """Print the time to the goal in one process and on two workers, interleaved."""
+    store, settings = ensure_store(folder), {"tol": GOAL, "random_state": 0, "dtype": "float32"}
+    with local_workers(2) as client:
+        for _ in range(REPEATS):
+            alone = sipower.KLNMF(RANK, n_jobs=2, **settings)
+            print("one process, store    ", time_to_goal(alone, open_store(store)), flush=True)
+            for solver in SOLVERS:
+                model = KLNMF(RANK, client=client, solver=solver, **settings)
+                print(f"two workers, {solver:9}", time_to_goal(model, Files([store])), flush=True)
+
+
+# ---- rounds ------------------------------------------------------------------------------------
+
+
+def draw_data(rows: int, columns: int, length: int) -> sp.csr_array:
+    """Return counts at random places; the cost of a round hardly depends on their values."""
     rng = np.random.default_rng(0)
-    columns = rng.integers(0, features, (2 * ROWS, row_length))
-    rows = np.repeat(np.arange(2 * ROWS), row_length)
-    return sp.csr_array((np.ones(rows.size), (rows, columns.ravel())), (2 * ROWS, features))
+    places = np.sort(rng.integers(0, columns, (rows, length), np.int32), axis=1)
+    indptr = np.arange(0, rows * length + 1, length)
+    table = sp.csr_array((np.ones(rows * length, np.float32), places.ravel(), indptr))
+    table.sum_duplicates()
+    return table
 
 
-def time_local_round(V: sp.csr_array, rank: int) -> float:
-    """Return the seconds of a round on one worker's share of the rows, with one thread."""
-    matrix = as_matrix(V[:ROWS], n_jobs=1, rows_only=True)
-    start = Factors(*initial_factors(matrix, rank, 0))
-    result = solve(Factorization(matrix, rank), Profiled(), start, stop=Stop(0, rounds=ROUNDS))
-    return result.seconds / ROUNDS
+def persist_rows(client: Client, V: sp.csr_array, workers: int) -> da.Array:
+    """Return the data on the workers, one chunk of rows each."""
+    chunks = -(-V.shape[0] // workers)
+    array: da.Array = client.persist(da.from_array(V, chunks=(chunks, -1), asarray=False))
+    return array
 
 
-def time_cluster_round(client: Client, V: sp.csr_array, rank: int) -> tuple[float, float]:
-    """Return the median seconds of a round, and the bytes that it sends over all connections."""
-    X = da.from_array(V, chunks=(ROWS, -1), asarray=False)
+def time_rounds(client: Client, X: Any, rank: int, solver: str, rounds: int = 12) -> float:
+    """Return the median seconds of a round; rounds that also compute a certificate are few."""
     times: list[float] = []
-    sent: list[int] = []
-    for rounds in (2, 2 + ROUNDS):
-        before = count_bytes(client)
-        model = KLNMF(
-            rank, client=client, tol=0, max_iter=rounds, random_state=0,
-            on_round=lambda _: times.append(time.perf_counter()),
-        )  # fmt: skip
-        model.fit(X)
-        sent.append(count_bytes(client) - before)
-    return float(np.median(np.diff(times[-ROUNDS:]))), (sent[1] - sent[0]) / ROUNDS
+    model = KLNMF(
+        rank, client=client, solver=solver, init="sample", tol=0, max_iter=rounds, random_state=0,
+        on_round=lambda _: times.append(time.perf_counter()),
+    )  # fmt: skip
+    model.fit(X)
+    return float(np.median(np.diff(times)[1:]))
+
+
+def compare_rounds() -> None:
+    """Print seconds of rounds, measured and estimated."""
+    for rows, columns, length, rank in SIZES:
+        V = draw_data(rows, columns, length)
+        size = Size(rows, columns, V.nnz, rank)
+        for workers in WORKERS:
+            with local_workers(workers) as client:
+                X = persist_rows(client, V, workers)
+                for solver in SOLVERS:
+                    seconds = min(time_rounds(client, X, rank, solver) for _ in range(2))
+                    cluster = Cluster(workers, min(workers, CORES))
+                    cost = round_cost(size, cluster, solver)
+                    sent = client_bytes(size, workers, solver)
+                    print(
+                        f"{rows:,} x {columns:,}, {V.nnz:,} nonzeros, K = {rank}, {workers} "
+                        f"workers, {solver}: {seconds * 1e3:.0f} ms, estimated "
+                        f"{cost.seconds * 1e3:.0f} ({cost.seconds / seconds - 1:+.0%}), "
+                        f"{cost.bottleneck}, {sent / 1e6:.1f} MB",
+                        flush=True,
+                    )
+
+
+def compare_processors(folder: Path) -> None:
+    """Print the processor time of a round with one and with four workers."""
+    V = draw_data(*SIZES[0][:3])
+    for solver in SOLVERS:
+        used = {}
+        for workers in (1, 4):
+            with local_workers(workers) as client:
+                X = client.persist(
+                    da.from_array(V, chunks=(-(-len(V.indptr) // workers), -1), asarray=False)
+                )
+                time_rounds(client, X, 15, solver, 2)
+                before = _processor_seconds(client)
+                time_rounds(client, X, 15, solver, 12)
+                used[workers] = _processor_seconds(client) - before
+        print(f"{solver}: {used[1]:.1f} s with 1 worker, {used[4]:.1f} s with 4: efficiency "
+              f"{used[1] / used[4]:.2f}")  # fmt: skip
+
+
+def _processor_seconds(client: Client) -> float:
+    """Return the processor time of the client, with its scheduler, and of all workers."""
+    pids = [os.getpid(), *client.run(os.getpid).values()]
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+
+
+def compare_killed() -> None:
+    """Print whether fits whose workers are killed have the bits of an undisturbed fit."""
+    V = draw_data(20_000, 2_000, 50)
+    for solver in SOLVERS:
+        with local_workers(2) as client:
+            X = da.from_array(V, chunks=(5_000, -1), asarray=False)
+            settings = {"client": client, "solver": solver, "tol": 0, "max_iter": 25}
+            calm = KLNMF(8, random_state=0, **settings).fit(X)
+            for seed in range(5):
+                moments = random.Random(seed)
+                at, delay, which = moments.randrange(1, 22), moments.random() * 0.2, seed % 2
+                moment = at, delay, which
+
+                def kill(record: Any, moment: tuple[int, float, int] = moment) -> None:
+                    at, delay, which = moment
+                    if record.round == at:
+                        pid = sorted(client.run(os.getpid).values())[which]
+                        threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()
+
+                hurt = KLNMF(8, random_state=0, on_round=kill, **settings).fit(X)
+                same = hurt.components_.tobytes() == calm.components_.tobytes()
+                values = [[r.objective for r in fit.trace_] for fit in (hurt, calm)]
+                same_values = np.array_equal(*values, equal_nan=True)
+                print(f"{solver}, killed after round {at}: bits {same}, trace {same_values}")
 
 
 def main() -> None:
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, Client(cluster) as client:
-        count_bytes(client)
-        for features, rank, row_length, earlier, gradient in CASES:
-            V = draw_data(features, row_length)
-            alone = time_local_round(V, rank)
-            seconds, sent = time_cluster_round(client, V, rank)
-            formula = 8 * features * rank * (2 + 2)
-            print(
-                f"H {features:,} x {rank}: a round {seconds * 1e3:.0f} ms, its local work "
-                f"{alone * 1e3:.0f} ms, so {(seconds - alone) * 1e3:.0f} ms for Dask (measured "
-                f"earlier with half the bytes: {earlier - gradient} of {earlier} ms); "
-                f"{sent / 1e6:.2f} MB sent from client to scheduler to workers and back, "
-                f"{sent / formula:.2f} times the formula for one of these connections"
-            )
-    time_scaling()
-
-
-def time_scaling() -> None:
-    """Print the seconds of a round with one and with two workers, for 3 million nonzeros."""
-    V = sp.csr_array(sp.vstack([draw_data(5_000, 200)] * 4, format="csr"))
-    for workers in (1, 2):
-        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
-        with cluster, Client(cluster) as client:
-            seconds, _ = time_cluster_round(client, V, 20)
-            print(f"{workers} worker(s), {V.nnz:,} nonzeros, K = 20: {seconds:.2f} s a round")
+    warnings.simplefilter("ignore")
+    folder, what = Path(sys.argv[1]), sys.argv[2]
+    if what == "goal":
+        compare_goals(folder)
+    elif what == "rounds":
+        compare_rounds()
+    elif what == "processors":
+        compare_processors(folder)
+    else:
+        compare_killed()
 
 
 if __name__ == "__main__":

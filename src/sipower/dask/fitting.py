@@ -15,7 +15,7 @@ from sklearn.base import _fit_context
 from sipower.dask.factorization import WorkerFactorization
 from sipower.dask.gathered import gather_prepared
 from sipower.dask.lazy_transform import LazyTransform
-from sipower.dask.plan import choose_solver
+from sipower.dask.plan import uses_columns
 from sipower.dask.transposing import with_columns
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
@@ -110,10 +110,10 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             batch = given[ARGUMENTS.index("batch")]
             self._set_batches(batch, V.shape[1])
             begun = seed, started, listener
-            if choose_solver(self, V, has_batches=batch is not None) == "profile":
-                result = self._fit_rows(V, *begun)
-            else:
+            if self.solver == "auto" and (batch is not None or uses_columns(V, rank)):
                 result = self._fit_both_sides(V, batch, *begun)
+            else:
+                result = self._fit_rows(V, *begun)
         warn_unless_converged(result, self.tol)
         return V
 

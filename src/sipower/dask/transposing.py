@@ -26,16 +26,16 @@ from sipower.dask.worker_rows import WorkerRows
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
 
-__all__ = ["with_columns"]
+__all__ = ["is_stored", "with_columns"]
 
 
 def with_columns(rows: WorkerRows) -> WorkerMatrix:
     """Return the data with their columns on the workers too."""
-    groups = _stored_columns(rows) if _is_stored(rows) else _joined_columns(rows)
+    groups = _stored_columns(rows) if is_stored(rows) else _joined_columns(rows)
     return WorkerMatrix(rows, (_row_groups(rows), groups))
 
 
-def _is_stored(rows: WorkerRows) -> bool:
+def is_stored(rows: WorkerRows) -> bool:
     """Return whether the workers can read the columns from a store."""
     part = rows.chunks[0].data
     return isinstance(part, StorePart) and part.has_columns and not rows.is_observed
