@@ -53,6 +53,7 @@ constexpr double FLOOR = 1e-15;
 template <class T, class Data> struct Kernels {
     void (*gradient)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
     void (*sums)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* g);
+    void (*curvatures)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* Q);
     void (*divergence)(const Data&, const Basis<T>&, const T* h, int64_t begin, int64_t end, double* out);
     void (*mu)(const Data&, const Basis<T>&, const Items<T>&);
     void (*power)(const Data&, const Basis<T>&, const Items<T>&, double step);

@@ -25,7 +25,17 @@ from cases import Case
 from sipower import _kernels
 
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
-KERNELS = ["gradient", "sums", "divergence", "gaps", "mu", "power", "coordinate", "newton"]
+KERNELS = [
+    "gradient",
+    "sums",
+    "curvatures",
+    "divergence",
+    "gaps",
+    "mu",
+    "power",
+    "coordinate",
+    "newton",
+]
 KERNELS += ["power_search", "shared_newton", "projected_gradient", "solve_items", "epoch"]
 # The kernels that refuse a ridge and fixed components, and prior counts but for "power".
 LINEAR = {"gaps", "power", "power_search", "shared_newton", "projected_gradient", "epoch"}
@@ -41,7 +51,9 @@ def call_kernel(case: Case, name: str) -> None:
     V, basis = case.data(dense=dense), case.basis(dense=dense or case.source.random() < 0.2)
     per_item, factor = (case.items,), (case.items, case.rank)
     shape = {"sums": (case.columns, case.rank), "divergence": per_item, "gaps": per_item}
-    kind = np.float64 if name in ("gradient", "sums", "divergence", "gaps") else case.dtype
+    shape["curvatures"] = case.items, case.rank * (case.rank + 1) // 2
+    without_mass = ("gradient", "sums", "curvatures", "divergence")
+    kind = np.float64 if name in (*without_mass, "gaps") else case.dtype
     arguments: dict[str, Any] = {
         "V": V,
         "basis": basis,
@@ -51,7 +63,7 @@ def call_kernel(case: Case, name: str) -> None:
         "end": case.end,
         "out": case.arrays.put(np.zeros(shape.get(name, factor), kind)),
     }
-    if name not in ("gradient", "sums", "divergence"):
+    if name not in without_mass:
         arguments["mass"] = case.mass
     arguments |= EXTRA.get(name, lambda case: {})(case)
     case.arrays.allow_all()

@@ -11,6 +11,7 @@
 #include "bindings/epoch_plan.hpp"
 #include "bindings/level.hpp"
 #include "certificate.hpp"
+#include "quadratic_steps.hpp"
 
 namespace sipower {
 namespace {
@@ -45,6 +46,16 @@ void sums(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin,
             "out must have the shape (columns of V, rank)");
     nb::gil_scoped_release release;
     kernels<T, typename Data::View>().sums(V.view, B.view, aligned_data(h), begin, end, aligned_data(g));
+}
+
+template <class T, class Data>
+void curvatures(const Data& V, const BasisData<T>& B, Array<const T> h, int64_t begin, int64_t end, Array<double> Q) {
+    check(V, B, h.shape(0), h.shape(1), begin, end);
+    require(h.shape(1) <= static_cast<size_t>(LARGEST_MODEL), "rank is too large for curvatures");
+    require(Q.shape(0) == h.shape(0) && Q.shape(1) == h.shape(1) * (h.shape(1) + 1) / 2,
+            "out must have the shape (items, rank (rank + 1) / 2)");
+    nb::gil_scoped_release release;
+    kernels<T, typename Data::View>().curvatures(V.view, B.view, aligned_data(h), begin, end, aligned_data(Q));
 }
 
 template <class T, class Data>
@@ -188,10 +199,25 @@ template <class T> void certify(const BasisData<T>& B, Array<const double> g, Ar
     }
 }
 
+// Steps of the quadratic models of the items [begin, end), see `quadratic_steps`.
+inline void model_steps(Array<const double> Q, Array<const double> r, Array<const double> room, int64_t begin, int64_t end, int64_t sweeps,
+                        Array<double> p, Vector<double> kappa) {
+    const size_t items = r.shape(0), k = r.shape(1);
+    require(k <= static_cast<size_t>(LARGEST_MODEL), "rank is too large for quadratic models");
+    require(Q.shape(0) == items && Q.shape(1) == k * (k + 1) / 2, "Q must have the shape (items, rank (rank + 1) / 2)");
+    require(room.shape(0) == items && room.shape(1) == k && p.shape(0) == items && p.shape(1) == k && kappa.shape(0) == items,
+            "r, room and p must have the shape (items, rank), and kappa one entry per item");
+    require(0 <= begin && begin <= end && end <= static_cast<int64_t>(items), "begin and end must be a range of items");
+    nb::gil_scoped_release release;
+    quadratic_steps(aligned_data(Q), aligned_data(r), aligned_data(room), static_cast<int>(k), begin, end, sweeps, aligned_data(p),
+                    aligned_data(kappa));
+}
+
 template <class T, class Data> void bind_doors(nb::module_& m) {
     using nb::arg;
     m.def("gradient", &gradient<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
     m.def("sums", &sums<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
+    m.def("curvatures", &curvatures<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
     m.def("divergence", &divergence<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert());
     m.def("mu", &mu<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert());
     m.def("power", &power<T, Data>, arg("V"), arg("basis"), arg("h").noconvert(), arg("begin"), arg("end"), arg("out").noconvert(), arg("mass").noconvert(), arg("step"));

@@ -18,6 +18,8 @@ NB_MODULE(_kernels, m) {
     bind_basis<double>(m, "BasisFloat64");
     m.def("certify", &certify<double>, nb::arg("basis"), nb::arg("g").noconvert(), nb::arg("h").noconvert(), nb::arg("mass").noconvert(),
           nb::arg("out").noconvert());
+    m.def("model_steps", &model_steps, nb::arg("Q").noconvert(), nb::arg("r").noconvert(), nb::arg("room").noconvert(), nb::arg("begin"),
+          nb::arg("end"), nb::arg("sweeps"), nb::arg("p").noconvert(), nb::arg("kappa").noconvert());
     bind_doors<float, CsrData>(m);
     bind_doors<float, DenseData>(m);
     bind_doors<double, CsrData>(m);
