@@ -21,7 +21,7 @@ from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
-from sipower.estimators.fit import Fit, as_fit, fit, fit_profile
+from sipower.estimators.fit import Fit, as_fit, fit
 from sipower.estimators.model import Model, check_batches
 from sipower.estimators.observation import ARGUMENTS, as_labels, check_names
 from sipower.estimators.parameters import as_seed, fit_settings
@@ -29,10 +29,11 @@ from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
-from sipower.loop.solve import Interrupted, Result
+from sipower.loop.solve import Interrupted
+from sipower.nmf import Factors
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.online import fit_sample
-from sipower.nmf.profile import draw_start
+from sipower.nmf.row_rounds import draw_start
 
 __all__ = ["WorkerFitting"]
 
@@ -152,18 +153,18 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             self, V, start, seed=seed, started=started, listener=listener,
             digest=_join(model.digest, V.digest),
         )  # fmt: skip
-        settings = replace(settings, solver="profile", trace="every")
+        settings = replace(settings, solver="rows", n_init=1)
         try:
-            result = fit_profile(problem, start, settings)
+            result = fit(problem, start, settings)
         except Interrupted as interrupt:
-            self._set_result(problem, model, interrupt.result)
+            self._set_result(problem, model, as_fit(problem, interrupt.result))
             raise
         return self._set_result(problem, model, result)
 
-    def _set_result(self, problem: WorkerFactorization, model: Model, result: Result[Any]) -> Fit:
+    def _set_result(self, problem: WorkerFactorization, model: Model, result: Fit) -> Fit:
         """Set the fitted attributes; W is replaced by the sum of its rows."""
-        weights = problem.weights(result.x.H)[None]
-        restored = model.restore(replace(as_fit(problem, result), W=weights))
+        weights = problem.weights(Factors(result.W, result.H))[None]
+        restored = model.restore(replace(result, W=weights))
         self._set_fit(restored)
         self._set_guides(model)
         return restored

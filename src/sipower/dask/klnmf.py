@@ -36,7 +36,7 @@ class KLNMF(  # type: ignore[call-arg]
     Workers hold the rows of the data and, where it pays, their columns too (`dask.plan`). With
     columns, the fit has the same bits as `sipower.KLNMF` from the same start: the factors are on
     the client, and workers update the rows of W and H. Without columns, W stays on the workers,
-    which send sums of the size of H to the client.
+    which sweep once over its rows in every round and send sums over them to the client.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class KLNMF(  # type: ignore[call-arg]
         Number of components K.
     client : distributed.Client or None
         Client of the cluster; None means the client that was started last.
-    solver : {"auto", "profile"}
-        "profile" is the method without columns; "auto" takes the faster one, by an estimate from
+    solver : {"auto", "rows"}
+        "rows" is the method without columns; "auto" takes the faster one, by an estimate from
         sizes alone.
     init : {"sample", "auto", "random"}
         Start of H. "sample" factorises up to 8,192 rows on the client with surplus components,
@@ -59,7 +59,7 @@ class KLNMF(  # type: ignore[call-arg]
         because their order depends on which workers hold the chunks.
     transform_tol : float
         Certified gap to which `transform` solves every row; after `fit`, a quarter of `tol` if that
-        is smaller. The fit itself solves rows to a gap of 1e-6.
+        is smaller.
     checkpoint, checkpoint_every
         As in `sipower.KLNMF`; the file is written where the client runs.
     components_fixed, components_zero, prior_W, prior_H, guides, guide_strength
@@ -95,7 +95,7 @@ class KLNMF(  # type: ignore[call-arg]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": CONSTRAINTS["n_components"][:1],
         "client": "no_validation",
-        "solver": [StrOptions({"auto", "profile"})],
+        "solver": [StrOptions({"auto", "rows"})],
         "init": [StrOptions({"sample", "auto", "random"})],
         **{name: CONSTRAINTS[name] for name in SHARED_PARAMETERS},
     }

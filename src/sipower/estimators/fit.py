@@ -26,7 +26,7 @@ from sipower.nmf.batch_effects import BatchEffects, BatchFactorization
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "fit_profile", "item_name"]
+__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "item_name"]
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,6 @@ def fit(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
             raise Interrupted(replace(loops.latest, status=Status.INTERRUPTED)) from None
 
 
-def fit_profile(problem: Any, start: Factors, settings: FitSettings) -> Result[Any]:
-    """Fit a problem whose rows are exact in every round, in a single loop."""
-    with settings.lock():
-        return _Loops(problem, settings).run(start)
-
-
 def _certify(start: Factors | None, loops: _Loops) -> Fit:
     settings, problem = loops.settings, loops.problem
     result = None
@@ -162,8 +156,7 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
     if result is None or result.status is not Status.STOPPED:
         result = loops.run(start)
     while result.status not in (Status.MAX_SECONDS, Status.NOT_FINITE):
-        x, terms = result.x, problem.row_terms(result.x)
-        x = x._replace(W=exact_rows(problem.V, x.H, settings.row_tol, terms))
+        x = result.x._replace(W=_solve_rows(problem, result.x, settings.row_tol))
         end = replace(loops.last, objective=problem.value(x), gap=problem.residual(x))
         loops.trace.append(end)
         status = loops.limit() if result.status is Status.CONVERGED else result.status
@@ -173,6 +166,13 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
             return _as_fit(problem, x, end, status, loops.trace)
         result = loops.run(x)
     return as_fit(problem, result)
+
+
+def _solve_rows(problem: Any, x: Any, tol: float) -> Any:
+    """Return the exact W for H, here or where the rows are."""
+    if hasattr(problem, "solve_rows"):
+        return problem.solve_rows(x, tol)
+    return exact_rows(problem.V, x.H, tol, problem.row_terms(x))
 
 
 def as_fit(problem: Any, result: Result[Any]) -> Fit:

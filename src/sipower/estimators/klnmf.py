@@ -37,7 +37,7 @@ class KLNMF(
         there may then be at most 64: `sipower.rank_selection` recommends a K for other data.
     solver : str
         "auto", "s-sci-pi", "sci-pi", "power-search", "vanilla", "mu", "ccd", "scd", "pgd",
-        "newton", "shared-newton" or "profile". "auto" takes power steps, then extrapolated
+        "newton", "shared-newton" or "rows". "auto" takes power steps, then extrapolated
         second-order steps; the others are update rules. No round of any raises the divergence.
     init : {"auto", "random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None
         Start. "auto": random. If `solver` is "auto" and does not begin with a sample of the data,

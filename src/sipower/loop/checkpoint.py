@@ -150,9 +150,12 @@ class Checkpoint:
 
 
 def _fields(state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return a dictionary of all fields of a state, and one of those that are arrays."""
+    """Return a dictionary of all fields of a state, and one of those that are arrays.
+
+    A factor that is elsewhere has a shape too; NumPy gathers it when it is saved.
+    """
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
-    return fields, {name: v for name, v in fields.items() if isinstance(v, np.ndarray)}
+    return fields, {name: v for name, v in fields.items() if getattr(v, "shape", ())}
 
 
 def _types(arrays: Mapping[str, Array]) -> dict[str, Any]:

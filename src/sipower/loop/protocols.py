@@ -11,7 +11,7 @@ protocol          required by
 `Comparable`      `Guarded`; also `Extrapolated` and `Auto`, through `Factorizable`
 `ScaleInvariant`  `SciPi`, `SSciPi`
 `Factorizable`    `Alternating`, `Extrapolated`, `Auto`
-`Profilable`      `Profiled`, and `Auto` where the data are available by row only
+`RowSolvable`     `RowRounds`, and `Auto` where the data are available by row only
 ================  ==================================================================
 """
 
@@ -152,8 +152,8 @@ class Factorizable(Comparable, Protocol):
         """Return the numbers (K,) that balance the columns of W and H, or None."""
 
 
-class Profilable(Solvable, Protocol):
-    """A factorisation problem whose rows can be solved exactly for a given H."""
+class RowSolvable(Solvable, Protocol):
+    """A factorisation problem whose rows are updated in one place, which returns sums over them."""
 
     V: Any
     rank: int
@@ -164,8 +164,14 @@ class Profilable(Solvable, Protocol):
     def start(self, seed: int) -> Any:
         """Draw a random start (W, H)."""
 
-    def profile(self, H: Any) -> Any:
-        """Return the exact W for H, with the sums over its rows that a step of H needs."""
+    def place_rows(self, W: Any, H: Any) -> Any:
+        """Return W where its rows are; None: the uniform W for H."""
+
+    def update_rows(self, W: Any, W_ahead: Any, H: Any, task: Any) -> Any:
+        """Return W and its extrapolation after one round for H, with the sums over the rows."""
+
+    def sum_rows(self, x: Any, *, curvatures: bool) -> Any:
+        """Return the sums over the rows at x, and their cost in passes."""
 
     def rounding(self, value: float) -> float:
         """Return the rounding error that a difference of two objectives near `value` may have."""

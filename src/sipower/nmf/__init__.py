@@ -13,7 +13,7 @@ from sipower.nmf.mu import MU
 from sipower.nmf.newton import Newton
 from sipower.nmf.pgd import PGD
 from sipower.nmf.power_search import PowerSearch
-from sipower.nmf.profile import Profiled
+from sipower.nmf.row_rounds import RowRounds
 from sipower.nmf.rule import Half, OnBlock, Rule
 from sipower.nmf.s_sci_pi import SSciPiRule
 from sipower.nmf.sci_pi import SciPiRule
@@ -33,7 +33,7 @@ RULES: dict[str, type[Rule]] = {
     "newton": Newton,
     "shared-newton": SharedNewton,
 }
-SOLVERS = ("auto", *RULES, "profile")
+SOLVERS = ("auto", *RULES, "rows")
 
 
 def make_solver(
@@ -48,7 +48,7 @@ def make_solver(
     name
         One of `SOLVERS`.
     near
-        Whether the start is near a solution; "auto" then skips its phase of power steps.
+        Whether the start is near a solution; "auto" and "rows" then skip power steps.
     surplus
         Whether "auto" also fits a start with surplus components, which are then merged, and
         continues with the better of its two starts.
@@ -57,8 +57,8 @@ def make_solver(
     """
     if name == "auto":
         return Auto(near, surplus, sample)
-    if name == "profile":
-        return Profiled()
+    if name == "rows":
+        return RowRounds(near)
     alternating = Alternating(RULES[name]())
     return alternating if alternating.rule.monotone else Guarded(alternating)
 
@@ -80,7 +80,7 @@ __all__ = [
     "Newton",
     "OnBlock",
     "PowerSearch",
-    "Profiled",
+    "RowRounds",
     "Rule",
     "SSciPiRule",
     "SciPiRule",

@@ -21,7 +21,7 @@ of counted passes (`guided_start`).
 
 If the data are tall and no start is given, the first H comes from a sample and from one pass over
 batches of rows (`online`), which lowers D more than power steps do in the same time. Second-order
-steps follow. If the data are available by row only, `Profiled` does the whole fit.
+steps follow. If the data are available by row only, `RowRounds` does the whole fit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from sipower.loop.protocols import Factorizable, Profilable
+from sipower.loop.protocols import Factorizable, RowSolvable
 from sipower.nmf.alternating import Alternating
 from sipower.nmf.coordinate import CCD
 from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
@@ -38,7 +38,7 @@ from sipower.nmf.factors import Factors
 from sipower.nmf.guided_start import guide_start
 from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
 from sipower.nmf.power_search import take_power_steps
-from sipower.nmf.profile import ROW_PASSES, Profiled, ProfileState
+from sipower.nmf.row_rounds import ONLINE_PASSES, RowRounds, RowState
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
 from sipower.nmf.shared_newton import SharedNewton
 from sipower.nmf.surplus import surplus_start
@@ -84,16 +84,16 @@ class Auto:
         workers, of which only a sample should be sent.
     """
 
-    needs: ClassVar = (Factorizable, Profilable)
+    needs: ClassVar = (Factorizable, RowSolvable)
     near: bool = False
     surplus: bool = False
     sample: bool = False
 
-    def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | ProfileState:
+    def init(self, problem: Factorization, x0: Any, seed: int) -> AutoState | RowState:
         """Return the state at x0 = (W, H), or at a random start if x0 is None, with its D."""
         V = problem.V
         if not V.has_columns:
-            return Profiled().init(problem, x0, seed)
+            return RowRounds(self.near).init(problem, x0, seed)
         start = Alternating(CCD()).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
         if self.sample and x0 is None:
@@ -112,8 +112,8 @@ class Auto:
 
     def advance(self, problem: Factorization, state: Any) -> Any:
         """Run one round: make a start, take a few power steps or one extrapolated step."""
-        if isinstance(state, ProfileState):
-            return Profiled().advance(problem, state)
+        if isinstance(state, RowState):
+            return RowRounds(self.near).advance(problem, state)
         if state.phase == "power":
             return self._power_steps(problem, state)
         if state.phase == "race":
@@ -195,7 +195,7 @@ def fit_batches(
         H[problem.column_mass == 0] = 0
     terms.insert_fixed(H)
     W = KLBlock(V, H, terms=terms.row_terms(H)).solution(ROW_TOL, exact=False)[0]
-    return Factors(W, H), (2 if all_rows else 1) * ROW_PASSES
+    return Factors(W, H), (2 if all_rows else 1) * ONLINE_PASSES
 
 
 def _move(state: AutoState, x: Factors, value: float) -> AutoState:

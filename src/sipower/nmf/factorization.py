@@ -24,9 +24,17 @@ import numpy as np
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.kernels import Array
-from sipower.nmf.factors import Factors, balancing_scale
+from sipower.nmf.factors import Factors, balancing_scale, check_shapes
 from sipower.nmf.init import initial_factors
-from sipower.nmf.rows import Profile, feature_gaps, profile
+from sipower.nmf.rows import (
+    FeatureSums,
+    RowTask,
+    RowUpdate,
+    feature_gaps,
+    sum_rows,
+    uniform_rows,
+    update_rows,
+)
 from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.item_problem import Terms
 from sipower.problems.kl import KLBlock
@@ -155,9 +163,25 @@ class Factorization:
             return 0.0
         return self.terms.penalty(Factors(x.W / scale, x.H * scale)) - self.terms.penalty(x)
 
-    def profile(self, H: Array) -> Profile:
-        """Return the exact W for H, with the sums over its rows that a step of H needs."""
-        return profile(self.V, H, self.terms).add_feature_penalty(self.terms, H)
+    def place_rows(self, W: Array | None, H: Array) -> Array:
+        """Return W in the working type; None or a row of zeros: the uniform point for H."""
+        uniform = uniform_rows(self.V, H)
+        if W is None:
+            return uniform
+        W = np.array(W, self.dtype, order="C")
+        check_shapes(Factors(W, H), self.V.shape, self.rank)
+        return np.where(W.any(axis=1, keepdims=True), W, uniform)
+
+    def update_rows(self, W: Array, W_ahead: Array, H: Array, task: RowTask) -> RowUpdate:
+        """Return the rows of W after one round for H, with the sums over them and the value."""
+        update = update_rows(self.V, (W, W_ahead), H, task, self.terms)
+        value = update.value + self.terms.feature_penalty(H)
+        return update._replace(value=value, passes=update.passes / max(self.V.nnz, 1))
+
+    def sum_rows(self, x: Factors, *, curvatures: bool) -> tuple[FeatureSums, float]:
+        """Return the sums over the rows at x, and their cost in passes."""
+        sums, cost = sum_rows(self.V, x, self.terms, curvatures=curvatures)
+        return sums, cost / max(self.V.nnz, 1)
 
     def rounding(self, value: float) -> float:
         """Return the rounding error that D = `value` may have: 8 eps (ΣV + D).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Initial H for tall data from batches of rows: fit a sample, run online EM and anchored epochs.
+"""Initial H for tall data from batches of rows: fit a sample, then run online EM.
 
 First, a few batches are factorised with 1.5 K components, which are then merged down to K (see
 `merging`) and improved by a few rounds. Components that a random start has put on the same pattern
@@ -12,16 +12,6 @@ scale is free because W compensates for it. For a batch S of b rows, n/b times t
 is an unbiased estimate N_S(H) of N(H). This leads to the update (Cappé & Moulines 2009)
 
     A ← (1 − ρ_t) A + ρ_t N_S(H),   H ← A with columns of sum 1,   ρ_0 = 1, ρ_t = (t + 4)^−½.
-
-Because of the variance of N_S(H), ρ_t has to decrease. Anchored epochs reduce this variance, as in
-SVRG and Algorithm 1 of the paper: at an anchor H₀ the full N(H₀) is known, and a batch only
-estimates how N changes between H₀ and H,
-
-    A ← (1 − ρ) A + ρ [ N(H₀) + N_S(H) − N_S(H₀) ].
-
-This estimate is also unbiased, and its variance vanishes as H and H₀ approach the same solution.
-The rows of W at the anchor are known, so N_S(H₀) costs one pass over the batch and solves no row
-problems.
 """
 
 from __future__ import annotations
@@ -30,7 +20,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +37,7 @@ from sipower.nmf.prior_counts import PriorCounts
 from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["fit_sample", "is_tall", "run_anchored_epoch", "run_averaged_pass"]
+__all__ = ["fit_sample", "is_tall", "run_averaged_pass"]
 
 ROWS_PER_GROUP = 128  # consecutive rows that are drawn together, so that they are read together
 MAX_BATCH_ROWS = 4096
@@ -56,7 +45,6 @@ MAX_BATCH_ROWS = 4096
 # row carries more information and a batch must fit in memory.
 MAX_BATCH_NONZEROS = 2**20
 MIN_BATCHES = 16  # with fewer batches, a pass over them gives no better H than other starts
-ANCHORED_RHO, ANCHORED_ROW_TOL = 0.05, 1e-4  # ρ of anchored epochs, and certified gap of their rows
 SAMPLE_BATCHES = 2  # number of batches in the sample that is factorised first
 SURPLUS = 1.5  # the sample is factorised with this many times K components
 ROUNDS_BEFORE_MERGING, ROUNDS_AFTER_MERGING = 4, 3  # rounds on the sample
@@ -113,32 +101,6 @@ def run_averaged_pass(V: RowBlocks, H: Array, seed: int) -> Array:
         rho = 1 / math.sqrt(t + SAMPLE_BATCHES + 2) if t > 0 else 1.0
         W = KLBlock(part, H).solution(BATCH_ROW_TOL, exact=False)[0]
         A = (1 - rho) * A + rho * (V.shape[0] / part.shape[0]) * _expected_counts(part, H, W)
-        H = _normalise_columns(A, H)
-    return H
-
-
-def run_anchored_epoch(V: RowBlocks, anchor: Any, g: Array, seed: int, epoch: int) -> Array:
-    """Return H after one pass of anchored EM.
-
-    Parameters
-    ----------
-    V
-        Data, (n, m).
-    anchor
-        Factors (W, H₀) of shapes (n, K) and (m, K), where W is the exact solution for H₀.
-    g
-        The sum Σ_i (v_i ⊘ z_i) w_iᵀ over all rows at the anchor, (m, K), so that N(H₀) = H₀ ∘ g.
-    seed, epoch
-        Seed of the run and number of the epoch, which determine the order of the batches.
-    """
-    W, H0 = anchor
-    whole = H0 * g
-    A, H = whole, _normalise_columns(whole, H0)
-    for rows, part in batches(V, Draw(seed, Stream.ONLINE, round=epoch)):
-        now = KLBlock(part, H).solution(ANCHORED_ROW_TOL)[0].astype(part.dtype)
-        change = _expected_counts(part, H, now) - _expected_counts(part, H0, W[rows])
-        estimate = whole + (V.shape[0] / part.shape[0]) * change
-        A = np.maximum((1 - ANCHORED_RHO) * A + ANCHORED_RHO * estimate, 0)
         H = _normalise_columns(A, H)
     return H
 

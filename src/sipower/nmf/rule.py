@@ -80,7 +80,7 @@ def check_terms(rule: Rule, terms: ModelTerms) -> None:
     what = "fixed components or penalties" if has_others else "prior counts"
     raise ValueError(
         f"{type(rule).__name__} does not take {what}: use solver='auto', 'ccd', 'scd', 'newton', "
-        "'mu' or 'profile'."
+        "'mu' or 'rows'."
     )
 
 
