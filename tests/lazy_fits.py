@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fits of lazy rows on a cluster, and the local fits they are compared with."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from sipower import Stop, as_matrix, solve
+import sipower
 from sipower.datasets import poisson_topics
-from sipower.nmf import Factorization, Factors, Profiled
-from sipower.nmf.init import initial_factors
 
 da = pytest.importorskip("dask.array")
 
@@ -33,11 +34,13 @@ def model(**parameters):
 
 
 def local(data=V, *, tol=0.0, rounds=12, sparse=True):
-    matrix = as_matrix(sp.csr_array(data) if sparse else data)
-    problem, start = Factorization(matrix, RANK), Factors(*initial_factors(matrix, RANK, 0))
-    return solve(problem, Profiled(), start, stop=Stop(tol, rounds), trace="every")
+    settings = {"init": "random", "random_state": 0, "solver": "rows"}
+    result = sipower.KLNMF(RANK, tol=tol, max_iter=rounds, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return result.fit(sp.csr_array(data) if sparse else data)
 
 
 def curve(trace):
-    """Objectives of the rounds; before the first one a local W is random."""
+    """Objectives of the rounds that were evaluated; at the start W is that of no round."""
     return np.array([record.objective for record in trace if record.round > 0])

@@ -27,7 +27,7 @@ from sipower.nmf.terms import ModelTerms
 
 LAYOUTS = [np.asarray, sp.csr_array]
 KNOWN = 3.7 * START["H"][:2]
-ABLE = ["auto", "ccd", "scd", "newton", "mu", "profile"]
+ABLE = ["auto", "ccd", "scd", "newton", "mu", "rows"]
 UNABLE = ["s-sci-pi", "sci-pi", "power-search", "vanilla", "pgd", "shared-newton"]
 ZERO = np.random.default_rng(3).random((3, 40)) < 0.3
 ZERO[:, ZERO.all(axis=0)] = False

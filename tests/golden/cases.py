@@ -32,7 +32,7 @@ from sipower.nmf import (
     Factorization,
     Half,
     OnBlock,
-    Profiled,
+    RowRounds,
     SSciPiRule,
     Vanilla,
     make_solver,
@@ -256,7 +256,7 @@ def _partial_fit(V: Any) -> Curve:
 CASES: dict[str, Case] = {
     **_factorizations(),
     "nmf: auto, online": _online(Auto()),
-    "nmf: profile, online": _online(Profiled()),
+    "nmf: rows, online": _online(RowRounds()),
     **_halves(),
     **_points(),
     **_mixtures(),

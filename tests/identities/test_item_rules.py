@@ -106,7 +106,7 @@ def test_a_rule_takes_a_term_or_refuses_it_in_one_sentence(name, terms):
         check_terms(rule, terms)
     message = str(refusal.value)
     assert message.startswith(type(rule).__name__)
-    assert message.endswith("use solver='auto', 'ccd', 'scd', 'newton', 'mu' or 'profile'.")
+    assert message.endswith("use solver='auto', 'ccd', 'scd', 'newton', 'mu' or 'rows'.")
     assert ("prior counts" in message) == (terms is PRIOR)
 
 

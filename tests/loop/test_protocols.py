@@ -7,7 +7,7 @@ import pytest
 from sipower import GaussianEM, Guarded, SciPi, SSciPi, Stop, as_matrix, solve
 from sipower.loop import protocols
 from sipower.loop.protocols import Solvable, check_contract
-from sipower.nmf import CCD, MU, Alternating, Auto, Extrapolated, Factorization, Profiled
+from sipower.nmf import CCD, MU, Alternating, Auto, Extrapolated, Factorization, RowRounds
 from sipower.problems import PCA, GaussianMixture
 
 A = np.random.default_rng(0).normal(size=(40, 4))
@@ -27,7 +27,7 @@ RUNS = [
     ("nmf", Guarded(Alternating(MU()))),
     ("nmf", Extrapolated(CCD())),
     ("nmf", Auto()),
-    ("nmf", Profiled()),
+    ("nmf", RowRounds()),
     ("rows only", Auto()),
 ]
 

@@ -250,8 +250,8 @@ def test_permuted_data_give_permuted_factors(case):
     sparse = case.recipe.layout == "csr"
     assume(case.solver != "auto" or (sparse and case.recipe.content != "huge"))
     case = replace(case, rounds=5 if case.solver in ("pgd", "power-search") else 20)
-    value_tol = 1e-5 if case.solver == "profile" else 1e-9
-    product_tol = {"profile": 1e-2, "auto": 1e-7}.get(case.solver, 1e-9)
+    value_tol = 1e-5 if case.solver == "rows" else 1e-9
+    product_tol = {"rows": 1e-2, "auto": 1e-7}.get(case.solver, 1e-9)
     V = case.recipe.values().astype(float)
     rng = np.random.default_rng(case.recipe.seed + 2)
     rows, columns = (rng.permutation(n) for n in V.shape)

@@ -40,7 +40,7 @@ def fit(X, name, **parameters):
     return model, model.fit_transform(X, **given)
 
 
-@pytest.mark.parametrize("solver", ["auto", "profile"])
+@pytest.mark.parametrize("solver", ["auto", "rows"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_store_of_rows_gives_the_bits_of_memory(path, name, solver):
     stored = open_store(path, memory_limit=SMALL)
@@ -51,7 +51,7 @@ def test_a_store_of_rows_gives_the_bits_of_memory(path, name, solver):
     assert W_stored.tobytes() == W.tobytes()
     assert there.kl_divergence_ == here.kl_divergence_
     assert there.trace_[-1].objective <= there.trace_[1].objective
-    both, _ = fit(V, name, solver="profile")  # columns too: sums have another order
+    both, _ = fit(V, name, solver="rows")  # columns too: sums have another order
     assert both.trace_[-1].objective == pytest.approx(here.trace_[-1].objective, rel=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_model_is_refused(path, tmp_path, parameters, gi
         KLNMF(RANK, **options, **saved, **prior | parameters).fit(open_store(path), **given)
 
 
-@pytest.mark.parametrize("solver", ["auto", "profile"])
+@pytest.mark.parametrize("solver", ["auto", "rows"])
 def test_batches_need_the_columns(path, solver):
     message = r"`batch` (also needs their columns: convert|needs solver='auto')"
     with pytest.raises(ValueError, match=message):

@@ -99,7 +99,7 @@ def test_rows_alone_are_weighted_too(stores, h5ad, kind, dtype):
         assert not stored.has_columns
         assert len(stored.windows_of_blocks) > 1
         assert_same_data(stored, matrix)
-        for solver in ("auto", "profile"):
+        for solver in ("auto", "rows"):
             assert fit(stored, solver) == fit(matrix, solver)
 
 
