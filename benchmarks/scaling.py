@@ -4,7 +4,7 @@
     python benchmarks/scaling.py FOLDER        (as for out_of_core.py; best of 3, interleaved)
 
 A pass is one gradient of one factor. A round of `auto` near its end is two sweeps of coordinate
-descent on both factors and one objective value. A round of `profile` solves all rows. Data are in
+descent on both factors and one objective value. A round of `rows` visits all rows. Data are in
 memory and on disk, in float32.
 """
 
@@ -20,25 +20,26 @@ from out_of_core import ensure_store
 from sipower import as_matrix
 from sipower.data.memory import Matrix
 from sipower.io import open_store
-from sipower.nmf import Auto, Factorization, Factors
-from sipower.nmf.rows import profile
+from sipower.nmf import Auto, Factorization, Factors, RowRounds
 from sipower.problems.kl import KLBlock
 
 SIZES, RANKS = (4e6, 12e6, 40e6), (5, 10, 20, 50, 100)
 
 
 def timed_actions(V: Matrix, rank: int) -> dict[str, object]:
-    """Return functions for a pass over the rows, a round of auto's second phase and of profile."""
+    """Return functions for a pass over the rows, a round of auto's second phase and of rows."""
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, rank), np.float32) + 0.1 for n in V.shape)
     problem = Factorization(V, rank)
     state = Auto(near=True).init(problem, Factors(W, H), 0)
     for _ in range(2):
         state = Auto(near=True).advance(problem, state)
+    solver = RowRounds(near=True)
+    by_row = solver.advance(problem, solver.init(problem, state.x, 0))
     return {
         "pass": lambda: KLBlock(V, H).ratio_sums(W),
         "round of auto": lambda: Auto(near=True).advance(problem, state),
-        "round of profile": lambda: profile(V, state.H),
+        "round of rows": lambda: solver.advance(problem, by_row),
     }
 
 
@@ -54,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    print("| data | million nonzeros | K | threads | pass | round of auto | round of profile |")
+    print("| data | million nonzeros | K | threads | pass | round of auto | round of rows |")
     print("|---|---|---|---|---|---|---|")
     for size in SIZES:
         store = open_store(ensure_store(folder, size), dtype="float32", memory_limit="48MB")

@@ -28,7 +28,7 @@ def lazy(data=V, rows=UNEVEN, sparse=True):
 
 def model(**parameters):
     settings = {
-        "solver": "profile", "init": "random", "random_state": 0, "tol": 0, "max_iter": 12,
+        "solver": "rows", "init": "random", "random_state": 0, "tol": 0, "max_iter": 12,
     }  # fmt: skip
     return KLNMF(RANK, **settings | parameters)
 

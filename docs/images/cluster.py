@@ -38,7 +38,7 @@ def draw_gaps(ax: Axes, X: da.Array) -> None:
     """Draw the certified gap after each round, on the cluster and in memory."""
     settings = {"init": "random", "random_state": 0, "tol": 1e-3}
     cluster = KLNMF(5, **settings).fit(X)
-    local = sipower.KLNMF(5, solver="profile", **settings).fit(V)
+    local = sipower.KLNMF(5, solver="rows", **settings).fit(V)
     for model, label, style, colour in (
         (cluster, "on the cluster", "-", "#D55E00"),
         (local, "in memory", "o", "#0072B2"),

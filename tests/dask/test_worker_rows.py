@@ -73,7 +73,7 @@ def test_bytes_of_a_round_are_those_of_the_formula(client):
     written, totals = count_bytes(client), []
     for count in (2, 2 + rounds):
         before = written()
-        KLNMF(rank, solver="profile", random_state=0, tol=0, max_iter=count).fit(X)
+        KLNMF(rank, solver="rows", random_state=0, tol=0, max_iter=count).fit(X)
         totals.append(written() - before)
     groups = 2
     formula = groups * (16 * m * rank + 4 * m * rank * (rank + 1))
