@@ -36,7 +36,7 @@ from sipower.nmf import (
     SSciPiRule,
     Vanilla,
     make_solver,
-    online,
+    row_sample,
 )
 from sipower.problems import (
     ICA,
@@ -176,11 +176,11 @@ def _factorizations() -> dict[str, Case]:
     return {f"nmf: {name}": solve_curve(_factorization, solver) for name, solver in solvers.items()}
 
 
-def _online(solver: Any) -> Case:
-    """A solver that takes 120 rows for tall data: a sample and batches first."""
+def _sampled_rows(solver: Any) -> Case:
+    """A solver that takes 120 rows for tall data, with a sample first."""
 
     def curve(V: Any) -> Curve:
-        with patch.multiple(online, ROWS_PER_GROUP=4, MAX_BATCH_ROWS=12, MIN_BATCHES=8):
+        with patch.multiple(row_sample, ROWS_PER_GROUP=4, MAX_BATCH_ROWS=12, MIN_BATCHES=8):
             return solve_curve(_factorization, solver)(V)
 
     return curve
@@ -255,8 +255,8 @@ def _partial_fit(V: Any) -> Curve:
 
 CASES: dict[str, Case] = {
     **_factorizations(),
-    "nmf: auto, online": _online(Auto()),
-    "nmf: rows, online": _online(RowRounds()),
+    "nmf: auto, sampled rows": _sampled_rows(Auto()),
+    "nmf: rows, sampled rows": _sampled_rows(RowRounds()),
     **_halves(),
     **_points(),
     **_mixtures(),

@@ -32,8 +32,8 @@ from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.loop.solve import Interrupted
 from sipower.nmf import Factors
 from sipower.nmf.exposure import Exposure
-from sipower.nmf.online import fit_sample
 from sipower.nmf.row_rounds import draw_start
+from sipower.nmf.row_sample import fit_sample
 
 __all__ = ["WorkerFitting"]
 
@@ -148,7 +148,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         problem = WorkerFactorization(V, rank, model.terms(rank), self._row_options())
         start = draw_start(problem, seed)
         if self.init == "sample":
-            start = start._replace(H=fit_sample(V, rank, seed, problem.terms).astype(V.dtype))
+            start = start._replace(H=fit_sample(V, rank, seed, problem.terms))
         settings = fit_settings(
             self, V, start, seed=seed, started=started, listener=listener,
             digest=_join(model.digest, V.digest),

@@ -19,8 +19,7 @@ from sipower.loop.solve import Stop, solve
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.nmf.auto import RACE_PASSES
 from sipower.nmf.init import initial_factors
-from sipower.nmf.online import is_tall
-from sipower.nmf.row_rounds import ONLINE_PASSES
+from sipower.nmf.row_sample import START_PASSES, is_tall
 from sipower.nmf.sampled_items import can_sample_items
 
 __all__ = ["Estimate", "estimate"]
@@ -150,7 +149,7 @@ def _start_passes(model: KLNMF, V: RowBlocks, rank: int) -> float:
     if model.solver != "auto":
         return races
     if model.init in ("auto", "random") and is_tall(V) and V.has_columns:
-        return races + 2 * ONLINE_PASSES
+        return races + START_PASSES
     if can_sample_items(V, rank):
         return races + SAMPLE_PASSES
     return races + (2 * RACE_PASSES if model.init == "auto" else 0.0)

@@ -19,9 +19,9 @@ threads.
 With prior counts and no given start, the problem without them is fitted first, for a fixed number
 of counted passes (`guided_start`).
 
-If the data are tall and no start is given, the first H comes from a sample and from one pass over
-batches of rows (`online`), which lowers D more than power steps do in the same time. Second-order
-steps follow. If the data are available by row only, `RowRounds` does the whole fit.
+If the data are tall and no start is given, the first H comes from a sample of the rows
+(`row_sample`), which lowers D more than power steps do in the same time. Second-order steps follow.
+If the data are available by row only, `RowRounds` does the whole fit.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from sipower.nmf.extrapolated import Extrapolated, ExtrapolatedState
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.guided_start import guide_start
-from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
 from sipower.nmf.power_search import take_power_steps
-from sipower.nmf.row_rounds import ONLINE_PASSES, RowRounds, RowState
+from sipower.nmf.row_rounds import RowRounds, RowState
+from sipower.nmf.row_sample import ROW_TOL, START_PASSES, fit_sample, is_tall
 from sipower.nmf.sampled_items import can_sample_items, fit_sampled_items
 from sipower.nmf.shared_newton import SharedNewton
 from sipower.nmf.surplus import surplus_start
@@ -46,7 +46,6 @@ from sipower.problems.kl import KLBlock
 
 __all__ = ["Auto", "AutoState"]
 
-ROW_TOL = 1e-2  # certified gap to which rows of W are solved after a pass over batches
 MAX_SHARED_RANK = 128  # largest K for which `SharedNewton`, with its (K, K) matrix, is used
 STEPS_PER_ROUND = 2  # power steps per round
 # Power steps end when they gain less per pass than this share of their average gain. On dense data
@@ -60,8 +59,8 @@ RACE_PASSES = 70.0  # passes for which each of two starts is fitted before their
 class AutoState(ExtrapolatedState):
     """The state of `Auto` in any phase.
 
-    `phase` determines the next round: "sample", "rows", "online", "race" or "plain" for a first
-    round that makes a start, "power" for power steps, "second order" for extrapolated steps.
+    `phase` determines the next round: "sample", "rows", "race" or "plain" for a first round that
+    makes a start, "power" for power steps, "second order" for extrapolated steps.
     """
 
     phase: str = "power"
@@ -96,15 +95,14 @@ class Auto:
             return RowRounds(self.near).init(problem, x0, seed)
         start = Alternating(CCD()).init(problem, x0, seed)
         (W, H), value = start.x, problem.quick_value(start.x)
-        if self.sample and x0 is None:
+        is_plain = problem.terms.is_plain
+        if x0 is None and (self.sample or (is_plain and is_tall(V))):
             phase = "rows"
         elif problem.terms.prior is not None and x0 is None:
             phase = "plain"
         elif self.near or not problem.terms.is_linear:
             phase = "second order"
-        elif problem.terms.is_plain and x0 is None and is_tall(V):
-            phase = "online"
-        elif problem.terms.is_plain and can_sample_items(V, problem.rank):
+        elif is_plain and can_sample_items(V, problem.rank):
             phase = "sample"
         else:
             phase = "race" if self.surplus and x0 is None else "power"
@@ -128,9 +126,9 @@ class Auto:
         return Extrapolated(SharedNewton() if shared else CCD(2, "active")).advance(problem, state)
 
     def _start(self, problem: Factorization, state: AutoState) -> AutoState:
-        """Make a start from a sample or batches; if it does not lower D, take power steps."""
-        if state.phase in ("rows", "online"):
-            x, passes = fit_batches(problem, state.seed, all_rows=state.phase == "online")
+        """Make a start from a sample; if it does not lower D, take power steps."""
+        if state.phase == "rows":
+            x, passes = start_from_rows(problem, state.seed), START_PASSES
         else:
             x, passes = fit_sampled_items(problem, state.x, state.seed)
         value, passes = problem.quick_value(x), state.passes + passes + problem.value_passes
@@ -183,19 +181,15 @@ class Auto:
         return replace(state, phase="power" if gain > least else "second order")
 
 
-def fit_batches(
-    problem: Factorization, seed: int, *, all_rows: bool = True
-) -> tuple[Factors, float]:
-    """Fit a sample, then batches of all rows; return the factors and the cost in passes."""
+def start_from_rows(problem: Factorization, seed: int) -> Factors:
+    """Return the H of a sample of the rows, and a W that is solved to ROW_TOL for it."""
     V, terms = problem.V, problem.terms
-    H = fit_sample(V, problem.rank, seed, terms).astype(V.dtype)
-    if all_rows:
-        H = run_averaged_pass(V, H, seed)
+    H = fit_sample(V, problem.rank, seed, terms)
     if terms.prior is None:
         H[problem.column_mass == 0] = 0
     terms.insert_fixed(H)
     W = KLBlock(V, H, terms=terms.row_terms(H)).solution(ROW_TOL, exact=False)[0]
-    return Factors(W, H), (2 if all_rows else 1) * ONLINE_PASSES
+    return Factors(W, H)
 
 
 def _move(state: AutoState, x: Factors, value: float) -> AutoState:

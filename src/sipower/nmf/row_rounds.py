@@ -20,7 +20,7 @@ the objective never rises. Decisions use the objective and counted passes alone,
 The other terms of the model (`ModelTerms`) need a few more sums of size K (`RowSums`). Before a
 step, H is scaled to the smallest penalties; prior counts leave the scale free, and every component
 sums to 1. The rows divide their W by the same numbers. For tall data without a given start the
-first H comes from batches of rows (`online`): a fitted sample, then a pass of online EM.
+first H comes from a sample of the rows (`row_sample`).
 
 ======  =============================================  ================
 symbol  meaning                                        shape
@@ -48,17 +48,15 @@ from sipower.nmf.feature_step import bound_step, grow_entries, newton_step, powe
 from sipower.nmf.guided_start import guide_components
 from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.newton import MAX_COMPONENTS
-from sipower.nmf.online import fit_sample, is_tall, run_averaged_pass
+from sipower.nmf.row_sample import ROW_TOL, START_PASSES, fit_sample, is_tall
 from sipower.nmf.row_sums import RowSums
 from sipower.nmf.rows import FeatureSums, RowTask, RowUpdate, curvature_shape
 
 __all__ = ["RowRounds", "RowState", "draw_start"]
 
-ONLINE_PASSES = 25.0  # approximate cost of a fitted sample and a pass over batches
 # The most curvatures that are used: 128 MiB, which every group of rows sends to the client in every
 # round, and of which each keeps one copy.
 MAX_CURVATURES = 2**24
-START_TOL = 0.1  # certified gap to which the rows are solved in the first round
 MIN_RELATIVE_GAIN = 0.4  # as in `Auto`; 0.2 gave about the same D on KOS
 NO_BATCHES = (
     "The data are available by row only, but `batch` also needs their columns: convert the data to "
@@ -85,7 +83,7 @@ class RowState(Momentum):
     weighted: Array
     phase: str = "power"
     is_stale: bool = False
-    from_batches: bool = False  # whether the first H comes from batches of rows
+    from_sample: bool = False  # whether the first H comes from a sample of the rows
     power_value: float = 0.0  # objective before the first power step
     power_passes: float = 0.0  # passes before the first power step
 
@@ -123,7 +121,7 @@ class RowRounds:
         terms, (m, K) = problem.terms, (problem.V.shape[1], problem.rank)
         if terms.exposure is not None and terms.exposure.effects is not None:
             raise ValueError(NO_BATCHES)
-        from_batches = x0 is None and terms.is_plain and is_tall(problem.V)
+        from_sample = x0 is None and terms.is_plain and is_tall(problem.V)
         start = draw_start(problem, seed) if x0 is None else x0
         H = np.array(start.H, problem.dtype, order="C")
         H = _within_bounds(problem, H, H)
@@ -134,7 +132,7 @@ class RowRounds:
         sums = np.zeros(H.shape), np.zeros(curvature_shape(m * affordable, K)), d
         return RowState(
             W, H, W, H, *sums, np.zeros((4, K)), phase if affordable else "first order",
-            from_batches=from_batches, step=1.0, seed=seed,
+            from_sample=from_sample, step=1.0, seed=seed,
         )  # fmt: skip
 
     def advance(self, problem: Any, state: RowState) -> RowState:
@@ -150,16 +148,16 @@ class RowRounds:
         return self._step(problem, state)
 
     def _begin(self, problem: Any, state: RowState) -> RowState:
-        if state.from_batches:
+        if state.from_sample:
             H = fit_sample(problem.V, problem.rank, state.seed)
-            H = _within_bounds(problem, run_averaged_pass(problem.V, H, state.seed), state.H)
+            H = _within_bounds(problem, H, state.H)
             W = problem.place_rows(None, H)
-            passes = state.passes + ONLINE_PASSES
+            passes = state.passes + START_PASSES
             state = replace(state, W=W, W_ahead=W, H=H, H_last=H, passes=passes)
             if state.phase == "power":  # H is past the phase in which power steps are better
                 state = replace(state, phase="newton")
         is_newton = state.phase == "newton"
-        task = RowTask(seed=state.seed, curvatures=is_newton, row_tol=START_TOL)
+        task = RowTask(seed=state.seed, curvatures=is_newton, row_tol=ROW_TOL)
         update = problem.update_rows(state.W, state.W_ahead, state.H, task)
         state = _move(state, update, state.H, state.H)
         return replace(state, power_value=state.value, power_passes=state.passes)
