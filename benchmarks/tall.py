@@ -81,7 +81,7 @@ def main() -> None:
         peer.fit(sp.csr_matrix(V.astype(np.float32)))
     epoch = time.monotonic() - started
     print(
-        f"one epoch of MiniBatchNMF: {epoch:.1f} s; the sample takes {max(seconds) / epoch:.1%} of it"
+        f"one epoch of MiniBatchNMF: {epoch:.1f} s; a sample takes {max(seconds) / epoch:.1%} of it"
     )
 
 

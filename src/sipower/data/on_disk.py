@@ -186,6 +186,8 @@ class StoredMatrix(RowBlocks):
             self.source.read(int(self.indptr[items[begin]]), indices[run], values[run])
         self._verify(indptr, indices, values, slice(0, len(items)), self.mass[items])
         values = values.astype(self.dtype, copy=False)
+        if indptr[-1] <= np.iinfo(INDEX).max:  # otherwise SciPy would widen the indices
+            indptr = indptr.astype(INDEX)
         return sp.csr_array((values, indices, indptr), shape=(len(items), self.shape[1]))
 
     def _verify(

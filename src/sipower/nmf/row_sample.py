@@ -74,6 +74,7 @@ def fit_sample(V: RowBlocks, rank: int, seed: int, terms: ModelTerms = PLAIN) ->
         x = _improve(sample, None, rank, seed, ROUNDS_WITHOUT_MERGING, fixed)
     x = _improve(sample, x, rank, seed, ROUNDS_AFTER_MERGING, fixed)
     if len(large) > len(small):
+        del sample  # its memory is needed
         sample, H = V.with_data(V.take(large)), x.H
         W = KLBlock(sample, H, terms=fixed.row_terms(H)).solution(ROW_TOL, exact=False).h
         x = _improve(sample, Factors(W, H), rank, seed, LARGE_ROUNDS, fixed)
