@@ -157,16 +157,21 @@ def _start_passes(model: KLNMF, V: RowBlocks, rank: int) -> float:
 
 def _memory(V: RowBlocks, rank: int) -> int:
     """Return the bytes of both orientations of the data, or of their buffers, and the factors."""
-    factors = FACTOR_COPIES * sum(V.shape) * rank * V.dtype.itemsize
+    factors = factor_bytes(V, rank)
     if not V.is_in_memory:
         return factors + int(getattr(V, "buffers").limit)  # noqa: B009 - data on disk
     own = V.array.nbytes if V.dense else V.nnz * (V.dtype.itemsize + 4)
     return factors + int(own) * (2 if V.has_columns else 1)
 
 
+def factor_bytes(V: RowBlocks, rank: int) -> int:
+    """Return the bytes of the factors of one fit, with the copies that a solver makes."""
+    return FACTOR_COPIES * sum(V.shape) * rank * V.dtype.itemsize
+
+
 def _advice(model: KLNMF, V: RowBlocks, memory: int, seconds: float) -> list[str]:
     advice = []
-    free = _free_memory()
+    free = free_memory()
     if memory > free:
         advice.append(
             f"Only {free / 1e6:,.0f} MB are free: write the data to a store with sipower convert, "
@@ -181,8 +186,9 @@ def _advice(model: KLNMF, V: RowBlocks, memory: int, seconds: float) -> list[str
     return advice
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
+    """Return the bytes of memory that are free, or infinity if that is not known."""
     info = Path("/proc/meminfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     sizes = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-    return 1024.0 * float(next(sizes, math.inf))  # infinite if it is not known on this system
+    return 1024.0 * float(next(sizes, math.inf))

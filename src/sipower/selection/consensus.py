@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, overload
 
 from sipower.data.plausibility import warn_about_values
-from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.fingerprints import fingerprints
@@ -26,6 +25,7 @@ from sipower.selection.programs import (
 )
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
+from sipower.selection.stored_fits import fit_together
 
 
 @overload
@@ -163,19 +163,55 @@ def _fit_parts(
     parts: list[Part], replicas: Replicates, saved: SavedFits, seed: int, replicates: int
 ) -> list[list[dict[str, Any]]]:
     """Return the fits of each part of the data; all of them run in parallel."""
+    if replicas.client is not None and not parts[0].data.is_in_memory:
+        return [_fit_store_on_workers(parts[0], replicas, saved, seed, replicates)]
     shared = [replicas.scatter(part.data) for part in parts]
 
     def fit(number: int) -> dict[str, Any]:
         at, r = divmod(number, replicates)
-        data: RowBlocks = parts[at].data
-        name, (n, m) = f"replicate-{r:03d}{parts[at].suffix}", data.shape
-        piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
+        piece = _load_fit(saved, parts[at], r)
         if piece is None:
             own_model = replicas.model_for_one_thread(random_state=seed + r)
             piece = replicas.compute(fit_replicate, own_model, shared[at], parts[at].observed)
-            saved.save(name, piece)
+            saved.save(_fit_name(parts[at], r), piece)
         replicas.count_finished(1)
         return piece
 
-    fits = replicas.run(fit, len(parts) * replicates)
+    fits = replicas.run(fit, len(parts) * replicates, parts[0].data)
     return [fits[at * replicates : (at + 1) * replicates] for at in range(len(parts))]
+
+
+def _fit_store_on_workers(
+    part: Part, replicas: Replicates, saved: SavedFits, seed: int, replicates: int
+) -> list[dict[str, Any]]:
+    """Return the fits of a store, which every worker opens; those of a worker share its reads."""
+    fits = {r: _load_fit(saved, part, r) for r in range(replicates)}
+    missing = [r for r, piece in fits.items() if piece is None]
+    replicas.count_finished(replicates - len(missing))
+    data, shares = replicas.scatter(part.data), replicas.divide(missing)
+    threads = replicas.client.nthreads()
+
+    def fit(number: int) -> None:
+        worker, own = shares[number]
+        models = [replicas.model_for_one_thread(random_state=seed + r) for r in own]
+        settings = threads[worker], len(threads)
+        pieces = replicas.compute(
+            fit_together, models, data, part.observed, *settings, worker=worker
+        )
+        for r, piece in zip(own, pieces, strict=True):
+            fits[r] = piece
+            saved.save(_fit_name(part, r), piece)
+            replicas.count_finished(1)
+
+    if shares:
+        replicas.run(fit, len(shares))
+    return [piece for piece in fits.values() if piece is not None]
+
+
+def _fit_name(part: Part, r: int) -> str:
+    return f"replicate-{r:03d}{part.suffix}"
+
+
+def _load_fit(saved: SavedFits, part: Part, r: int) -> dict[str, Any] | None:
+    n, m = part.data.shape
+    return saved.load(_fit_name(part, r), W=(n, -1), H=(-1, m), numbers=(2,), status=())
