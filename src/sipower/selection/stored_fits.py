@@ -32,7 +32,11 @@ def group_fits(V: RowBlocks, jobs: int, fits: int) -> SharedReads | None:
 
 
 def fit_together(
-    models: list[KLNMF], V: RowBlocks, observed: dict[str, Any], threads: int, processes: int
+    models: list[KLNMF],
+    store: tuple[Any, ...],
+    observed: dict[str, Any],
+    threads: int,
+    processes: int,
 ) -> list[dict[str, Any]]:
     """Fit several models to one store on a Dask worker, and return the arrays of each fit.
 
@@ -40,13 +44,16 @@ def fit_together(
     ----------
     models
         One model for each fit.
-    V
-        The data; this worker has opened the store.
+    store
+        A function that opens the data, and its arguments. They are opened here, since an error on
+        arrival would not be one of the task.
     observed
         Arguments of the fits.
     threads, processes
         Threads of this worker, and number of workers.
     """
+    open_data, arguments = store
+    V: RowBlocks = open_data(*arguments)
     jobs = fits_at_once(V, models[0], len(models), processes)
 
     def fit(model: KLNMF) -> dict[str, Any]:
