@@ -154,4 +154,6 @@ def share_reads(V: RowBlocks, jobs: int, fits: int) -> SharedReads | None:
     buffers: Buffers | None = getattr(V, "buffers", None)
     if buffers is None or fits < 2 or buffers.shared is not None:
         return None
+    if V.has_columns:
+        V.T  # noqa: B018 - computed once for all fits
     return SharedReads(buffers, jobs, fits)

@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.data.shared_reads import share_reads
 from sipower.estimators import KLNMF
-from sipower.estimators.parameters import as_seed
+from sipower.estimators.memory import fits_at_once
+from sipower.estimators.parameters import as_seed, fit_rank
 from sipower.kernels import count_threads
 from sipower.loop.solve import Record
-from sipower.selection.stored_fits import fits_at_once, group_fits
 
 T = TypeVar("T")
 
@@ -76,9 +77,9 @@ class Replicates:
             threads = max(sum(self.client.nthreads().values()), 1)
         jobs, group = min(threads, pieces), None
         if self.client is None and data is not None and not data.is_in_memory:
-            jobs = fits_at_once(data, self.model, pieces)
+            jobs = fits_at_once(data, fit_rank(self.model, data, None), pieces)
             self.threads_per_fit = max(threads // jobs, 1)
-            group = group_fits(data, jobs, pieces)
+            group = share_reads(data, jobs, pieces)
             work = work if group is None else group.member(work)
         with group or nullcontext(), ThreadPoolExecutor(jobs) as pool:
             try:

@@ -7,28 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sipower.data.row_blocks import RowBlocks
-from sipower.data.shared_reads import SharedReads, share_reads
+from sipower.data.shared_reads import share_reads
 from sipower.estimators import KLNMF
-from sipower.estimators.cost import factor_bytes, free_memory
+from sipower.estimators.memory import fits_at_once
 from sipower.estimators.parameters import fit_rank
 from sipower.selection.medoid import fit_replicate
 
-__all__ = ["fit_together", "fits_at_once", "group_fits"]
-
-MEMORY_SHARE = 0.5  # share of the free memory for the factors of the fits that run at a time
-
-
-def fits_at_once(V: RowBlocks, model: KLNMF, fits: int, processes: int = 1) -> int:
-    """Return how many of `fits` run at a time; `processes` may share the memory."""
-    free = MEMORY_SHARE * free_memory() / processes
-    return int(max(min(fits, free // factor_bytes(V, fit_rank(model, V, None))), 1))
-
-
-def group_fits(V: RowBlocks, jobs: int, fits: int) -> SharedReads | None:
-    """Return the group in which fits share the reads of V; None for data in memory."""
-    if V.has_columns:
-        V.T  # noqa: B018 - computed once for all fits
-    return share_reads(V, jobs, fits)
+__all__ = ["fit_together"]
 
 
 def fit_together(
@@ -54,12 +39,12 @@ def fit_together(
     """
     open_data, arguments = store
     V: RowBlocks = open_data(*arguments)
-    jobs = fits_at_once(V, models[0], len(models), processes)
+    jobs = fits_at_once(V, fit_rank(models[0], V, None), len(models), processes)
 
     def fit(model: KLNMF) -> dict[str, Any]:
         return fit_replicate(model.set_params(n_jobs=max(threads // jobs, 1)), V, observed)
 
-    group = group_fits(V, jobs, len(models))
+    group = share_reads(V, jobs, len(models))
     if group is None:
         return [fit(model) for model in models]
     with group, ThreadPoolExecutor(jobs) as pool:
