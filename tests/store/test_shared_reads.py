@@ -8,18 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-import oracles
-from sipower import KLNMF, consensus
+from shared_fits import SMALL, V, assert_free, assert_same, model, window_bytes
+from sipower import consensus
 from sipower.data.from_store import StoreSource
 from sipower.data.shared_reads import SharedReads
 from sipower.estimators import memory
 from sipower.io import open_store
 from sipower.store import write_store
-
-V = sp.csr_array(oracles.counts(900, 400, density=0.5))
-SMALL = 1_070_000  # a memory limit that leads to several windows
 
 
 @pytest.fixture(scope="module")
@@ -44,44 +40,7 @@ def quiet():
         yield
 
 
-@pytest.fixture
-def read_bytes(monkeypatch):
-    """Count the bytes that are read of stores."""
-    counted, read = [], StoreSource.read
-
-    def counting_read(source, first, indices, values):
-        counted.append(indices.nbytes + values.nbytes)
-        read(source, first, indices, values)
-
-    monkeypatch.setattr(StoreSource, "read", counting_read)
-    return counted
-
-
-def model(**parameters):
-    settings = {"random_state": 0, "init": "random", "tol": 0, "max_iter": 5}
-    return KLNMF(4, **settings | parameters)
-
-
-def assert_same(found, expected):
-    assert found.W.tobytes() == expected.W.tobytes()
-    assert found.H.tobytes() == expected.H.tobytes()
-    assert found.divergences.tobytes() == expected.divergences.tobytes()
-    assert found.gaps.tobytes() == expected.gaps.tobytes()
-    assert found.statuses == expected.statuses
-
-
-def assert_free(matrix):
-    """Check that another scan can begin."""
-    assert matrix.buffers.shared is None
-    assert not matrix.buffers.lock.locked()
-    assert sum(data.row_sums().sum() for data, _ in matrix.windows()) == V.sum()
-
-
-def window_bytes(matrix):
-    return matrix.buffers.limit / 2
-
-
-@pytest.mark.parametrize("solver", ["auto", "mu", "profile"])
+@pytest.mark.parametrize("solver", ["auto", "mu", "ccd"])
 @pytest.mark.parametrize("replicates", [2, 5])
 def test_replicates_in_lockstep_read_as_much_as_one_fit(stored, read_bytes, replicates, solver):
     consensus(stored, model(solver=solver), replicates=1)
@@ -194,7 +153,7 @@ def test_stores_of_rows_share_reads_too(stores, read_bytes):
     alone = sum(read_bytes)
     read_bytes.clear()
     found = consensus(matrix, model(), replicates=3)
-    assert sum(read_bytes) <= alone + 2 * window_bytes(matrix)
+    assert sum(read_bytes) <= 1.5 * alone  # rounds on rows do not all take the same passes
     assert found.divergences[0] == one.divergences[0]
 
 
@@ -231,79 +190,3 @@ def test_a_damaged_window_is_an_error_of_every_fit(stored, monkeypatch):
             future.result()
     monkeypatch.undo()
     assert_free(stored)
-
-
-# ---- the starts of one fit -------------------------------------------------------------------
-
-
-def fit_starts(data, **parameters):
-    fit = model(n_init=5, **{"max_iter": 400, "tol": 1e-2, "solver": "mu"} | parameters)
-    return fit.fit_transform(data), fit
-
-
-@pytest.mark.parametrize("parameters", [{}, {"max_iter": 150}, {"max_iter": 60}, {"max_iter": 10},
-                                        {"solver": "auto", "tol": 1e-3}], ids=str)  # fmt: skip
-def test_starts_share_reads_and_have_the_bits_of_memory(stored, read_bytes, parameters):
-    """Also if the limit on rounds ends the race, whose starts are counted one after another."""
-    W, there = fit_starts(stored, **parameters)
-    together = sum(read_bytes)
-    expected, here = fit_starts(V, **parameters)
-    assert W.tobytes() == expected.tobytes()
-    assert there.components_.tobytes() == here.components_.tobytes()
-    assert (there.n_iter_, there.status_) == (here.n_iter_, here.status_)
-    assert there.trace_[-1].passes == here.trace_[-1].passes
-    assert_free(stored)
-    if not parameters:
-        read_bytes.clear()
-        stored.buffers.shared = SharedReads(stored.buffers, 1, 1)  # a group of other fits
-        fit_starts(stored)
-        stored.buffers.shared = None
-        assert together < 0.6 * sum(read_bytes)
-
-
-def test_callbacks_see_the_work_of_all_starts_and_can_stop_them(stored):
-    records = []
-
-    def on_round(record):
-        records.append(record)
-        return len(records) == 12
-
-    _, fit = fit_starts(stored, on_round=on_round, max_iter=1000)
-    passes = [record.passes for record in records]
-    assert passes == sorted(passes)
-    assert [record.round for record in records[:12]] == list(range(1, 13))
-    assert len(records) == 12
-    assert fit.status_ == "stopped"
-    assert_free(stored)
-
-
-def test_ctrl_c_leaves_the_best_start(stored):
-    calls = []
-
-    def on_round(record):
-        calls.append(record)
-        if len(calls) == 20:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    fit = model(n_init=4, on_round=on_round, max_iter=1000)
-    with pytest.raises(KeyboardInterrupt):
-        fit.fit(stored)
-    assert fit.status_ == "interrupted"
-    assert fit.components_.shape == (4, 400)
-    assert_free(stored)
-
-
-def test_an_error_in_one_start_ends_the_fit(stored):
-    def fail(record):
-        if record.round == 7:
-            raise RuntimeError("`on_round` failed.")
-
-    with pytest.raises(RuntimeError, match="`on_round` failed"):
-        fit_starts(stored, on_round=fail)
-    assert_free(stored)
-
-
-def test_replicates_with_several_starts_each_finish(stored):
-    settings = {"n_init": 2, "solver": "mu", "tol": 1e-2, "max_iter": 200}
-    found = consensus(stored, model(**settings), replicates=2)
-    assert_same(found, consensus(V, model(**settings), replicates=2))

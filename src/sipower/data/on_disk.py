@@ -175,6 +175,12 @@ class StoredMatrix(RowBlocks):
         """Return what identifies a window among those of all matrices that share the buffers."""
         return self.source, blocks
 
+    def _useful_threads(self, h: Array) -> int:
+        shared = self.buffers.shared
+        if shared is None or not shared.has_current_thread():
+            return super()._useful_threads(h)
+        return RowBlocks._useful_threads(self._copy(threads=shared.threads_per_fit), h)
+
     def load(self, blocks: range, busy: int) -> LoadedWindow:
         """Return the window with these blocks, and read it unless a buffer still holds it.
 

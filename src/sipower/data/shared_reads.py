@@ -57,10 +57,12 @@ class SharedReads:
         Number of fits that run at a time.
     fits
         Number of fits in all.
+    threads
+        Number of threads, which the fits that run divide among them.
     """
 
-    def __init__(self, buffers: Buffers, jobs: int, fits: int) -> None:
-        self.buffers, self.jobs, self.left = buffers, jobs, fits
+    def __init__(self, buffers: Buffers, jobs: int, fits: int, threads: int = 1) -> None:
+        self.buffers, self.jobs, self.left, self.total_threads = buffers, jobs, fits, threads
         self.is_over = False  # set without the lock: no more fits will start
         self.changed = threading.Condition()  # only fits use it, so Ctrl-C never leaves it locked
         self.threads: set[int] = set()  # threads of the fits that run
@@ -99,6 +101,11 @@ class SharedReads:
     def has_current_thread(self) -> bool:
         """Return whether the calling thread runs a fit of this group."""
         return threading.get_ident() in self.threads
+
+    @property
+    def threads_per_fit(self) -> int:
+        """The number of threads of each fit, at least 1; more when only few fits are left."""
+        return max(self.total_threads // max(len(self.threads), 1), 1)
 
     def windows(self, V: Any) -> Iterator[Window]:
         """Yield the windows of V in order, each when the group has read it."""
@@ -149,11 +156,11 @@ class SharedReads:
         self.changed.notify_all()
 
 
-def share_reads(V: RowBlocks, jobs: int, fits: int) -> SharedReads | None:
-    """Return a group of fits of V that share its reads, or None if there is nothing to share."""
+def share_reads(V: RowBlocks, jobs: int, fits: int, threads: int) -> SharedReads | None:
+    """Return a group of fits of V, or None if V is not on disk or the fits of a group use it."""
     buffers: Buffers | None = getattr(V, "buffers", None)
-    if buffers is None or fits < 2 or buffers.shared is not None:
+    if buffers is None or buffers.shared is not None:
         return None
     if V.has_columns:
         V.T  # noqa: B018 - computed once for all fits
-    return SharedReads(buffers, jobs, fits)
+    return SharedReads(buffers, jobs, fits, threads)

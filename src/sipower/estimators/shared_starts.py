@@ -73,7 +73,7 @@ def run_together(
     if problem.V.is_in_memory:
         return None
     jobs = fits_at_once(problem.V, problem.rank, len(runs))
-    group = share_reads(problem.V, jobs, len(runs))
+    group = share_reads(problem.V, jobs, len(runs), problem.V.threads)
     if group is None or jobs < 2:
         return None
     rounds = Rounds(before, on_round)

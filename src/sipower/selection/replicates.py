@@ -61,7 +61,6 @@ class Replicates:
         self.model, self.on_fit, self.total, self.client = model, on_fit, total, client
         self.done, self.lock, self.over = 0, Lock(), Event()
         self.running: set[Any] = set()
-        self.threads_per_fit = 1
 
     def run(self, work: Callable[[int], T], pieces: int, data: RowBlocks | None = None) -> list[T]:
         """Return [work(0), work(1), ...], with as many calls at a time as there are threads.
@@ -78,8 +77,7 @@ class Replicates:
         jobs, group = min(threads, pieces), None
         if self.client is None and data is not None and not data.is_in_memory:
             jobs = fits_at_once(data, fit_rank(self.model, data, None), pieces)
-            self.threads_per_fit = max(threads // jobs, 1)
-            group = share_reads(data, jobs, pieces)
+            group = share_reads(data, jobs, pieces, threads)
             work = work if group is None else group.member(work)
         with group or nullcontext(), ThreadPoolExecutor(jobs) as pool:
             try:
@@ -95,19 +93,14 @@ class Replicates:
                 raise
 
     def model_for_one_thread(self, **parameters: Any) -> KLNMF:
-        """Return a copy of the model for one thread, which stops when the task is over.
-
-        Fits of data on disk have more threads if there are fewer fits than threads.
-        """
+        """Return a copy of the model for one thread, which stops when the task is over."""
 
         def on_round(record: Record) -> bool:
             should_stop = self.model.on_round is not None and self.model.on_round(record)
             return bool(should_stop) or self.over.is_set()
 
         copy: KLNMF = clone(self.model).set_output(transform="default")
-        copy.set_params(
-            n_jobs=self.threads_per_fit, on_round=on_round if self.client is None else None
-        )
+        copy.set_params(n_jobs=1, on_round=on_round if self.client is None else None)
         copy.set_params(checkpoint=None, **parameters)  # only finished fits are saved
         return copy
 

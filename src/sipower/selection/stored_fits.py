@@ -42,9 +42,9 @@ def fit_together(
     jobs = fits_at_once(V, fit_rank(models[0], V, None), len(models), processes)
 
     def fit(model: KLNMF) -> dict[str, Any]:
-        return fit_replicate(model.set_params(n_jobs=max(threads // jobs, 1)), V, observed)
+        return fit_replicate(model, V, observed)
 
-    group = share_reads(V, jobs, len(models))
+    group = share_reads(V, jobs, len(models), threads)
     if group is None:
         return [fit(model) for model in models]
     with group, ThreadPoolExecutor(jobs) as pool:
