@@ -45,13 +45,13 @@ def test_the_text_has_all_numbers():
 
 
 def test_long_fits_and_lack_of_memory_get_advice(monkeypatch):
-    monkeypatch.setattr(cost, "_free_memory", lambda: 1000.0)
+    monkeypatch.setattr(cost, "free_memory", lambda: 1000.0)
     monkeypatch.setattr(cost, "LONG", 0.0)
     advice = " ".join(estimate(V, KLNMF(3, solver="mu")).advice)
     for words in ("sipower convert", "solver='auto'", "dtype='float32'", "max_time"):
         assert words in advice
     monkeypatch.setattr(cost, "LONG", 1e9)
-    monkeypatch.setattr(cost, "_free_memory", lambda: np.inf)
+    monkeypatch.setattr(cost, "free_memory", lambda: np.inf)
     assert estimate(V, 3).advice == ()
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a store must hold: exactly what scipy and `as_matrix` make of the same data."""
+"""What a store must hold, as scipy and `as_matrix` make it of the same data, and what is read."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from sipower import as_matrix
+from sipower.data.from_store import StoreSource
 from sipower.store import read_layout
 
 PARTS = ("indptr", "indices", "values", "mass")
@@ -43,3 +44,16 @@ def assert_store():
         assert [file.name for file in path.parent.glob(".*")] == []
 
     return check
+
+
+@pytest.fixture
+def read_bytes(monkeypatch):
+    """Count the bytes that are read of stores."""
+    counted, read = [], StoreSource.read
+
+    def counting_read(source, first, indices, values):
+        counted.append(indices.nbytes + values.nbytes)
+        read(source, first, indices, values)
+
+    monkeypatch.setattr(StoreSource, "read", counting_read)
+    return counted

@@ -15,15 +15,15 @@ from sklearn.base import _fit_context
 from sipower.dask.factorization import WorkerFactorization
 from sipower.dask.gathered import gather_prepared
 from sipower.dask.lazy_transform import LazyTransform
+from sipower.dask.loaded_data import LoadedData, check_loaded
 from sipower.dask.plan import uses_columns
-from sipower.dask.transposing import with_columns
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import Fit, as_fit, fit
 from sipower.estimators.model import Model, check_batches
-from sipower.estimators.observation import ARGUMENTS, as_labels, check_names
+from sipower.estimators.observation import ARGUMENTS, as_given, as_labels, check_names
 from sipower.estimators.parameters import as_seed, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
@@ -68,7 +68,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         X is a Dask array of row chunks, dense or CSR; an AnnData object whose X is such an array;
         or a list of files (use `Files` to set options), each opened by a worker. The other
         arguments are those of `sipower.KLNMF.fit`, for all rows of X in their order. `weights` and
-        `mask` may also be Dask arrays with the row chunks of X.
+        `mask` may also be Dask arrays with the row chunks of X. For several fits of the same data,
+        X is what `load` returns.
         """
         self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
         return self
@@ -94,13 +95,26 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         loaded = list(zip(V.chunks, V.futures, strict=True))
         return self._rows(loaded, with_sample_weights=bool(self.alpha_W))
 
+    def load(self, X: Any, **observed: Any) -> LoadedData:
+        """Load X to the workers, once for several fits: `fit` and `fit_transform` take the result.
+
+        X and the other arguments are those of `fit`; the fits then take no other arguments. The
+        workers keep the data as long as the result exists.
+        """
+        given = as_given(observed)
+        return LoadedData(WorkerRows(self._connect(), X, self.dtype, given, self.missing), given)
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _learn(self, X: Any, given: tuple[Any, ...]) -> WorkerRows:
         started = time.monotonic()
         check_prior(self)
         listener = Listener(self, X)
         with restore_on_failure(self, Interrupted):
-            V = WorkerRows(self._connect(), X, self.dtype, given, self.missing)
+            if isinstance(X, LoadedData):
+                loaded = check_loaded(X, self.dtype, given)
+            else:
+                loaded = self.load(X, **dict(zip(ARGUMENTS, given, strict=True)))
+            V, given = loaded.rows, loaded.given
             seed, rank = as_seed(self.random_state), int(self.n_components)
             smooth = has_prior(self) or has_penalties(self)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
@@ -112,18 +126,19 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             self._set_batches(batch, V.shape[1])
             begun = seed, started, listener
             if self.solver == "auto" and (batch is not None or uses_columns(V, rank)):
-                result = self._fit_both_sides(V, batch, *begun)
+                result = self._fit_both_sides(loaded, *begun)
             else:
                 result = self._fit_rows(V, *begun)
         warn_unless_converged(result, self.tol)
         return V
 
     def _fit_both_sides(
-        self, rows: WorkerRows, batch: Any, seed: int, started: float, listener: Listener
+        self, loaded: LoadedData, seed: int, started: float, listener: Listener
     ) -> Fit:
         """Fit as `sipower.KLNMF` does, with kernels on the workers."""
+        rows, batch = loaded.rows, loaded.given[ARGUMENTS.index("batch")]
         batches = None if batch is None else self.batches_
-        prepared = gather_prepared(rows, with_columns(rows), batch, batches)
+        prepared = gather_prepared(rows, loaded.both_sides, batch, batches)
         model = Model(self, prepared, seed)
         problem, listener.restore = model.problem(None), model.restore_point
         settings = fit_settings(

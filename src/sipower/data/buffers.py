@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ class Buffers:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.lock = threading.Lock()
+        self.shared: Any = None  # `SharedReads` while a group of fits uses the buffers
+        self.weighting = threading.Lock()
+        self.weighted: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # weighted sources
         self.loaded: list[LoadedWindow | None] = [None, None]
         self._memory: list[NDArray[np.uint8] | None] = [None, None]
         self._last = 1

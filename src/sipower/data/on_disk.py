@@ -98,16 +98,27 @@ class StoredMatrix(RowBlocks):
     def weighted(self, weights: Weights) -> StoredMatrix:
         """Return the data times `weights`, which are applied whenever a window is read.
 
-        Each orientation is read once for its sums. Both matrices share the buffers.
+        Each orientation is read once for its sums, also by fits that run together. Both matrices
+        share the buffers.
         """
         pairs = [(self, weights)]
         if self.has_columns:
             pairs.append((self.T, weights.transpose()))
-        sides = tuple(
-            WeightedSource(V.source, own, self.dtype, measure_weighted(V, own)) for V, own in pairs
-        )
+        with self.buffers.weighting:
+            sides = tuple(V._weighted_source(own) for V, own in pairs)
         weighted = StoredMatrix(sides, self.dtype, self.threads, self.buffers)
         return weighted.with_names(self.row_names, self.column_names)
+
+    def _weighted_source(self, weights: Weights) -> WeightedSource:
+        """Return the weighted rows, those of another matrix if it has the same weights."""
+        key = self.source, self.dtype, weights.sha256
+        found: WeightedSource | None = self.buffers.weighted.get(key)
+        if found is None:
+            found = WeightedSource(
+                self.source, weights, self.dtype, measure_weighted(self, weights)
+            )
+            self.buffers.weighted[key] = found
+        return found
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> Matrix:
         """Return `data`, an array or CSR, as a matrix in memory with the settings of this one."""
@@ -143,22 +154,39 @@ class StoredMatrix(RowBlocks):
         return windows
 
     def windows(self) -> Iterator[Window]:
-        """Yield the windows in order, and read the next one in the background."""
+        """Yield the windows in order, and read the next one in the background.
+
+        Fits that run together (`SharedReads`) read every window once.
+        """
+        shared = self.buffers.shared
+        if shared is not None and shared.has_current_thread():
+            yield from shared.windows(self)
+            return
         waiting = iter(self.windows_of_blocks)
         with self.buffers.lock, ThreadPoolExecutor(1, "sipower-read") as reader:
-            ahead: Future[LoadedWindow] | None = reader.submit(self._load, next(waiting), -1)
+            ahead: Future[LoadedWindow] | None = reader.submit(self.load, next(waiting), -1)
             while ahead is not None:
                 loaded = ahead.result()
                 blocks = next(waiting, None)
-                ahead = None if blocks is None else reader.submit(self._load, blocks, loaded.buffer)
+                ahead = None if blocks is None else reader.submit(self.load, blocks, loaded.buffer)
                 yield loaded.window
 
-    def _load(self, blocks: range, busy: int) -> LoadedWindow:
+    def window_key(self, blocks: range) -> tuple[RowSource, range]:
+        """Return what identifies a window among those of all matrices that share the buffers."""
+        return self.source, blocks
+
+    def _useful_threads(self, h: Array) -> int:
+        shared = self.buffers.shared
+        if shared is None or not shared.has_current_thread():
+            return super()._useful_threads(h)
+        return RowBlocks._useful_threads(self._copy(threads=shared.threads_per_fit), h)
+
+    def load(self, blocks: range, busy: int) -> LoadedWindow:
         """Return the window with these blocks, and read it unless a buffer still holds it.
 
         `busy` is the number of the buffer in use, which is not overwritten; −1 means none.
         """
-        key = (self.source, blocks)
+        key = self.window_key(blocks)
         for loaded in self.buffers.loaded:
             if loaded is not None and loaded.key == key:
                 return loaded

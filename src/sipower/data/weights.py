@@ -7,6 +7,7 @@ weights comes first, (ρ_i φ_j) ω_ij, because its bits are then the same for t
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -42,6 +43,17 @@ class Weights:
         """Return the weights of the transpose of V."""
         entries = None if self.entries is None else sparse.csr_array(self.entries.T)
         return Weights(self.columns, self.rows, entries)
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of all weights."""
+        entries = self.entries
+        parts = (entries.indptr, entries.indices, entries.data) if entries is not None else ()
+        sha256 = hashlib.sha256()
+        for part in (self.rows, self.columns, *parts):
+            sha256.update(b"-" if part is None else np.ascontiguousarray(part).data)
+            sha256.update(b"|")
+        return sha256.hexdigest()
 
     def for_nonzeros(self, begin: int, indptr: Array, indices: Array) -> Float:
         """Return the weights of the nonzeros of consecutive CSR rows.

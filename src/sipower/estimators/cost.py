@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.klnmf import KLNMF
+from sipower.estimators.memory import factor_bytes, free_memory
 from sipower.estimators.parameters import as_seed, check_supported, fit_rank
 from sipower.loop.forecast import format_duration
 from sipower.loop.solve import Stop, solve
@@ -31,7 +31,6 @@ NOISE = 1.4  # factor by which measured times vary
 AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 800.0), (300.0, 4000.0), 1e-3
 SAMPLE_PASSES = 14.0  # cost of a start from a sample of the items
 OVERHEAD = 1.15  # time of the evaluations and of the exact W at the end
-FACTOR_COPIES = 6  # numbers for each entry of W and H
 LONG = 60.0  # seconds from which advice is given
 
 
@@ -157,7 +156,7 @@ def _start_passes(model: KLNMF, V: RowBlocks, rank: int) -> float:
 
 def _memory(V: RowBlocks, rank: int) -> int:
     """Return the bytes of both orientations of the data, or of their buffers, and the factors."""
-    factors = FACTOR_COPIES * sum(V.shape) * rank * V.dtype.itemsize
+    factors = factor_bytes(V, rank)
     if not V.is_in_memory:
         return factors + int(getattr(V, "buffers").limit)  # noqa: B009 - data on disk
     own = V.array.nbytes if V.dense else V.nnz * (V.dtype.itemsize + 4)
@@ -166,7 +165,7 @@ def _memory(V: RowBlocks, rank: int) -> int:
 
 def _advice(model: KLNMF, V: RowBlocks, memory: int, seconds: float) -> list[str]:
     advice = []
-    free = _free_memory()
+    free = free_memory()
     if memory > free:
         advice.append(
             f"Only {free / 1e6:,.0f} MB are free: write the data to a store with sipower convert, "
@@ -179,10 +178,3 @@ def _advice(model: KLNMF, V: RowBlocks, memory: int, seconds: float) -> list[str
     if seconds > 10 * LONG and model.max_time is None:
         advice.append("tol=1e-2 takes about a third of the rounds, and max_time bounds the time.")
     return advice
-
-
-def _free_memory() -> float:
-    info = Path("/proc/meminfo")
-    lines = info.read_text().splitlines() if info.is_file() else []
-    sizes = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-    return 1024.0 * float(next(sizes, math.inf))  # infinite if it is not known on this system

@@ -3,7 +3,8 @@
 
 Every start is fitted for the same number of counted passes, the half with the lower divergence is
 continued for twice as many, and so on until one is left. The work is counted in passes, not timed,
-so the same start wins on every machine.
+so the same start wins on every machine. Starts on data on disk run at the same time and share every
+read; the same start wins, with the same bits.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from sipower.estimators.shared_starts import run_together
 from sipower.loop.solve import Record, Result, Status, Stop, solve
 from sipower.loop.trace import NO_WORK, add_counts
 from sipower.nmf import Factorization, Factors
@@ -35,10 +38,9 @@ class Contender:
         return math.inf if self.result is None else self.result.value
 
     def run(self, problem: Any, solver: Any, stop: Stop, on_state: Any) -> Result[Any]:
-        """Continue the fit from the current factors until a limit of `stop` is reached."""
+        """Return a fit from the current factors that ends at a limit of `stop`."""
         x = None if self.result is None else self.result.x
-        self.result = solve(problem, solver, x, stop=stop, seed=self.seed, on_state=on_state)
-        return self.result
+        return solve(problem, solver, x, stop=stop, seed=self.seed, on_state=on_state)
 
 
 def race_starts(
@@ -67,13 +69,20 @@ def race_starts(
     """
     contenders, passes, total = [Contender(seed) for seed in seeds], FIRST_PASSES, NO_WORK
     while len(contenders) > 1:
-        for contender in contenders:
+        heat = [partial(c.run, problem, make_solver(near=c.result is not None)) for c in contenders]
+        stop = replace(limits(total), passes=passes)
+        ahead = run_together(problem, [partial(run, stop) for run in heat], total, on_round)
+        for number, contender in enumerate(contenders):
 
             def on_state(record: Record, state: Any, before: Record = total) -> object:
                 return on_round(add_counts(before, record), state.x)
 
-            solver, stop = make_solver(near=contender.result is not None), limits(total)
-            last = contender.run(problem, solver, replace(stop, passes=passes), on_state)
+            stop = replace(limits(total), passes=passes)
+            if ahead is None or not _is_within(ahead[number], stop):
+                last = heat[number](stop, on_state)
+            else:
+                last = ahead[number]
+            contender.result = last
             total = add_counts(total, last.trace[-1])
             if last.status in (Status.STOPPED, Status.MAX_SECONDS, Status.MAX_ROUNDS):
                 contenders = [min(contenders, key=lambda c: c.value)]
@@ -83,3 +92,10 @@ def race_starts(
     winner = contenders[0].result
     assert winner is not None
     return replace(winner, status=last.status), total
+
+
+def _is_within(result: Result[Any], stop: Stop) -> bool:
+    """Return whether a run that was made before its limit on rounds was known keeps it."""
+    if result.status in (Status.STOPPED, Status.MAX_SECONDS):
+        return True
+    return stop.rounds is None or result.trace[-1].round < stop.rounds

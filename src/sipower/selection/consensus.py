@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, overload
 
 from sipower.data.plausibility import warn_about_values
-from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.fingerprints import fingerprints
@@ -26,12 +25,14 @@ from sipower.selection.programs import (
 )
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
+from sipower.selection.stored_fits import fit_together
+from sipower.selection.worker_fits import check_cluster_model, fit_on_workers
 
 
 @overload
 def consensus(
     V: Any,
-    model: KLNMF,
+    model: Any,
     *,
     groups: None = None,
     replicates: int = 20,
@@ -48,7 +49,7 @@ def consensus(
 @overload
 def consensus(
     V: Any,
-    model: KLNMF,
+    model: Any,
     *,
     groups: Any,
     replicates: int = 20,
@@ -64,7 +65,7 @@ def consensus(
 
 def consensus(  # noqa: PLR0913 - the public entry point
     V: Any,
-    model: KLNMF,
+    model: Any,
     *,
     groups: Any = None,
     replicates: int = 20,
@@ -88,10 +89,13 @@ def consensus(  # noqa: PLR0913 - the public entry point
     Parameters
     ----------
     V
-        Data (samples, features): anything `KLNMF` accepts.
+        Data (samples, features): anything that the model accepts. Fits of data on disk run
+        together and read every window once for all of them.
     model
-        Rank, solver, tolerance, limits, threads; replicate r has the seed `random_state` + r. With
-        `groups`, the rank is that of each group.
+        A `KLNMF` with rank, solver, tolerance, limits, threads; replicate r has the seed
+        `random_state` + r. With `groups`, the rank is that of each group. With a
+        `sipower.dask.KLNMF`, V is loaded to its workers once, and they fit one replicate after
+        another.
     groups
         Label of the group of every sample, such as a donor; None: no groups.
     replicates
@@ -103,6 +107,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
         Called with the number of finished fits and the total number of fits.
     client
         A client of Dask's `distributed`: the fits then run on its workers and give the same bits.
+        Data on disk must have a path that every worker can open; the fits of a worker share reads.
     drop_outliers
         Whether to drop replicates. A replicate is worse if its divergence is above the lowest by
         more than 2 %, 1e-4 nats per count and 5 times the distance of the lower quartile. It is
@@ -132,6 +137,10 @@ def consensus(  # noqa: PLR0913 - the public entry point
     >>> found.stability.shape
     (4,)
     """
+    if not isinstance(model, KLNMF):
+        check_cluster_model(model, groups=groups, client=client)
+        pieces, total = fit_on_workers(V, model, observed, replicates, folder, on_fit)
+        return choose_medoid(pieces, total if drop_outliers else None)
     V, observed = without_missing(model, V, observed)
     seed, data = first_seed(model, replicates), as_matrix(V, dtype=model.dtype, n_jobs=1)
     warn_about_values(V, data)
@@ -163,19 +172,55 @@ def _fit_parts(
     parts: list[Part], replicas: Replicates, saved: SavedFits, seed: int, replicates: int
 ) -> list[list[dict[str, Any]]]:
     """Return the fits of each part of the data; all of them run in parallel."""
+    if replicas.client is not None and not parts[0].data.is_in_memory:
+        return [_fit_store_on_workers(parts[0], replicas, saved, seed, replicates)]
     shared = [replicas.scatter(part.data) for part in parts]
 
     def fit(number: int) -> dict[str, Any]:
         at, r = divmod(number, replicates)
-        data: RowBlocks = parts[at].data
-        name, (n, m) = f"replicate-{r:03d}{parts[at].suffix}", data.shape
-        piece = saved.load(name, W=(n, -1), H=(-1, m), numbers=(2,), status=())
+        piece = _load_fit(saved, parts[at], r)
         if piece is None:
             own_model = replicas.model_for_one_thread(random_state=seed + r)
             piece = replicas.compute(fit_replicate, own_model, shared[at], parts[at].observed)
-            saved.save(name, piece)
+            saved.save(_fit_name(parts[at], r), piece)
         replicas.count_finished(1)
         return piece
 
-    fits = replicas.run(fit, len(parts) * replicates)
+    fits = replicas.run(fit, len(parts) * replicates, parts[0].data)
     return [fits[at * replicates : (at + 1) * replicates] for at in range(len(parts))]
+
+
+def _fit_store_on_workers(
+    part: Part, replicas: Replicates, saved: SavedFits, seed: int, replicates: int
+) -> list[dict[str, Any]]:
+    """Return the fits of a store, which every worker opens; those of a worker share its reads."""
+    fits = {r: _load_fit(saved, part, r) for r in range(replicates)}
+    missing = [r for r, piece in fits.items() if piece is None]
+    replicas.count_finished(replicates - len(missing))
+    store, shares = part.data.__reduce__(), replicas.divide(missing)
+    threads = replicas.client.nthreads()
+
+    def fit(number: int) -> None:
+        worker, own = shares[number]
+        models = [replicas.model_for_one_thread(random_state=seed + r) for r in own]
+        settings = threads[worker], len(threads)
+        pieces = replicas.compute(
+            fit_together, models, store, part.observed, *settings, worker=worker
+        )
+        for r, piece in zip(own, pieces, strict=True):
+            fits[r] = piece
+            saved.save(_fit_name(part, r), piece)
+            replicas.count_finished(1)
+
+    if shares:
+        replicas.run(fit, len(shares))
+    return [piece for piece in fits.values() if piece is not None]
+
+
+def _fit_name(part: Part, r: int) -> str:
+    return f"replicate-{r:03d}{part.suffix}"
+
+
+def _load_fit(saved: SavedFits, part: Part, r: int) -> dict[str, Any] | None:
+    n, m = part.data.shape
+    return saved.load(_fit_name(part, r), W=(n, -1), H=(-1, m), numbers=(2,), status=())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower.estimators import KLNMF
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 
@@ -22,9 +21,9 @@ MAX_DISTANCE = 0.3  # of unit vectors: a mean cosine of 0.955
 MIN_FOR_DISTANCE = 4  # replicates
 
 
-def fit_replicate(model: KLNMF, V: Any, observed: dict[str, Any]) -> dict[str, Any]:
+def fit_replicate(model: Any, V: Any, observed: dict[str, Any]) -> dict[str, Any]:
     """Fit a model and return the arrays to save."""
-    W = model.fit_transform(V, **observed)
+    W = np.asarray(model.fit_transform(V, **observed))  # lazy if the rows are on Dask workers
     numbers = np.array([model.kl_divergence_, model.kkt_residual_])
     piece = {"W": W, "H": model.components_, "numbers": numbers, "status": np.array(model.status_)}
     effects = getattr(model, "batch_effects_", None)

@@ -50,6 +50,7 @@ from sipower.selection.outcome import RankSelection
 from sipower.selection.recommendation import explain, recommend, standard_errors
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
+from sipower.selection.worker_fits import check_local_model
 
 Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
@@ -109,7 +110,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     """
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
-    V, observed = without_missing(model, V, observed)
+    V, observed = without_missing(check_local_model(model), V, observed)
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")

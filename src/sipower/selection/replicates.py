@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Independent fits in parallel: in threads, or on the workers of a Dask client.
 
+Fits of data on disk run together and share every read of the data (`sipower.data.shared_reads`).
 The kernels release the GIL, so threads run in parallel. With a client, every fit is one task, and a
 local thread waits for it. Finished fits are counted and saved in this process. Fits in threads and
 on workers give the same bits, and either can continue a folder that the other has begun.
@@ -10,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import nullcontext
 from threading import Event, Lock
 from typing import Any, TypeVar
 
 from sklearn.base import clone
 
+from sipower.data.row_blocks import RowBlocks
+from sipower.data.shared_reads import share_reads
 from sipower.estimators import KLNMF
-from sipower.estimators.parameters import as_seed
+from sipower.estimators.memory import fits_at_once
+from sipower.estimators.parameters import as_seed, fit_rank
 from sipower.kernels import count_threads
 from sipower.loop.solve import Record
 
@@ -57,8 +62,11 @@ class Replicates:
         self.done, self.lock, self.over = 0, Lock(), Event()
         self.running: set[Any] = set()
 
-    def run(self, work: Callable[[int], T], pieces: int) -> list[T]:
+    def run(self, work: Callable[[int], T], pieces: int, data: RowBlocks | None = None) -> list[T]:
         """Return [work(0), work(1), ...], with as many calls at a time as there are threads.
+
+        If `data`, which all fits use, are on disk, there are as many calls as half of the free
+        memory has room for the factors of, and the fits share every read.
 
         After an interruption, the running fits stop at the end of their current round. With a Dask
         client, its workers finish their fits, but the results are dropped.
@@ -66,13 +74,19 @@ class Replicates:
         threads = count_threads(self.model.n_jobs)
         if self.client is not None:
             threads = max(sum(self.client.nthreads().values()), 1)
-        jobs = min(threads, pieces)
-        with ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(work, piece) for piece in range(pieces)]
+        jobs, group = min(threads, pieces), None
+        if self.client is None and data is not None and not data.is_in_memory:
+            jobs = fits_at_once(data, fit_rank(self.model, data, None), pieces)
+            group = share_reads(data, jobs, pieces, threads)
+            work = work if group is None else group.member(work)
+        with group or nullcontext(), ThreadPoolExecutor(jobs) as pool:
             try:
+                futures = [pool.submit(work, piece) for piece in range(pieces)]
                 return [future.result() for future in futures]
             except BaseException:
                 self.over.set()
+                if group is not None:
+                    group.is_over = True
                 if self.client is not None:
                     self.client.cancel(list(self.running))
                 pool.shutdown(cancel_futures=True)
@@ -95,18 +109,29 @@ class Replicates:
         # Data with a key made from the content could be released by another task with equal data.
         return data if self.client is None else self.client.scatter(data, hash=False)
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return function(*arguments) or, with a client, a future of it, which many fits share."""
+    def divide(self, numbers: list[int]) -> list[tuple[str, list[int]]]:
+        """Return the addresses of workers, each with its share of `numbers`."""
+        workers = sorted(self.client.nthreads())[: len(numbers)]
+        return [(worker, numbers[at :: len(workers)]) for at, worker in enumerate(workers)]
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, worker: str | None = None
+    ) -> Any:
+        """Return function(*arguments) or, with a client, a future of it, which many fits share.
+
+        `worker` is the address of the worker that should compute it; None: any.
+        """
         if self.client is None:
             return function(*arguments)
-        return self.client.submit(function, *arguments, pure=False)
+        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return self.client.submit(function, *arguments, pure=False, **where)
 
-    def compute(self, function: Callable[..., T], *arguments: Any) -> T:
+    def compute(self, function: Callable[..., T], *arguments: Any, worker: str | None = None) -> T:
         """Return function(*arguments); raise `CancelledError` if the task has ended meanwhile."""
         if self.client is None:
             result = function(*arguments)
         else:
-            future = self.submit(function, *arguments)
+            future = self.submit(function, *arguments, worker=worker)
             self.running.add(future)
             result = future.result()
             self.running.discard(future)
