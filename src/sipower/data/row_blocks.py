@@ -158,10 +158,7 @@ class RowBlocks(ABC):
     def with_settings(
         self, dtype: np.dtype[Any] | None = None, threads: int | None = None
     ) -> RowBlocks:
-        """Return the data for the working type `dtype` and `threads` threads.
-
-        None keeps the present setting. If nothing changes, self is returned.
-        """
+        """Return the data for other settings, or self if none changes; None keeps a setting."""
 
     @abstractmethod
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
@@ -265,14 +262,12 @@ class ColumnSums(RowBlocks):
 
     @property
     def column_mass(self) -> NDArray[np.float64]:
-        """The sums of the rows of the row-only data."""
+        """The sums of the rows."""
         return self._rows.mass
 
-    def with_settings(
-        self, dtype: np.dtype[Any] | None = None, threads: int | None = None
-    ) -> RowBlocks:
-        """Return the same columns for the working type `dtype` and `threads` threads."""
-        rows = self._rows.with_settings(dtype, threads)
+    def with_settings(self, *settings: Any, **named: Any) -> RowBlocks:
+        """Return the same columns for other settings; see `RowBlocks.with_settings`."""
+        rows = self._rows.with_settings(*settings, **named)
         return self if rows is self._rows else ColumnSums(rows)
 
     def with_data(self, data: Any, *, rows_only: bool = False) -> RowBlocks:
@@ -293,9 +288,9 @@ class ColumnSums(RowBlocks):
 
 
 def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
-    """Return the bounds of at most `max_blocks` blocks of about equal work.
+    """Return the bounds, from 0 to the number of items, of at most `max_blocks` blocks.
 
-    `work` holds the work of every item. The first bound is 0, the last one the number of items.
+    `work` holds the work of every item; the blocks have about equal work.
     """
     upto = np.append(0, np.cumsum(work))
     if max_blocks is None:
