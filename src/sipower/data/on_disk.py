@@ -36,7 +36,7 @@ SUM_TOL = 1e-9  # relative rounding error of the sum of a row
 
 
 class StoredMatrix(RowBlocks):
-    """Data on disk, opened by `sipower.io.open_store` or `sipower.io.open_h5ad`.
+    """Data on disk, opened by `sipower.io.open_on_disk`.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class StoredMatrix(RowBlocks):
             return data
         except ValueError as problem:
             raise ValueError(
-                f"{self.source} is damaged: {problem}; convert the data again."
+                f"{self.source} is damaged: {problem}; {self.source.remedy}."
             ) from None
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:
