@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower import KLNMF, as_matrix
-from sipower.io import open_store
+from sipower.io import open_on_disk
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 
@@ -66,7 +66,7 @@ def fit_in_limited_memory(path: Path, rounds: int) -> None:
     """Fit within 1 GB of address space; this runs in the child process."""
     limit = 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    V = open_store(path, dtype="float32", memory_limit="150MB")
+    V = open_on_disk(path, dtype="float32", memory_limit="150MB")
     started = time.monotonic()
     model = KLNMF(20, random_state=0, tol=0, max_iter=rounds, max_time=1200).fit(V)
     seconds = time.monotonic() - started
@@ -88,7 +88,7 @@ def fit_in_limited_memory(path: Path, rounds: int) -> None:
 
 def compare_with_memory(path: Path) -> None:
     """Print the seconds of a pass over the rows and over the columns, from disk and in memory."""
-    stored = open_store(path, dtype="float32", memory_limit="64MB")
+    stored = open_on_disk(path, dtype="float32", memory_limit="64MB")
     whole = as_matrix(stored.rows(0, stored.shape[0]), dtype=np.float32)
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, 20), np.float32) for n in stored.shape)

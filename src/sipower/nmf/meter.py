@@ -19,14 +19,15 @@ class Meter:
     Parameters
     ----------
     problem
-        The problem. Those with terms besides V, W and H are not measured.
+        The problem. Those with terms besides V, W and H, and data on workers, are not measured.
     rule
         The rule that updates W.
     """
 
     def __init__(self, problem: Factorization, rule: Rule) -> None:
         self._problem = problem
-        is_possible = rule.measures_divergence and problem.terms.is_plain
+        can_measure = rule.measures_divergence and problem.V.combines_kernels
+        is_possible = can_measure and problem.terms.is_plain
         # Pass it to the rule as `HalfStep.divergences`.
         self.divergences = np.empty(problem.V.shape[0]) if is_possible else None
 
