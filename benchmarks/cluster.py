@@ -34,7 +34,7 @@ import sipower
 from sipower.dask import KLNMF, Files
 from sipower.dask.cost import Cluster, Size, client_bytes, round_cost
 from sipower.datasets import poisson_topics
-from sipower.io import open_store
+from sipower.io import open_on_disk
 from sipower.store import write_store
 
 CORES = len(os.sched_getaffinity(0))
@@ -75,7 +75,7 @@ def compare_goals(folder: Path) -> None:
     with local_workers(2) as client:
         for _ in range(REPEATS):
             alone = sipower.KLNMF(RANK, n_jobs=2, **settings)
-            print("one process, store    ", time_to_goal(alone, open_store(store)), flush=True)
+            print("one process, store    ", time_to_goal(alone, open_on_disk(store)), flush=True)
             for solver in SOLVERS:
                 model = KLNMF(RANK, client=client, solver=solver, **settings)
                 print(f"two workers, {solver:9}", time_to_goal(model, Files([store])), flush=True)

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from sipower import KLNMF, as_matrix
 from sipower.data.on_disk import StoredMatrix
-from sipower.io import open_store
+from sipower.io import open_on_disk
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
 
@@ -78,7 +78,7 @@ def fit_in_limited_memory(path: Path, rounds: int) -> None:
     """Fit within 1 GB of address space; this runs in the child process."""
     limit = 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    V = open_store(path, dtype="float32", memory_limit="150MB")
+    V = open_on_disk(path, dtype="float32", memory_limit="150MB")
     pass_wall, pass_cpu = time_pass(V)
     started, used = time.monotonic(), time.process_time()
     model = KLNMF(20, random_state=0, tol=1e-2, max_iter=rounds, max_time=1200).fit(V)
@@ -104,7 +104,7 @@ def fit_in_limited_memory(path: Path, rounds: int) -> None:
 
 def compare_with_memory(path: Path) -> None:
     """Print the seconds of a pass over the rows and over the columns, from disk and in memory."""
-    stored = open_store(path, dtype="float32", memory_limit="64MB")
+    stored = open_on_disk(path, dtype="float32", memory_limit="64MB")
     whole = as_matrix(stored.rows(0, stored.shape[0]), dtype=np.float32)
     rng = np.random.default_rng(0)
     W, H = (rng.random((n, 20), np.float32) for n in stored.shape)

@@ -19,7 +19,7 @@ from out_of_core import ensure_store
 
 from sipower import as_matrix
 from sipower.data.memory import Matrix
-from sipower.io import open_store
+from sipower.io import open_on_disk
 from sipower.nmf import Auto, Factorization, Factors, RowRounds
 from sipower.problems.kl import KLBlock
 
@@ -58,7 +58,7 @@ def main() -> None:
     print("| data | million nonzeros | K | threads | pass | round of auto | round of rows |")
     print("|---|---|---|---|---|---|---|")
     for size in SIZES:
-        store = open_store(ensure_store(folder, size), dtype="float32", memory_limit="48MB")
+        store = open_on_disk(ensure_store(folder, size), dtype="float32", memory_limit="48MB")
         whole = as_matrix(store.rows(0, store.shape[0]), dtype=np.float32)
         print_line("memory", whole, 20)
         print_line("disk, 48 MB", store, 20)

@@ -18,7 +18,7 @@ from damage import assert_counts, assert_valid
 from sipower import KLNMF, as_matrix
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
-from sipower.io import ReadError, convert, open_h5ad, open_store, read
+from sipower.io import ReadError, convert, open_on_disk, open_store, read
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
@@ -69,7 +69,7 @@ def _error_message(counts: Any) -> str:
 
 def read_backed(path: Path) -> None:
     """Open an HDF5 file and read its rows."""
-    _assert_stored(open_h5ad(path, n_jobs=1))
+    _assert_stored(open_on_disk(path, cache=False, n_jobs=1))
 
 
 def read_store(path: Path) -> None:

@@ -17,6 +17,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _cache_folder(tmp_path_factory):
+    """Keep converted files away from the cache of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIPOWER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def set_clock(monkeypatch):
     """Give the library another clock; that of other threads, Dask's among them, goes on."""

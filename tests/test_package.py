@@ -92,7 +92,7 @@ def test_the_public_surface():
     assert doors <= set(sipower.__all__)
     for name in sipower.__all__:
         assert getattr(sipower, name) is getattr(sipower, name)
-    assert {"open_store", "write_store"} <= set(sipower.io.__all__)
+    assert {"open_on_disk", "write_store"} <= set(sipower.io.__all__)
     assert {"Run", "load_run", "save_run"} == set(sipower.results.__all__)
 
 

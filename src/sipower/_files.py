@@ -80,33 +80,50 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 
 
 @contextmanager
-def file_lock(file: Path) -> Iterator[None]:
-    """Lock a file against other processes until the block ends, if the system supports locks."""
+def file_lock(file: Path, *, wait: bool = False) -> Iterator[None]:
+    """Lock a file against other processes until the block ends, if the system supports locks.
+
+    If another process holds the lock, wait for it or, unless `wait` is true, raise an error.
+    """
     if not file.parent.is_dir():
         raise ValueError(f"The folder {str(file.parent)!r} does not exist: create it first.")
     path = file.with_name(f".{file.name}.sipower-lock")
-    # Do not follow a link that somebody else may have put there.
-    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o666), "a") as lock:
-        try:
-            _acquire(lock)
-            if not path.exists() or path.stat().st_ino != os.fstat(lock.fileno()).st_ino:
-                raise BlockingIOError  # the previous owner has just removed the lock file
-        except OSError:
-            raise ValueError(
-                f"{file} is in use by another process: wait until it has finished."
-            ) from None
+    lock = _open_lock(path, wait=wait)
+    while lock is None and wait:
+        lock = _open_lock(path, wait=True)
+    if lock is None:
+        raise ValueError(f"{file} is in use by another process: wait until it has finished.")
+    with lock:
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
 
 
-def _acquire(lock: IO[str]) -> None:
+def _open_lock(path: Path, *, wait: bool) -> IO[str] | None:
+    """Open and lock a lock file; return None if another process has locked or removed it."""
+    # Do not follow a link that somebody else may have put there.
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    lock = os.fdopen(os.open(path, flags, 0o666), "a")
+    try:
+        _acquire(lock, wait=wait)
+        is_current = path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino
+    except OSError:
+        is_current = False
+    except BaseException:
+        lock.close()
+        raise
+    if is_current:
+        return lock
+    lock.close()
+    return None
+
+
+def _acquire(lock: IO[str], *, wait: bool) -> None:
     """Lock an open file. On file systems without locks, as on some clusters, do nothing."""
     try:
         if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         raise
     except OSError:

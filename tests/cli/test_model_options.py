@@ -197,7 +197,7 @@ def test_rank_and_consensus_take_them_too(counts):
     ("words", "message"),
     [
         (("--mask", "none.csv"), "--mask: none.csv does not exist"),
-        (("--batch", "donor"), "--batch: donor is not a file; only .h5ad files have columns"),
+        (("--batch", "donor"), "--batch: donor is not a file; only AnnData files have columns"),
         (("--offsets", "zero.csv"), "--offsets must be positive, got 0 for sample 0"),
         (("--weights", "narrow.csv"), "--weights: narrow.csv lacks the feature 'word39'"),
         (("--sample-weight", "few.csv"), "--sample-weight: few.csv lacks the sample 'document 0'"),

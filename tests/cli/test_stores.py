@@ -3,9 +3,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from cli.calls import SPARSE_V as V
 from cli.calls import call
 from sipower.results import load_run
 
@@ -32,67 +30,27 @@ def test_a_store_is_fitted_as_the_file_is(counts):
         np.testing.assert_allclose(arrays["W"], whole.W, rtol=1e-4, atol=1e-8)
 
 
-CELLS = ("fit", "cells.h5ad", "-k", 3, "--memory-limit", "1MB", "--no-report", "--force")
-
-
-def write_cells(factor=1, **layers):
-    anndata = pytest.importorskip("anndata")
-    counts = sp.csr_matrix(factor * V.astype(np.float32))
-    anndata.AnnData(counts, layers=layers).write_h5ad("cells.h5ad")
-
-
-def test_rows_of_an_h5ad_file_stay_on_disk(counts):
-    write_cells()
-    call(*CELLS, "-o", "run", "--dtype", "float64", "--no-cache")
-    run = load_run("run")
-    assert run.facts["status"] == "converged"
-    assert run.samples[:2] == ("0", "1")
-    assert not (counts / "cells.h5ad.cache").exists()
-
-
-def test_an_h5ad_file_is_converted_once_while_it_is_unchanged(counts):
-    write_cells()
-    first = call(*CELLS, "-o", "first")
-    assert "converting cells.h5ad to a store in cells.h5ad.cache/" in first.stdout
-    whole = call("fit", "cells.h5ad", "-k", 3, "--no-report", "-o", "whole")
-    assert "cache" not in whole.stdout
-    assert load_run("first").W.tobytes() == load_run("whole").W.tobytes()
-    assert load_run("first").facts["input"]["file"] == "cells.h5ad"
-    again = call(*CELLS, "-o", "second")
-    assert "using cells.h5ad.cache/, the store of this unchanged file" in again.stdout
-    assert load_run("first").H.tobytes() == load_run("second").H.tobytes()
-    write_cells(factor=2)
-    assert "converting cells.h5ad" in call(*CELLS, "-o", "third").stdout
-    total = load_run("third").facts["input"]["total"]
-    assert total == 2 * load_run("first").facts["input"]["total"]
-
-
-def test_a_cache_is_made_again_after_an_interruption(counts):
-    write_cells()
-    call(*CELLS, "-o", "run")
-    (counts / "cells.h5ad.cache" / "source.json").write_text("{")
-    assert "converting cells.h5ad" in call(*CELLS, "-o", "run").stdout
-    (counts / "cells.h5ad.cache" / "source.json").unlink()
-    assert "converting cells.h5ad" in call(*CELLS, "-o", "run").stdout
-
-
-def test_layers_and_transposes_have_caches_of_their_own(counts):
-    write_cells(spliced=sp.csr_matrix(3 * V.astype(np.float32)))
-    totals = []
-    for words in ((), ("--layer", "spliced"), ("--transpose",)):
-        call(*CELLS, "-o", "run", *words)
-        totals.append(load_run("run").facts["input"]["total"])
-        assert load_run("run").W.shape[0] == (200 if words == ("--transpose",) else 300)
-    assert totals == [V.sum(), 3 * V.sum(), V.sum()]
-    caches = {path.name for path in counts.glob("*.cache")}
-    assert caches == {f"cells.h5ad{part}.cache" for part in ("", ".spliced", ".transposed")}
+def test_a_store_is_transposed_where_it_is(counts):
+    call("convert", "counts.npz", "-o", "store")
+    call("fit", "store", "-k", 3, "-o", "stored", "--transpose", "--no-report")
+    call("fit", "counts.npz", "-k", 3, "-o", "whole", "--transpose", "--no-report")
+    assert load_run("stored").W.tobytes() == load_run("whole").W.tobytes()
+    assert load_run("stored").facts["input"]["sha256"] == load_run("whole").facts["input"]["sha256"]
+    call("convert", "counts.npz", "-o", "rows", "--rows-only")
+    failed = call("fit", "rows", "-k", 3, "-o", "run", "--transpose", code=2)
+    assert "available by row only" in failed.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("counts.npz", "--memory-limit", "1MB"), "convert counts.npz to a store first"),
-        (("store", "--transpose"), "pass them to sipower convert"),
+        (("store", "--layout", "wide"), "pass them to sipower convert"),
+        (("gone.h5ad", "--memory-limit", "1MB"), "gone.h5ad does not exist"),
+        (
+            ("store", "--cache", "x", "--no-cache"),
+            "--cache and --no-cache exclude each other",
+        ),
         (("store", "--layer", "x"), "has no layers"),
         (
             ("store", "--memory-limit", "much"),

@@ -284,7 +284,7 @@ def test_a_resumed_fit_gives_the_same_bits(known, tmp_path):
 
 def test_threads_pickle_and_frames(monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
-    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.block_bounds.MIN_BLOCK", 64)
     one, two = (quick(n_jobs=n, max_iter=8, tol=0).fit(V, **EVERYTHING) for n in (1, 2))
     assert one.components_.tobytes() == two.components_.tobytes()
     assert one.batch_effects_.tobytes() == two.batch_effects_.tobytes()

@@ -153,7 +153,7 @@ def test_the_call_that_cnmf_makes():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_same_seed_same_bits_for_any_threads(solver, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
-    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.block_bounds.MIN_BLOCK", 64)
     one, two = (quick(solver=solver, n_jobs=n, max_iter=8, tol=0).fit(V) for n in (1, 2))
     assert one.components_.tobytes() == two.components_.tobytes()
 

@@ -81,7 +81,7 @@ def test_finite_non_negative_and_zero_where_the_data_are(plain, layout, dtype):
 
 def test_same_bits_for_any_number_of_threads(solver, layout, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
-    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.block_bounds.MIN_BLOCK", 64)
     one, two, many = (run(as_matrix(layout(V), n_jobs=n), solver).x for n in (1, 2, 16))
     assert one.W.tobytes() == two.W.tobytes() == many.W.tobytes()
     assert one.H.tobytes() == two.H.tobytes() == many.H.tobytes()

@@ -233,7 +233,7 @@ def test_the_function_takes_known_components():
 @pytest.mark.parametrize("solver", ["auto", "mu", "newton"])
 def test_same_bits_for_any_number_of_threads(solver, monkeypatch):
     monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
-    monkeypatch.setattr("sipower.data.row_blocks.MIN_BLOCK", 64)
+    monkeypatch.setattr("sipower.data.block_bounds.MIN_BLOCK", 64)
     models = [from_start(solver=solver, n_jobs=jobs, max_iter=8) for jobs in (1, 2)]
     one, two = (model.fit_transform(V, **EVERYTHING, **START) for model in models)
     assert one.tobytes() == two.tobytes()

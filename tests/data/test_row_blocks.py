@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import as_matrix, kernels
+from sipower.data.block_bounds import MAX_BLOCK, MIN_BLOCK, cut_by_work
 from sipower.data.memory import Matrix
-from sipower.data.row_blocks import MAX_BLOCK, MIN_BLOCK, cut_by_work
 
 # ---- blocks --------------------------------------------------------------------------------------
 

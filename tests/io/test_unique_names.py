@@ -11,7 +11,7 @@ from scipy import sparse
 
 from reading import CELLS, V, write_10x_hdf5
 from sipower.data.on_disk import StoredMatrix
-from sipower.io import convert, open_h5ad, open_store, read
+from sipower.io import convert, open_on_disk, open_store, read
 from sipower.io.base import unique_names
 
 GENES = ["Sox2", "Tbce", "Actb", "Tbce"]
@@ -46,7 +46,7 @@ def test_without_ids_names_that_repeat_are_numbered(tmp_path):
 def test_names_and_ids_survive_a_store_and_rows_on_disk(tmp_path):
     file = write_h5ad(tmp_path / "v.h5ad")
     convert(file, tmp_path / "v.sipower")
-    for V_on_disk in (open_store(tmp_path / "v.sipower"), open_h5ad(file)):
+    for V_on_disk in (open_store(tmp_path / "v.sipower"), open_on_disk(file, cache=False)):
         assert isinstance(V_on_disk, StoredMatrix)
         assert tuple(V_on_disk.column_names) == NAMES
         assert V_on_disk.source.feature_ids == IDS

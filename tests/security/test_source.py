@@ -27,6 +27,8 @@ ALLOWED = {
     ("experiments/run.py", "multiprocessing"): "sends its own runs to processes of its own",
     ("datasets/originals.py", "import_module"): "Pillow, which is optional",
     ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",
+    ("io/cache.py", "shutil"): "removes folders of the cache that hold nothing else",
+    ("store/workspace.py", "shutil"): "asks how much space a disk has left",
     ("io/hdf5.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
     ("results/annotations.py", "read_elem"): "names of the features of an AnnData copy, no pickle",
     ("kernels/threads.py", "joblib"): "asks whether it stands in a worker of joblib; loads nothing",

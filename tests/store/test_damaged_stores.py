@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import KLNMF
-from sipower.io import ReadError, open_h5ad, open_store
+from sipower.io import ReadError, open_on_disk, open_store
 from sipower.store import write_store
 from sipower.store.layout import check_entries
 
@@ -55,7 +55,7 @@ def test_an_h5ad_file_that_is_not_canonical_is_sent_to_convert(tmp_path):
         path = tmp_path / f"{name}.h5ad"
         anndata.AnnData(counts).write_h5ad(path)
         with pytest.raises(ReadError, match="sipower convert"):
-            open_h5ad(path)
+            open_on_disk(path, cache=False)
 
 
 def test_a_store_that_is_replaced_while_it_is_open_is_not_mixed_with_the_new_one(tmp_path):

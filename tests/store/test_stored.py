@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import oracles
 from sipower import KLNMF, as_matrix, nmf
 from sipower.data.from_store import StoreSource
-from sipower.io import open_h5ad, open_store
+from sipower.io import open_on_disk, open_store
 from sipower.io.backed import BackedSource
 from sipower.kernels import Draw
 from sipower.problems.kl import KLBlock
@@ -66,7 +66,7 @@ def test_every_solver_gives_the_bits_of_memory(store, solver, limit, dtype):
 @pytest.mark.parametrize("solver", ["auto", "mu", "sci-pi", "s-sci-pi", "rows"])
 def test_rows_alone_serve_the_rules_that_need_sums(rows_only, h5ad, solver):
     stored = open_store(rows_only, memory_limit=500_000)
-    backed = open_h5ad(h5ad, dtype=np.float64, memory_limit=900_000)
+    backed = open_on_disk(h5ad, cache=False, dtype=np.float64, memory_limit=900_000)
     expected = fit_model(as_matrix(V, rows_only=True), solver)
     for data in (stored, backed):
         assert len(data.windows_of_blocks) > 1
@@ -80,7 +80,7 @@ def test_rules_that_need_columns_say_so(rows_only, solver):
 
 
 def test_what_a_store_tells_is_what_memory_tells(store, h5ad):
-    matrix, stored, backed = as_matrix(V), open_store(store), open_h5ad(h5ad)
+    matrix, stored, backed = as_matrix(V), open_store(store), open_on_disk(h5ad, cache=False)
     assert stored.sha256 == backed.sha256 == matrix.sha256
     for data in (stored, backed):
         assert data.mass.tobytes() == matrix.mass.tobytes()
@@ -107,7 +107,10 @@ def test_a_file_is_opened_and_checked_once_for_a_fit(store, h5ad, monkeypatch):
 
     count(StoreSource)
     count(BackedSource)
-    for open_file, sources in ((lambda: open_store(store), 2), (lambda: open_h5ad(h5ad), 1)):
+    for open_file, sources in (
+        (lambda: open_store(store), 2),
+        (lambda: open_on_disk(h5ad, cache=False), 1),
+    ):
         data = open_file()
         for dtype in (np.float32, np.float64):
             KLNMF(3, max_iter=2, tol=0, random_state=0, dtype=dtype, n_jobs=2).fit(data)
@@ -154,7 +157,7 @@ def test_a_limit_that_no_block_fits_into_is_refused(store):
 
 
 def test_files_travel_to_other_processes(h5ad):
-    copy = pickle.loads(pickle.dumps(open_h5ad(h5ad, memory_limit=900_000)))
+    copy = pickle.loads(pickle.dumps(open_on_disk(h5ad, cache=False, memory_limit=900_000)))
     assert (copy.shape, copy.total) == (V.shape, V.sum())
 
 

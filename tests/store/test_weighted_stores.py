@@ -13,7 +13,7 @@ import oracles
 from sipower import Stop, as_matrix, solve
 from sipower.data import weighted_source
 from sipower.data.weighting import Weights, apply_weights
-from sipower.io import open_h5ad, open_store
+from sipower.io import open_on_disk, open_store
 from sipower.nmf import SOLVERS, Factorization, make_solver
 from sipower.store import write_store
 from weight_cases import KINDS, make_weights, product
@@ -93,7 +93,7 @@ def test_rows_alone_are_weighted_too(stores, h5ad, kind, dtype):
     matrix = apply_weights(plain, weights)
     for data in (
         open_store(stores / "float32 by row", dtype=dtype, memory_limit=SMALL),
-        open_h5ad(h5ad, dtype=dtype, memory_limit=SMALL),
+        open_on_disk(h5ad, cache=False, dtype=dtype, memory_limit=SMALL),
     ):
         stored = apply_weights(data, weights)
         assert not stored.has_columns

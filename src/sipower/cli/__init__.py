@@ -3,7 +3,7 @@
 
 from sipower.cli import fit, transform, report, differential, rank, consensus  # noqa: F401 - registers # isort: skip
 from sipower.cli import refit, compare  # noqa: F401 # isort: skip
-from sipower.cli import convert, demo, bench, info, datasets, reproduce  # noqa: F401 # isort: skip
+from sipower.cli import convert, cache, demo, bench, info, datasets, reproduce  # noqa: F401 # isort: skip
 from sipower.cli.application import app, main
 
 __all__ = ["app", "main"]

@@ -27,14 +27,14 @@ def fit(
     folder = out or run_folder.default_folder(data.source, f"k{factors.components}")
     own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
     model = solver.model(n_components=factors.components, init=solver.init, n_init=solver.n_init)
+    cache = long_run.cache_choice()
     if solver.dry_run:
-        table = run_folder.load(data, console, long_run.memory_limit)
+        table = run_folder.load(data, console, long_run.memory_limit, cache)
         observed = factors.apply(model, data, table, console)
         V = run_folder.nonzero_matrix(table, model)
         return run_folder.say_estimate(estimate(V, model), console, observed)
     has_begun = any(file.exists() for file in (folder / "run.json", checkpoint or own_checkpoint))
     with run_folder.claim(folder, output.force or (long_run.resume and has_begun)):
-        cache = folder.parent if long_run.cache else None
         table = run_folder.load(data, console, long_run.memory_limit, cache)
         observed = factors.apply(model, data, table, console)
         shape = options.parse_image_shape(output.image_shape, table.counts.shape[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values that options name: tables, columns of an .h5ad file, and known components."""
+"""Values that options name: tables, columns of an AnnData file, and known components."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ import numpy as np
 
 from sipower.cli.options import InputOptions
 from sipower.io import Table
-from sipower.io.hdf5 import read_column
+from sipower.io.anndata_columns import has_columns, read_column
 from sipower.io.item_values import Items, ItemValues, read_item_values
 from sipower.io.known_components import (
     KnownComponents,
@@ -18,7 +18,6 @@ from sipower.io.known_components import (
     read_known_components,
 )
 from sipower.results import load_run
-from sipower.results.annotations import is_anndata_file
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,15 @@ class DataItems:
 
     @cached_property
     def has_columns(self) -> bool:
-        """Whether the data are an .h5ad file, which has columns of samples and features."""
-        source = self.data.source
-        is_hdf5 = source.suffix.lower() in (".h5ad", ".h5") and source.is_file()
-        return is_hdf5 and is_anndata_file(source)
+        """Whether the data are an AnnData file, which has columns of samples and features."""
+        return has_columns(self.data.source)
 
     def values(self, kind: str, text: str) -> ItemValues:
         """Return the values in a table or, if there is no such file, in a column of obs or var."""
         if Path(text).is_file():
             return read_item_values(text)
         if not self.has_columns:
-            raise ValueError(f"{text} is not a file; only .h5ad files have columns to name.")
+            raise ValueError(f"{text} is not a file; only AnnData files have columns to name.")
         axis = "obs" if (kind == "sample") != self.data.transpose else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"

@@ -29,15 +29,16 @@ _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
 _RULE, _START = _limit(help="Update rule."), _limit(help="Kind of start.")
 _INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, a 10x folder, or a folder of texts."
-_LAYER = "Layer of an .h5ad file instead of X; raw is .raw."
+_LAYER = "Layer of an AnnData file instead of X; raw is .raw."
 _TEXT_COLUMN = "Column of a table that holds texts, whose words are counted."
 _STOP_WORDS = "Leave out frequent English words of texts."
 _MIN_DF = "Leave out words that occur in fewer texts than this."
 _RANK = "Rank K; sipower rank recommends one."
 _TOL = "Stop when the certified gap, relative to all counts, is at most this."
-_MEMORY = "Leave a store or an .h5ad file on disk, and use this much memory for it, such as 512MB."
-_CACHE = "Convert an .h5ad file with --memory-limit to a store beside OUT, which later fits reuse."
-_DRY_RUN = "Estimate memory and time from a few rounds, and write nothing."
+_MEMORY = "Leave the data on disk, and use this much memory for them, such as 512MB."
+_CACHE = "Folder for converted files; by default $SIPOWER_CACHE, or see sipower cache."
+_NO_CACHE = "With --memory-limit, read the rows of the file itself: no disk space, but slower."
+_DRY_RUN = "Estimate memory and time from a few rounds, and write no run."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad, topics."
 _OUT = "Run folder; by default named after the file."
@@ -129,10 +130,17 @@ class LongRunOptions:
     """The options for checkpoints and for the memory limit of data on disk."""
 
     memory_limit: Annotated[str | None, _read(help=_MEMORY)] = None
-    cache: Annotated[bool, _read("--cache/--no-cache", help=_CACHE)] = True
+    cache: Annotated[Path | None, _read(metavar="FOLDER", help=_CACHE)] = None
+    no_cache: Annotated[bool, _read("--no-cache", help=_NO_CACHE)] = False
     checkpoint: Annotated[Path | None, _long_run(help="File to save the state to.")] = None
     checkpoint_every: Annotated[float, _long_run(help="Seconds between saves.", min=0)] = 60.0
     resume: Annotated[bool, _long_run("--resume", help=_RESUME)] = False
+
+    def cache_choice(self) -> Path | Literal[False] | None:
+        """Return the option `cache` of `sipower.io.open_on_disk`."""
+        if self.no_cache and self.cache is not None:
+            raise ValueError("--cache and --no-cache exclude each other: give one of them.")
+        return False if self.no_cache else self.cache
 
     def checkpoint_path(self, folder: Path) -> Path | None:
         """Return the path of the checkpoint; an existing file requires --resume."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -15,7 +15,7 @@ from sipower._files import file_lock
 from sipower.cli.console import Console, name_options, option_name
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
 from sipower.cli.new_folder import make_folder
-from sipower.cli.on_disk import open_on_disk
+from sipower.cli.on_disk import load_on_disk
 from sipower.cli.options import InputOptions, OutputOptions
 from sipower.cli.progress import FitProgress
 from sipower.data.row_blocks import RowBlocks
@@ -62,17 +62,19 @@ def load(
     data: InputOptions,
     console: Console,
     memory_limit: str | None = None,
-    cache: Path | None = None,
+    cache: Path | Literal[False] | None = None,
     **texts: Any,
 ) -> Table:
     """Read a file, or open it on disk, and print a summary of the data.
 
-    With a memory limit, an .h5ad file is converted to a store in the folder `cache`, if given.
-    `texts` replaces `text_column` and `text_options` of `sipower.io.read`.
+    With a memory limit, a file is converted to a store in a cache; `cache` is as in
+    `sipower.io.open_on_disk`. `texts` replaces `text_column` and `text_options` of
+    `sipower.io.read`.
     """
     source = data.source
     if is_store(source) or memory_limit is not None:
-        table = open_on_disk(data, console, memory_limit, cache)
+        with say_warnings(console):
+            table = load_on_disk(data, console, memory_limit, cache)
     else:
         table = read(source, **data.settings() | texts)
     table = replace(table, remarks=tuple(map(name_options, table.remarks)))

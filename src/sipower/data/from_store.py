@@ -19,7 +19,16 @@ from sipower.data.row_blocks import ITEM_WORK
 from sipower.data.validate import name_array, working_type
 from sipower.kernels import Array
 from sipower.store import byte_size
-from sipower.store.layout import SIDES, Layout, read_feature_ids, read_layout, read_names
+from sipower.store.layout import (
+    SIDES,
+    DamagedStoreError,
+    Layout,
+    read_feature_ids,
+    read_layout,
+    read_names,
+)
+
+REMEDY = "convert the data again"
 
 
 class StoreSource:
@@ -27,15 +36,15 @@ class StoreSource:
 
     origin: ValueOrigin | None = None
 
-    def __init__(self, layout: Layout, side: str) -> None:
-        self.layout, self.side = layout, side
+    def __init__(self, layout: Layout, side: str, remedy: str = REMEDY) -> None:
+        self.layout, self.side, self.remedy = layout, side, remedy
         # The files stay open, so that the data stay the same if the store is replaced.
         self.indices, self.values = layout.open(side, "indices"), layout.open(side, "values")
         self.value_type = self.values.dtype
         self.indptr = _read_all(layout, side, "indptr")
         is_rising = self.indptr[0] == 0 and bool((np.diff(self.indptr) >= 0).all())
         if not is_rising or self.indptr[-1] != layout.nonzeros:
-            raise ValueError(
+            raise DamagedStoreError(
                 f"The store {layout.path} is damaged: {side}/indptr.npy is invalid; convert the "
                 "data again."
             )
@@ -60,7 +69,7 @@ class StoreSource:
         return f"The store {self.layout.path}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoreSource, (self.layout, self.side)
+        return StoreSource, (self.layout, self.side, self.remedy)
 
     def read(self, first: int, indices: Array, values: Array) -> None:
         """Fill both arrays with consecutive nonzeros, beginning with number `first`."""
@@ -78,7 +87,7 @@ def _read_all(layout: Layout, side: str, name: str) -> Array:
 def _read_mass(layout: Layout, side: str) -> Array:
     mass = _read_all(layout, side, "mass")
     if not (mass.min() >= 0 and abs(mass.sum() - layout.total) <= SUM_TOL * layout.total):
-        raise ValueError(
+        raise DamagedStoreError(
             f"The store {layout.path} is damaged: {side}/mass.npy has wrong sums; convert the "
             "data again."
         )
@@ -91,6 +100,7 @@ def open_store(
     dtype: DTypeLike | None = None,
     n_jobs: int | None = None,
     memory_limit: int | str = DEFAULT_LIMIT,
+    remedy: str = REMEDY,
 ) -> StoredMatrix:
     """Open a store that was written by `sipower convert` or `write_store`.
 
@@ -98,37 +108,13 @@ def open_store(
     ----------
     path
         Folder of the store.
-    dtype
-        Working type, float32 or float64. None means float32 for float32 data, else float64.
-    n_jobs
-        Number of threads; None means all cores, or one inside a joblib or Dask worker.
-    memory_limit
-        Memory for the data, in bytes or as text such as "1GB". The factors need additional
-        memory. The limit does not change any result, not even in the last bit.
-
-    Returns
-    -------
-    StoredMatrix
-        Row blocks for `KLNMF`, `solve` and everything else that takes a `Matrix`. A store
-        without the transpose works only with update rules that need only sums over the rows.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from sipower import KLNMF
-    >>> from sipower.io import open_store, write_store
-    >>> V = csr_array(np.random.default_rng(0).poisson(1.0, (60, 40)))
-    >>> store = pathlib.Path(tempfile.mkdtemp(), "counts.sipower")
-    >>> write_store(V, store)
-    >>> in_memory, on_disk = KLNMF(3, random_state=0), KLNMF(3, random_state=0)
-    >>> W = in_memory.fit_transform(V)
-    >>> bool((on_disk.fit_transform(open_store(store)) == W).all())
-    True
+    dtype, n_jobs, memory_limit
+        As in `sipower.io.open_on_disk`.
+    remedy
+        What to do about a damaged store, for error messages.
     """
     layout, limit = read_layout(path), byte_size(memory_limit)
-    sides = tuple(StoreSource(layout, side) for side in layout.orientations)
+    sides = tuple(StoreSource(layout, side, remedy) for side in layout.orientations)
     working, threads = working_type(np.dtype(layout.dtype), dtype), kernels.count_threads(n_jobs)
     return StoredMatrix(sides, working, threads, Buffers(limit))
 

@@ -15,14 +15,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from sipower import kernels
 from sipower.data import sampling
+from sipower.data.block_bounds import MAX_BLOCKS, cut_by_work
 from sipower.data.row_blocks import (
     ITEM_WORK,
-    MAX_BLOCKS,
     ROWS_ONLY,
     Batch,
     RowBlocks,
     Window,
-    cut_by_work,
 )
 from sipower.data.sampling import Scheme
 from sipower.data.weights import Weights, scale_csr, scale_dense
@@ -48,6 +47,7 @@ class Matrix(RowBlocks):
     """
 
     is_in_memory = True
+    combines_kernels = True
 
     def __init__(
         self, data: Any, dtype: DTypeLike, threads: int = 1, *, rows_only: bool = False

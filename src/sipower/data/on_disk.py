@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from sipower import kernels
 from sipower.data import sampling
+from sipower.data.block_bounds import cut_by_work
 from sipower.data.buffers import INDEX, Buffers, LoadedWindow
 from sipower.data.memory import Matrix
-from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Window, cut_by_work
+from sipower.data.row_blocks import ITEM_WORK, ROWS_ONLY, Batch, RowBlocks, Window
 from sipower.data.row_source import RowSource
 from sipower.data.sampling import Scheme
 from sipower.data.validate import check_range
@@ -36,7 +37,7 @@ SUM_TOL = 1e-9  # relative rounding error of the sum of a row
 
 
 class StoredMatrix(RowBlocks):
-    """Data on disk, opened by `sipower.io.open_store` or `sipower.io.open_h5ad`.
+    """Data on disk, opened by `sipower.io.open_on_disk`.
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ class StoredMatrix(RowBlocks):
     """
 
     dense = False
+    combines_kernels = True
 
     def __init__(
         self, sides: tuple[RowSource, ...], dtype: np.dtype[Any], threads: int, buffers: Buffers
@@ -236,7 +238,7 @@ class StoredMatrix(RowBlocks):
             return data
         except ValueError as problem:
             raise ValueError(
-                f"{self.source} is damaged: {problem}; convert the data again."
+                f"{self.source} is damaged: {problem}; {self.source.remedy}."
             ) from None
 
     def sample(self, scheme: Scheme, share: float, draw: Draw, *, replace: bool = False) -> Batch:

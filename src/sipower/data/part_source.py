@@ -28,6 +28,7 @@ class PartSource:
         self.indptr: NDArray[np.int64] = source.indptr[begin : end + 1] - self.first
         self.mass, self.width = source.mass[begin:end], source.width
         self.value_type, self.origin = source.value_type, source.origin
+        self.remedy = source.remedy
         self.smallest, self.largest = source.smallest, source.largest
         names = source.row_names
         self.row_names = None if names is None else names[begin:end]

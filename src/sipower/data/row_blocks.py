@@ -34,9 +34,6 @@ from sipower.kernels import Array, Basis, Draw, batch_size
 
 R = TypeVar("R")
 
-MAX_BLOCKS = 64
-MIN_BLOCK = 32768  # smallest block, in entries; starting it costs far less than its work
-MAX_BLOCK = 2**21  # about the largest block, in entries; limits what is read at once
 ROWS_ONLY = "The data are available by row only: use `columns` instead of `T`."
 ITEM_WORK = 8  # cost of an item apart from its entries, measured in entries
 
@@ -80,6 +77,8 @@ class RowBlocks(ABC):
         Whether kernels can work on single columns too (`columns.for_items`).
     is_in_memory
         Whether `array` holds all entries.
+    combines_kernels
+        Whether `for_items` runs any function that calls kernels, not only a single kernel.
     """
 
     shape: tuple[int, int]
@@ -97,6 +96,7 @@ class RowBlocks(ABC):
     refusal: str
     has_columns: bool = True
     is_in_memory: bool = False
+    combines_kernels: bool = False
 
     # ---- the two primitives ------------------------------------------------------------------
 
@@ -285,16 +285,3 @@ class ColumnSums(RowBlocks):
         drawn = draw.batch(n, s, replace=replace)
         part = scale_sample(self._rows.take(drawn), n / s, self.dtype)
         return Batch(ColumnSums(self._rows.with_data(part)), drawn)
-
-
-def cut_by_work(work: Array, max_blocks: int | None = None) -> list[int]:
-    """Return the bounds, from 0 to the number of items, of at most `max_blocks` blocks.
-
-    `work` holds the work of every item; the blocks have about equal work.
-    """
-    upto = np.append(0, np.cumsum(work))
-    if max_blocks is None:
-        max_blocks = max(MAX_BLOCKS, upto[-1] // MAX_BLOCK)
-    blocks = int(min(max(upto[-1] // MIN_BLOCK, 1), max_blocks, len(work)))
-    cuts = np.searchsorted(upto, upto[-1] * np.arange(1, blocks) / blocks)
-    return [int(b) for b in np.unique(np.concatenate([[0], cuts, [len(work)]]))]

@@ -26,6 +26,7 @@ class RowSource(Protocol):
     column_names: Array | None
     feature_ids: tuple[str, ...] | None
     origin: ValueOrigin | None
+    remedy: str  # what to do if the file is damaged
 
     @property
     def path(self) -> Path:

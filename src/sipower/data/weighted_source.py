@@ -58,6 +58,7 @@ class WeightedSource:
         self.width = source.width
         self.row_names, self.column_names = source.row_names, source.column_names
         self.feature_ids, self.origin = source.feature_ids, source.origin
+        self.remedy = source.remedy
 
     @property
     def path(self) -> Path:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`open_h5ad`: the rows of an HDF5 file as row blocks on disk, read window by window."""
+"""`open_rows`: the rows of an AnnData or 10x file as row blocks, read without a cache."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +13,34 @@ from numpy.typing import DTypeLike, NDArray
 from sipower import kernels
 from sipower.data.buffers import Buffers
 from sipower.data.fingerprint import Fingerprint
-from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
+from sipower.data.on_disk import StoredMatrix
 from sipower.data.validate import EntryError, as_matrix, name_array, working_type
 from sipower.io.base import ReadError
-from sipower.io.hdf5 import open_hdf5
+from sipower.io.dispatch import open_counts
 from sipower.io.sources import Compressed, entry_error
+from sipower.io.words import TextSettings
 from sipower.kernels import Array
-from sipower.store import byte_size
 from sipower.store.external_sort import ranges
 
-__all__ = ["open_h5ad"]
+__all__ = ["open_rows"]
 
 ENTRIES_AT_ONCE = 2**21  # entries that are checked at a time when a file is opened
 UNCONVERTED_TYPES = tuple(np.dtype(kind) for kind in ("u1", "u2", "f4", "f8"))
 
 
 class BackedSource:
-    """The rows of an open HDF5 file as a `RowSource`; all entries are checked on opening."""
+    """The rows of an open file as a `RowSource`; all entries are checked on opening."""
+
+    remedy = "write the file again"
 
     def __init__(self, path: Path, layer: str | None) -> None:
         self.path, self.layer, self._open = path, layer, ExitStack()
-        stream = self._open.enter_context(open_hdf5(path, layer))
+        stream = self._open.enter_context(open_counts(path, None, layer, TextSettings()))
         self.row_names, self.column_names = name_array(stream.samples), name_array(stream.features)
         if not isinstance(stream.source, Compressed) or stream.source.by_columns:
             raise ReadError(
-                f"{path} does not hold its counts row by row (CSR): convert it to a store with "
-                "sipower convert."
+                f"{path} does not hold its counts row by row (CSR): open it with a `cache`, or "
+                "convert it to a store with sipower convert."
             )
         self.counts, self._stream = stream.source, stream
         self.origin, self.feature_ids = stream.origin, stream.feature_ids
@@ -59,8 +60,8 @@ class BackedSource:
         if len(indices) == 0:
             return
         part = np.s_[first : first + len(indices)]
-        self.counts.indices.dataset.read_direct(indices, part)
-        self.counts.data.dataset.read_direct(values, part)
+        self.counts.indices.read_into(indices, part)
+        self.counts.data.read_into(values, part)
 
     def _inspect(self) -> None:
         """Check all entries, and compute sums, range and fingerprint in the same pass."""
@@ -74,7 +75,8 @@ class BackedSource:
             if not np.array_equal(part.indices, stored):
                 raise ReadError(
                     f"{self.path} has stored zeros or unsorted entries in rows {begin} to "
-                    f"{end - 1}: convert it to a store with sipower convert."
+                    f"{end - 1}: open it with a `cache`, or convert it to a store with sipower "
+                    "convert."
                 )
             try:
                 checked = as_matrix(part, dtype=working, n_jobs=1, rows_only=True)
@@ -91,31 +93,13 @@ class BackedSource:
         self.sha256: str | None = digest.hexdigest(self.counts.shape)
 
 
-def open_h5ad(
-    path: str | PathLike[str],
-    layer: str | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    n_jobs: int | None = None,
-    memory_limit: int | str = DEFAULT_LIMIT,
+def open_rows(
+    path: Path, layer: str | None, *, dtype: DTypeLike | None, n_jobs: int | None, memory_limit: int
 ) -> StoredMatrix:
-    """Open the counts of an .h5ad file, or of a 10x .h5 file, without reading them into memory.
+    """Open counts stored row by row (CSR) without reading them into memory or converting them.
 
-    Parameters
-    ----------
-    path, layer
-        The file, and the layer to use in place of X. Counts must be stored row by row (CSR).
-    dtype, n_jobs, memory_limit
-        As in `sipower.io.open_store`.
-
-    Returns
-    -------
-    StoredMatrix
-        Data available by row only, for the update rules that need only sums over the rows, such as
-        "auto". If you use a file often, convert it to a store with `sipower convert`: a store has
-        both orientations, holds counts in fewer bytes and is not compressed.
+    The arguments are those of `sipower.io.open_on_disk`.
     """
-    source = BackedSource(Path(path), layer)
+    source = BackedSource(path, layer)
     working = working_type(source.counts.data.dtype, dtype)
-    buffers, threads = Buffers(byte_size(memory_limit)), kernels.count_threads(n_jobs)
-    return StoredMatrix((source,), working, threads, buffers)
+    return StoredMatrix((source,), working, kernels.count_threads(n_jobs), Buffers(memory_limit))

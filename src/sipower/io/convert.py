@@ -14,6 +14,7 @@ from sipower.data.validate import EntryError
 from sipower.io.base import Counts
 from sipower.io.dispatch import open_counts
 from sipower.io.sources import Blocks, OpenCounts, entry_error
+from sipower.io.space import conversion_bytes
 from sipower.io.words import TextSettings
 from sipower.store import byte_size, write_store
 from sipower.store.workspace import Progress, Workspace
@@ -37,8 +38,8 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
 ) -> tuple[str, ...]:
     r"""Write the counts of a file as a store.
 
-    Matrix Market files, bags of words, AnnData files, and 10x folders and HDF5 files are read in
-    blocks, whatever their size. Files of other formats are read whole.
+    Matrix Market files, bags of words, AnnData files (.h5ad and .zarr), and 10x folders and HDF5
+    files are read in blocks, whatever their size. Files of other formats are read whole.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
     ------
     ReadError
         As in `read`.
+    ValueError
+        If the disk has too little space for the store, among others.
 
     Examples
     --------
@@ -76,6 +79,7 @@ def convert(  # noqa: PLR0913 - all options are keyword-only
     texts = TextSettings(text_column, text_options)
     with open_counts(Path(source), layout, layer, texts) as counts:
         stream = counts.transpose() if transpose else counts
+        workspace.check_space(conversion_bytes(stream, rows_only=rows_only))
         remarks: list[str] = []
         with closing(stream.blocks(workspace)) as blocks:
             try:

@@ -20,6 +20,7 @@ from sipower.io.sources import OpenCounts
 from sipower.io.tables import open_table
 from sipower.io.tenx import is_tenx, open_folder, open_matrix_market
 from sipower.io.words import TextSettings, open_column, open_text_folder
+from sipower.io.zarr_files import is_zarr, open_zarr
 from sipower.store import is_store
 
 __all__ = ["FORMATS", "open_counts", "read"]
@@ -30,6 +31,7 @@ FORMATS: dict[str, str] = {
     ".mtx.gz": "the same, compressed",
     ".h5": "10x Genomics, features x barcodes",
     ".h5ad": "AnnData, obs x var",
+    ".zarr": "AnnData in Zarr, obs x var; a folder",
     ".npz": "a SciPy sparse matrix, or a single NumPy array",
     ".npy": "a NumPy array",
     ".csv": _TABLE,
@@ -40,6 +42,7 @@ FORMATS: dict[str, str] = {
     ".txt": "a UCI bag of words (docword), documents x words; any other text is read as .tsv",
     ".txt.gz": "the same, compressed",
 }
+ANNDATA = {".h5": open_hdf5, ".h5ad": open_hdf5, ".zarr": open_zarr}
 _OPENERS = {".mtx": open_matrix_market, ".npz": open_npz, ".npy": open_npy, ".txt": open_docword}
 
 
@@ -141,30 +144,34 @@ def _open_stream(
 ) -> AbstractContextManager[OpenCounts]:
     if is_store(file):
         raise ReadError(
-            f"{file} is a store already: fit it directly, or open it with sipower.io.open_store."
+            f"{file} is a store already: fit it directly, or open it with sipower.io.open_on_disk."
         )
-    kind = _kind(file)
-    if layer is not None and kind not in (".h5", ".h5ad"):
+    kind = file_kind(file)
+    if layer is not None and kind not in ANNDATA:
         raise ReadError(f"{file} has no layers: only AnnData files have layers.")
     if kind in (".csv", ".tsv", ".parquet") or (kind == ".txt" and not is_docword(file)):
         return nullcontext(_open_table(file, kind, layout, texts))
     if layout is not None or texts.column is not None:
         name = "a text_column" if layout is None else "a layout"
         raise ReadError(f"{file} is not a table: do not give {name}.")
-    if kind in (".h5", ".h5ad"):
+    if kind in ANNDATA:
         texts.refuse(file)
-        return open_hdf5(file, layer)
+        return ANNDATA[kind](file, layer)
     if kind == "folder":
         return nullcontext(_open_folder(file, texts))
     texts.refuse(file)
     return nullcontext(_OPENERS[kind](file))
 
 
-def _kind(file: Path) -> str:
-    """Return "folder" or the ending of a file, without .gz."""
+def file_kind(file: Path) -> str:
+    """Return "folder", ".zarr" for a Zarr folder, or the ending of a file without .gz."""
+    if is_zarr(file):
+        return ".zarr"
     if file.is_dir():
         return "folder"
     ending = "".join(file.suffixes[-2:] if file.suffix.lower() == ".gz" else file.suffixes[-1:])
+    if ending.lower() == ".zarr":
+        raise ReadError(f"{file} is a file, but a Zarr file is a folder: give that folder.")
     if ending.lower() not in FORMATS:
         raise ReadError(
             f"{file} has an unknown ending: sipower reads {', '.join(FORMATS)}, 10x folders and "

@@ -21,14 +21,20 @@ def open_docword(path: Path) -> OpenCounts:
     with Lines(path) as lines:
         documents, words, entries = (read_size(lines, 1, _KIND)[0] for _ in range(3))
     source = Coordinates(path, _KIND, FIELDS, (documents, words), entries, line=3)
-    name = path.name.removesuffix(".gz")
-    vocabulary = path.with_name(name.replace("docword", "vocab", 1))
-    if vocabulary.name == name or not vocabulary.is_file():
+    vocabulary = find_vocabulary(path)
+    if vocabulary is None:
         return OpenCounts(source)
     names = read_lines(vocabulary)
     if len(names) != words:
         raise ReadError(f"{vocabulary} has {len(names)} words, but {path} has {words} columns.")
     return OpenCounts(source, features=tuple(names))
+
+
+def find_vocabulary(path: Path) -> Path | None:
+    """Return the file of the words of a bag of words, or None if there is none."""
+    name = path.name.removesuffix(".gz")
+    vocabulary = path.with_name(name.replace("docword", "vocab", 1))
+    return None if vocabulary.name == name or not vocabulary.is_file() else vocabulary
 
 
 def is_docword(path: Path) -> bool:

@@ -22,6 +22,12 @@ def is_tenx(folder: Path) -> bool:
     return _find_file(folder, (_MATRIX,)) is not None
 
 
+def find_tenx_files(path: Path) -> list[Path]:
+    """Return the matrix of a 10x folder, or a Matrix Market file, and the files of names."""
+    matrix = _find_file(path, (_MATRIX,)) if path.is_dir() else path
+    return [] if matrix is None else [matrix, *(_name_files(matrix) or ())]
+
+
 def open_folder(folder: Path) -> OpenCounts:
     """Open a folder with matrix.mtx, barcodes.tsv and features.tsv or genes.tsv, plain or .gz."""
     matrix = _find_file(folder, (_MATRIX,))

@@ -19,6 +19,7 @@ from sipower.loop.protocols import Factorizable, Progress
 from sipower.loop.solve import Stop, solve
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors, check_shapes, lift_zeros
+from sipower.nmf.meter import Meter
 from sipower.nmf.mu import MU
 from sipower.nmf.rule import Half, HalfStep, OnBlock, Rule, check_terms
 from sipower.problems.kl import KLBlock
@@ -87,22 +88,33 @@ class Alternating:
         problem.terms.insert_fixed(H, given)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
-    def advance(self, problem: Factorization, state: NMFState) -> NMFState:
-        """Update H given W, then W given H."""
+    def advance(
+        self, problem: Factorization, state: NMFState, *, measure: bool = False
+    ) -> NMFState:
+        """Update H given W, then W given H.
+
+        If `measure` is true, the new state has the quick value of the problem, which costs
+        `problem.value_passes` more but, if possible, no further read of data on disk.
+        """
         columns = problem.half(1, state.x)
-        H, cost_h = self._half(columns, 1, state)
+        H, cost_h = self._half(columns, HalfStep(state.step, state.seed, state.round, 1), state)
         rows = problem.half(0, Factors(state.W, H))
-        W, cost_w = self._half(rows, 0, state)
+        meter = Meter(problem, self.rule) if measure and self.tol is None else None
+        half_step = HalfStep(state.step, state.seed, state.round, 0)
+        if meter is not None:
+            half_step = half_step._replace(divergences=meter.divergences)
+        W, cost_w = self._half(rows, half_step, state)
         passes = state.passes + cost_h + cost_w
         scale = problem.balancing_scale(Factors(W, H))
-        if scale is not None:
+        if scale is not None:  # powers of two for the problems that a meter measures
             W, H = W / scale, H * scale
             problem.terms.raise_to_floor(H)
-        return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=math.nan)
+        value = math.nan if meter is None else meter.value(Factors(W, H))
+        return replace(state, W=W, H=H, round=state.round + 1, passes=passes, value=value)
 
-    def _half(self, block: KLBlock, side: int, state: NMFState) -> tuple[Array, float]:
+    def _half(self, block: KLBlock, half_step: HalfStep, state: NMFState) -> tuple[Array, float]:
+        side = half_step.side
         if self.tol is None:
-            half_step = HalfStep(state.step, state.seed, state.round, side)
             h = self.rule.update(block, state.x[side], half_step)
             return h, self.rule.passes(block, half_step)
         half, first = Half(block), state.round * self.max_updates

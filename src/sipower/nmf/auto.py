@@ -168,9 +168,9 @@ class Auto:
         return state  # type: ignore[no-any-return]
 
     def _power_steps(self, problem: Factorization, state: AutoState) -> AutoState:
-        x, passes = take_power_steps(problem, state.x, STEPS_PER_ROUND)
-        value, last = problem.quick_value(x), state.value
-        passes += state.passes + problem.value_passes
+        new = take_power_steps(problem, state.x, STEPS_PER_ROUND, measure=True)
+        x, value, last = new.x, new.value, state.value
+        passes = new.passes + state.passes + problem.value_passes
         gain = (last - value) / (passes - state.passes)
         average = (state.power_value - value) / (passes - state.power_passes)
         least = MIN_RELATIVE_GAIN["dense" if problem.V.dense else "sparse"] * average

@@ -48,6 +48,7 @@ class CCD(Rule):
     monotone: ClassVar[bool] = True
     terms: ClassVar[Literal["linear", "prior", "all"]] = "all"
     needs_items: ClassVar[bool] = True
+    measures_divergence: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     sweeps: int = 1
     order: Literal["cyclic", "active", "random"] = "cyclic"
@@ -62,7 +63,8 @@ class CCD(Rule):
         """Sweep over the coordinates of every item."""
         V, draw = block.V, half_step.draw()
         out, options = np.zeros_like(h), (self.sweeps, self.order, draw.key, draw.place)
-        return V.for_items(kernels.coordinate, block.basis, h, out, block.c, *options)
+        kernel = half_step.measured(kernels.coordinate)
+        return V.for_items(kernel, block.basis, h, out, block.c, *options)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
         """Return the cost of an update: 1.5 passes per sweep."""

@@ -27,6 +27,7 @@ from sipower.loop.protocols import Factorizable
 from sipower.nmf.alternating import Alternating
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
+from sipower.nmf.meter import Meter
 from sipower.nmf.momentum import Momentum, extrapolate
 from sipower.nmf.rule import HalfStep, Rule
 
@@ -84,8 +85,10 @@ class Extrapolated:
         H_new = self.rule.update(columns, state.H, half_step)
         H = extrapolate(H_new, state.H_last, beta)
         rows = problem.half(0, Factors(state.W, H))
-        W = self.rule.update(rows, state.W_ahead, half_step._replace(side=0))
-        value = problem.quick_value(Factors(W, H))
+        meter = Meter(problem, self.rule)
+        measured = half_step._replace(side=0, divergences=meter.divergences)
+        W = self.rule.update(rows, state.W_ahead, measured)
+        value = meter.value(Factors(W, H))
         cost = self.rule.passes(columns, half_step) + self.rule.passes(rows, half_step)
         cost += problem.value_passes
         state = replace(state, round=state.round + 1, passes=state.passes + cost)

@@ -42,6 +42,7 @@ class PowerSearch(Rule):
 
     monotone: ClassVar[bool] = True
     needs_items: ClassVar[bool] = True
+    measures_divergence: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
     exponent: int = 8
 
@@ -52,17 +53,23 @@ class PowerSearch(Rule):
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after one power step with a line search."""
         out = np.zeros_like(h)
-        return block.V.for_items(kernels.power_search, block.basis, h, out, block.c, self.exponent)
+        kernel = half_step.measured(kernels.power_search)
+        return block.V.for_items(kernel, block.basis, h, out, block.c, self.exponent)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
         """Return the cost of an update: 2 passes."""
         return 2.0
 
 
-def take_power_steps(problem: Factorization, x: Factors, rounds: int) -> tuple[Factors, float]:
-    """Take `rounds` rounds of power steps from x; return the factors and the cost in passes."""
+def take_power_steps(
+    problem: Factorization, x: Factors, rounds: int, *, measure: bool = False
+) -> NMFState:
+    """Take `rounds` rounds of power steps from x; return the state.
+
+    If `measure` is true, it has the quick value of the problem; see `Alternating.advance`.
+    """
     power = Alternating(PowerSearch())
     state = NMFState(x.W, x.H, step=1.0, seed=0)
-    for _ in range(rounds):
-        state = power.advance(problem, state)
-    return state.x, state.passes
+    for number in range(1, rounds + 1):
+        state = power.advance(problem, state, measure=measure and number == rounds)
+    return state

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from sipower import kernels
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.sampling import Scheme
-from sipower.kernels import FLOOR, Array, Draw, Stream
+from sipower.kernels import FLOOR, Array, Draw, Kernel, Stream
 from sipower.loop.protocols import Progress
 from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import Float
@@ -35,16 +36,36 @@ __all__ = [
 
 
 class HalfStep(NamedTuple):
-    """The step size of a half-step, and the key that identifies the half-step within a run."""
+    """The step size of a half-step, and the key that identifies the half-step within a run.
+
+    Rules with `measures_divergence` fill `divergences`, if given, with the divergence of every item
+    after the update.
+    """
 
     step: float
     seed: int
     round: int
     side: int  # 0: rows of V (W), 1: columns of V (H)
+    divergences: Array | None = None
 
     def draw(self, inner: int = 0) -> Draw:
         """Return the key of the random numbers of this half-step, or of one of its inner steps."""
         return Draw(self.seed, Stream.BATCH, self.round, self.side, inner)
+
+    def measured(self, kernel: Kernel) -> Kernel:
+        """Return the kernel of an update, followed by that of `divergences` if these are given.
+
+        Both work on a block while it is in memory, so that data on disk are read once.
+        """
+        values = self.divergences
+        if values is None:
+            return kernel
+
+        def both(data: Any, basis: Any, h: Array, begin: int, end: int, *more: Any) -> None:
+            kernel(data, basis, h, begin, end, *more)
+            kernels.divergence(data, basis, more[0], begin, end, values)
+
+        return both
 
 
 class Rule(ABC):
@@ -56,6 +77,7 @@ class Rule(ABC):
     step: float
     monotone: ClassVar[bool] = False  # whether the rule never raises D and so needs no guard
     needs_items: ClassVar[bool] = False  # whether the rule needs entries of items, not only sums
+    measures_divergence: ClassVar[bool] = False  # whether `HalfStep.divergences` are filled
     # Terms that the rule takes: d ("linear"), also prior counts ("prior"), or all of them.
     terms: ClassVar[Literal["linear", "prior", "all"]] = "linear"
 

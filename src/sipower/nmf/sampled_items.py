@@ -79,8 +79,8 @@ def fit_sampled_items(problem: Factorization, x: Factors, seed: int) -> tuple[Fa
 def _fit(V: RowBlocks, start: Factors, rounds: int) -> tuple[Factors, float]:
     """Fit V from `start`: power steps, then `rounds` extrapolated rounds of Newton steps."""
     problem, newton = Factorization(V, start.H.shape[1]), Extrapolated(SharedNewton())
-    x, passes = take_power_steps(problem, start, POWER_ROUNDS)
-    state = newton.init(problem, x, 0)
+    power = take_power_steps(problem, start, POWER_ROUNDS)
+    state = newton.init(problem, power.x, 0)
     for _ in range(rounds):
         state = newton.advance(problem, state)
-    return state.x, passes + state.passes
+    return state.x, power.passes + state.passes

@@ -42,13 +42,15 @@ class SharedNewton(Rule):
 
     monotone: ClassVar[bool] = True
     needs_items: ClassVar[bool] = True
+    measures_divergence: ClassVar[bool] = True
     step: float = field(default=1.0, init=False)
 
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after a step on every item."""
         check_rank(block.shape[1])
         R, out = correlations(block, h), np.zeros_like(h)
-        return block.V.for_items(kernels.shared_newton, block.basis, h, out, block.c, R)
+        kernel = half_step.measured(kernels.shared_newton)
+        return block.V.for_items(kernel, block.basis, h, out, block.c, R)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
         """Return the cost of an update: 2.5 passes."""

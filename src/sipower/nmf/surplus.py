@@ -24,6 +24,6 @@ def surplus_start(problem: Factorization, seed: int) -> tuple[Factors, float]:
     """Fit surplus components and merge them down to K; return factors and cost in passes."""
     rank = math.ceil(SURPLUS * problem.rank)
     wide = Factorization(problem.V, rank, problem.terms)
-    x, passes = take_power_steps(wide, wide.start(seed), ROUNDS)
-    merged = merge_components(*x, problem.rank)
-    return Factors(*(factor.astype(problem.dtype) for factor in merged)), SURPLUS * passes
+    state = take_power_steps(wide, wide.start(seed), ROUNDS)
+    merged = merge_components(*state.x, problem.rank)
+    return Factors(*(factor.astype(problem.dtype) for factor in merged)), SURPLUS * state.passes

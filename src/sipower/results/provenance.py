@@ -26,7 +26,7 @@ from sipower.kernels import instruction_set
 from sipower.results.recorded import recorded_parameters
 
 PACKAGES = ("scikit-learn", "typer", "rich", "plotly", "matplotlib", "jinja2", "pandas", "pyarrow",
-            "h5py", "anndata", "dask")  # fmt: skip
+            "h5py", "zarr", "anndata", "dask")  # fmt: skip
 _COMPARED, _LIMITS = ("input", "parameters", "observed"), ("max_iter", "max_time", "n_jobs")
 
 

@@ -44,6 +44,10 @@ Names = tuple[str, ...]
 _CHECKED_AT_ONCE = 1 << 20  # entries; limits the memory of the comparisons
 
 
+class DamagedStoreError(ValueError):
+    """An error for a store that is damaged, incomplete or of another version."""
+
+
 class OpenArray:
     """An array in a .npy file that stays open; several threads and processes may read it."""
 
@@ -128,13 +132,13 @@ def read_layout(path: str | PathLike[str]) -> Layout:
     """Read store.json and check that every array of the store exists and is complete."""
     folder = Path(path)
     if not is_store(folder):
-        raise ValueError(
+        raise DamagedStoreError(
             f"{folder} is not a store of sipower: it has no store.json; create a store with "
             "sipower convert."
         )
     facts = _read_json(folder, "store.json")
     if facts.get("format") != FORMAT:
-        raise ValueError(
+        raise DamagedStoreError(
             f"The store {folder} is of format {shorten(repr(facts.get('format')))}, but this "
             f"version reads format {FORMAT}: convert the data again."
         )
@@ -196,8 +200,8 @@ def check_entries(indptr: Array, indices: Array, values: Array) -> None:
             raise ValueError("the columns of a row are not in order")
 
 
-def _damage(folder: Path, what: str) -> ValueError:
-    return ValueError(f"The store {folder} is damaged: {what}; convert the data again.")
+def _damage(folder: Path, what: str) -> DamagedStoreError:
+    return DamagedStoreError(f"The store {folder} is damaged: {what}; convert the data again.")
 
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:

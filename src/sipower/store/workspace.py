@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Progress", "Workspace", "byte_size"]
+__all__ = ["MIN_MEMORY", "Progress", "SpaceError", "Workspace", "byte_size"]
 
+MIN_MEMORY = 1_000_000
 Progress = Callable[[str, int, int], None]
 # Memory for an entry while it is read, sorted, converted to CSR, checked, hashed and written.
 _BYTES_PER_ENTRY = 80
@@ -37,6 +39,10 @@ def byte_size(size: str | int) -> int:
     return count
 
 
+class SpaceError(ValueError):
+    """An error for a disk that has too little free space."""
+
+
 @dataclass(frozen=True)
 class Workspace:
     """The memory limit, temporary folders and progress callback for writing a store.
@@ -60,6 +66,18 @@ class Workspace:
         """The number of entries to sort or move at a time, chosen for speed."""
         return min(self.max_entries, _CACHED_ENTRIES)
 
+    def check_space(self, needed: int) -> None:
+        """Raise `SpaceError` unless the disk of the store has `needed` bytes left."""
+        place = self.target.absolute().parent
+        while not place.exists():
+            place = place.parent
+        free = shutil.disk_usage(place).free
+        if free < needed:
+            raise SpaceError(
+                f"{self.target} needs about {_as_text(needed)} while it is written, but the disk "
+                f"has {_as_text(free)} left: free some space."
+            )
+
     @contextmanager
     def temporary_folder(self) -> Iterator[Path]:
         """Create a folder beside the store that is removed when the block ends."""
@@ -72,3 +90,9 @@ class Workspace:
         """Call `on_progress` with these arguments, unless it is None."""
         if self.on_progress is not None:
             self.on_progress(what, items, nonzeros)
+
+
+def _as_text(size: int) -> str:
+    """Return a size in bytes in words, such as 1.5 GB."""
+    power = max((p for p in range(5) if size >= 1000**p), default=0)
+    return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[power]}"

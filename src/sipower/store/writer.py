@@ -22,11 +22,9 @@ from sipower.data.validate import EntryError, as_matrix, by_rows, check_total
 from sipower.store.append_only import AppendOnlyArray
 from sipower.store.external_sort import Entries, ranges, sort_records
 from sipower.store.layout import CONTENT, PARTS, SIDES, Layout, is_store, write_layout
-from sipower.store.workspace import Progress, Workspace, byte_size
+from sipower.store.workspace import MIN_MEMORY, Progress, Workspace, byte_size
 
 __all__ = ["write_store"]
-
-_MIN_MEMORY = 1_000_000
 
 
 def write_store(  # noqa: PLR0913 - all options are keyword-only
@@ -75,7 +73,7 @@ def write_store(  # noqa: PLR0913 - all options are keyword-only
     ((6, 3), 12.0)
     """
     memory = byte_size(memory_limit)
-    if memory < _MIN_MEMORY:
+    if memory < MIN_MEMORY:
         raise ValueError(f"`memory_limit` must be at least 1MB, got {memory_limit!r}.")
     workspace = Workspace(Path(path), memory, on_block)
     with name_in_errors(path), _new_folder(workspace, force) as folder:

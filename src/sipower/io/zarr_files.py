@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reader of AnnData files in Zarr, formats 2 and 3: folders that by convention end in .zarr."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sipower.io.anndata_files import is_anndata, open_anndata
+from sipower.io.base import ReadError, check_size, import_library, report_damage
+from sipower.io.groups import GroupedFile
+from sipower.io.sources import OpenCounts
+
+_MARKS = ("zarr.json", ".zgroup")  # of which one is in the folder of a group
+_METADATA = ("zarr.json", ".zarray", ".zattrs")
+_BLOSC_HEADER = 16  # bytes, of which the last four are the size of the chunk
+_SPARSE = ("data", "indices", "indptr")
+# Codecs that only decode bytes. Others may run code: `pickle` loads objects.
+_CODECS = {
+    "blosc", "bytes", "bz2", "crc32c", "delta", "gzip", "lz4", "lzma", "sharding_indexed",
+    "shuffle", "transpose", "vlen-bytes", "vlen-utf8", "zlib", "zstd",
+}  # fmt: skip
+
+
+class ZarrFile(GroupedFile):
+    """An open Zarr folder."""
+
+    kind = "a Zarr file"
+
+    def check_place(self, *elements: Any) -> None:
+        """Reject symbolic links, and codecs that could do more than decode numbers and texts."""
+        for element in elements:
+            folder = self._folder(element)
+            parents = [p for p in (folder, *folder.parents) if p.is_relative_to(self.path)][:-1]
+            if any(parent.is_symlink() for parent in parents):
+                raise ValueError(f"another file holds {element.name}")
+            if hasattr(element, "shape"):
+                self._check_array(element, folder)
+
+    def _check_array(self, array: Any, folder: Path) -> None:
+        codecs = list(_codec_names(array.metadata.to_dict()))
+        for codec in codecs:
+            if codec not in _CODECS or {codec, *codecs} >= {"blosc", "sharding_indexed"}:
+                raise ReadError(
+                    f"{self.path}, {array.name}, uses the codec {codec!r}, which sipower does not "
+                    "read: write it again with anndata."
+                )
+        for place in _entries(folder):
+            if place.is_symlink():
+                raise ValueError(f"another file holds {array.name}")
+            if "blosc" in codecs and place.is_file() and not place.name.endswith(_METADATA):
+                _check_blosc(place)
+        chunk = math.prod(array.chunks) * array.dtype.itemsize
+        check_size(f"{self.path}, {array.name}, in a chunk", chunk, self.stored_bytes(array))
+
+    def stored_bytes(self, array: Any) -> int:
+        """Return the number of bytes of an array, or of all arrays of its sparse matrix.
+
+        Equal values compress to next to nothing, but the indices of a sparse matrix do not.
+        """
+        folder = self._folder(array)
+        folder = folder.parent if folder.name in _SPARSE else folder
+        return sum(entry.stat().st_size for entry in _entries(folder) if entry.is_file())
+
+    def decode(self, array: Any) -> NDArray[Any]:
+        """Read an array of texts or numbers."""
+        content = np.asarray(array[...])
+        return np.char.decode(content, "utf-8") if content.dtype.kind == "S" else content
+
+    def _folder(self, element: Any) -> Path:
+        folder = self.path / str(element.path)
+        if ".." in folder.parts[len(self.path.parts) :]:
+            raise ValueError(f"another file holds {element.name}")
+        return folder
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield all files and folders below a folder."""
+    for parent, *_ in os.walk(folder):
+        with os.scandir(parent) as entries:
+            yield from entries
+
+
+def _check_blosc(chunk: os.DirEntry[str]) -> None:
+    """Reject an incomplete chunk, beyond whose end blosc would read."""
+    with open(chunk.path, "rb") as file:
+        header = file.read(_BLOSC_HEADER)
+    size = int.from_bytes(header[12:], "little")
+    if len(header) != _BLOSC_HEADER or size != chunk.stat().st_size:
+        raise ValueError(f"the chunk {chunk.name} is incomplete")
+
+
+def _codec_names(metadata: Any) -> Iterator[str]:
+    """Yield the names of all codecs in the metadata of an array, those of shards included."""
+    lists = [metadata.get(key) for key in ("codecs", "filters", "index_codecs")]
+    lists.append([metadata.get("compressor")])
+    for codec in (codec for codecs in lists for codec in codecs or () if codec is not None):
+        settings = codec if isinstance(codec, dict) else codec.get_config()
+        yield str(settings.get("name", settings.get("id"))).removeprefix("numcodecs.")
+        yield from _codec_names(settings.get("configuration") or {})
+
+
+def is_zarr(path: Path) -> bool:
+    """Return whether a folder is a Zarr group."""
+    return path.is_dir() and any((path / mark).is_file() for mark in _MARKS)
+
+
+@contextmanager
+def open_zarr_file(path: Path) -> Iterator[ZarrFile]:
+    """Open a Zarr folder."""
+    zarr = import_library("zarr", path)
+    with report_damage(path, ZarrFile.kind):
+        root = zarr.open_group(path, mode="r", use_consolidated=False)
+    yield ZarrFile(path, root)
+
+
+@contextmanager
+def open_zarr(path: Path, layer: str | None = None) -> Iterator[OpenCounts]:
+    """Open X, a layer or .raw (the layer "raw") of an AnnData file in Zarr."""
+    with open_zarr_file(path) as file:
+        with report_damage(path, file.kind):
+            if not is_anndata(file):
+                raise ReadError(
+                    f"{path} is not an AnnData file: it must have the groups obs and var."
+                )
+            stream = open_anndata(file, layer)
+        yield stream
