@@ -4,7 +4,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sipower.nmf.online import fit_sample
 
 from lazy_fits import EVEN, RANK, UNEVEN, V, curve, lazy, local, model
 from sipower import Stop, as_matrix, solve
@@ -16,6 +15,7 @@ from sipower.dask.worker_factor import RowTasks
 from sipower.dask.worker_rows import WorkerRows
 from sipower.kernels import Draw
 from sipower.nmf import Factorization, Factors, RowRounds
+from sipower.nmf.row_sample import fit_sample
 
 da = pytest.importorskip("dask.array")
 wait = pytest.importorskip("distributed").wait
