@@ -22,7 +22,7 @@ from sipower.estimators.observation import (
 )
 from sipower.estimators.prepared import Prepared, prepare
 
-__all__ = ["LoadedChunk", "load_chunk", "observe_chunk"]
+__all__ = ["LoadedChunk", "describe", "load_chunk", "observe_chunk"]
 
 PLAIN = Observation()
 
@@ -137,7 +137,7 @@ def load_chunk(
             data, is_missing = split_missing(data)
         matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
         observation = as_observation(matrix.shape, given, missing=is_missing, fitting=False)
-        return _describe(LoadedChunk(ChunkInfo(shape), matrix, observation))
+        return _add_info(LoadedChunk(ChunkInfo(shape), matrix, observation))
     except (TypeError, ValueError) as problem:
         return LoadedChunk(ChunkInfo(shape, problem=problem))
 
@@ -149,7 +149,12 @@ def observe_chunk(chunk: LoadedChunk, given: tuple[Any, ...]) -> LoadedChunk:
     return load_chunk(chunk.matrix, chunk.info.dtype, given)
 
 
-def _describe(chunk: LoadedChunk) -> LoadedChunk:
+def describe(chunk: LoadedChunk) -> ChunkInfo:
+    """Return the description of a chunk."""
+    return chunk.info
+
+
+def _add_info(chunk: LoadedChunk) -> LoadedChunk:
     """Return a valid chunk with the description of its weighted rows."""
     prepared = chunk.prepared()
     assert prepared is not None
