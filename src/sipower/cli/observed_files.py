@@ -41,10 +41,11 @@ class DataItems:
 
     @cached_property
     def has_columns(self) -> bool:
-        """Whether the data are an .h5ad file, which has columns of samples and features."""
-        source = self.data.source
-        is_hdf5 = source.suffix.lower() in (".h5ad", ".h5") and source.is_file()
-        return is_hdf5 and is_anndata_file(source)
+        """Whether the data are .h5ad files, which have columns of samples and features."""
+        return all(
+            file.suffix.lower() in (".h5ad", ".h5") and file.is_file() and is_anndata_file(file)
+            for file in self.data.sources
+        )
 
     def values(self, kind: str, text: str) -> ItemValues:
         """Return the values in a table or, if there is no such file, in a column of obs or var."""
@@ -52,10 +53,11 @@ class DataItems:
             return read_item_values(text)
         if not self.has_columns:
             raise ValueError(f"{text} is not a file; only .h5ad files have columns to name.")
+        sources = self.data.sources if kind == "sample" else (self.data.source,)
         axis = "obs" if (kind == "sample") != self.data.transpose else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"
-        cells = read_column(self.data.source, axis, text)
+        cells = tuple(cell for source in sources for cell in read_column(source, axis, text))
         return ItemValues(f"{self.data.source}, column {text!r} of {axis}", cells)
 
 

@@ -19,13 +19,14 @@ from sipower.dask.arguments import check_arguments, divide_arguments
 from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.dask.task_names import task_key
+from sipower.dask.waiting import gather_results
 from sipower.estimators.fit import exact_rows
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS
 from sipower.estimators.prior import row_model
 from sipower.kernels import Array
 
-__all__ = ["LazyTransform"]
+__all__ = ["LazyTransform", "gather_rows"]
 
 ROW_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "prior_W")
 
@@ -104,6 +105,12 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
     def _row_options(self) -> SimpleNamespace:
         """Return the parameters from which workers make the terms of their rows."""
         return SimpleNamespace(**{name: getattr(self, name) for name in ROW_PARAMETERS})
+
+
+def gather_rows(client: Any, W: da.Array) -> Array:
+    """Return W in the memory of the client."""
+    futures = client.compute(list(W.to_delayed().ravel()), optimize_graph=False)
+    return np.concatenate(gather_results(client, futures))
 
 
 def _solve_rows(

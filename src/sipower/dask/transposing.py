@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sipower.dask.chunk_tasks import describe
 from sipower.dask.chunks import ChunkInfo, StorePart
-from sipower.dask.loaded_chunk import LoadedChunk, describe, load_chunk
+from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import map_chunks, wait_for
 from sipower.dask.worker_matrix import Group, WorkerMatrix

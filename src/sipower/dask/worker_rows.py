@@ -28,14 +28,21 @@ from sipower.dask.arguments import (
     has_rows,
 )
 from sipower.dask.balance import assign_workers
-from sipower.dask.chunks import ChunkInfo, as_chunks, check_chunks, locate
-from sipower.dask.loaded_chunk import LoadedChunk, describe, load_chunk, observe_chunk
+from sipower.dask.chunk_tasks import (
+    describe,
+    fingerprint_data,
+    fingerprint_observation,
+    pass_on,
+    row_sums,
+    take_rows,
+)
+from sipower.dask.chunks import Chunk, ChunkInfo, StorePart, as_chunks, check_chunks, locate
+from sipower.dask.loaded_chunk import LoadedChunk, load_chunk, observe_chunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results, map_chunks, wait_for
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
-from sipower.estimators.fingerprints import fingerprint
 from sipower.estimators.observation import NOTHING_GIVEN
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array, count_threads
@@ -137,7 +144,7 @@ class WorkerRows(RowBlocks):
         for number, place in enumerate(assign_workers(work, places, threads)):
             if place != places[number]:
                 self.futures[number] = self.client.submit(
-                    _move, self.futures[number], key=task_key("move", number), workers=[place],
+                    pass_on, self.futures[number], key=task_key("move", number), workers=[place],
                     allow_other_workers=True, pure=False,
                 )  # fmt: skip
                 places[number] = place
@@ -147,6 +154,13 @@ class WorkerRows(RowBlocks):
             if info.shape[0]:
                 groups.setdefault(place, []).append(future)
         return groups
+
+    def loaded_chunks(self) -> list[Chunk]:
+        """Return the chunks for a fit, without reading files again; stores are opened again."""
+        return [
+            chunk if isinstance(chunk.data, StorePart) else chunk._replace(data=future)
+            for chunk, future in zip(self.chunks, self.futures, strict=True)
+        ]
 
     def reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return function(rows, *arguments) summed over all chunks, computed on their workers.
@@ -184,7 +198,7 @@ class WorkerRows(RowBlocks):
         order = np.argsort(owners, kind="stable")
         tasks = [
             self.client.submit(
-                _take, self.futures[number], mine - ends[number], key=task_key("take", number),
+                take_rows, self.futures[number], mine - ends[number], key=task_key("take", number),
                 pure=False,
             )
             for number in np.unique(owners)
@@ -213,7 +227,7 @@ class WorkerRows(RowBlocks):
     @cached_property
     def mass(self) -> NDArray[np.float64]:  # type: ignore[override]
         """The sums of the rows, gathered on the client."""
-        return np.concatenate(map_chunks(self.client, "mass", _mass, self.futures))
+        return np.concatenate(map_chunks(self.client, "mass", row_sums, self.futures))
 
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
@@ -222,17 +236,21 @@ class WorkerRows(RowBlocks):
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the fingerprints of all chunks, in their order."""
-        return self._hash(_sha256)
+        """The fingerprint of a single chunk or store, else a hash of those of all chunks."""
+        part = self.chunks[0].data
+        if isinstance(part, StorePart) and part.sha256 is not None and not self.is_observed:
+            return part.sha256
+        return self._hash(fingerprint_data)
 
     @cached_property
     def digest(self) -> str | None:
         """A hash of the weights, missing values and size factors of all rows; None: none."""
-        return self._hash(_digest) if self.is_observed else None
+        return self._hash(fingerprint_observation) if self.is_observed else None
 
     def _hash(self, function: Callable[[LoadedChunk], str]) -> str:
         digests = map_chunks(self.client, "fingerprint", function, self.futures)
-        return hashlib.sha256("".join(digests).encode()).hexdigest()
+        joined = hashlib.sha256("".join(digests).encode()).hexdigest()
+        return joined if len(digests) > 1 else digests[0]
 
 
 def large_graphs() -> Any:
@@ -243,40 +261,12 @@ def large_graphs() -> Any:
 # ---- on the workers --------------------------------------------------------------------------
 
 
-def _move(chunk: LoadedChunk) -> LoadedChunk:
-    return chunk
-
-
-def _take(chunk: LoadedChunk, from_end: Array) -> Any:
-    V: Any = chunk.prepared().V  # type: ignore[union-attr]
-    return V.take(from_end + V.shape[0])
-
-
-def _mass(chunk: LoadedChunk) -> Array:
-    prepared = chunk.prepared()
-    return np.zeros(0) if prepared is None else prepared.V.mass
-
-
 def _on_rows(prepared: Prepared, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(prepared.V, *arguments)
 
 
 def _column_mass(rows: RowBlocks) -> Array:
     return rows.column_mass
-
-
-def _sha256(chunk: LoadedChunk) -> str:
-    prepared = chunk.prepared()
-    return "" if prepared is None else prepared.V.sha256
-
-
-def _digest(chunk: LoadedChunk) -> str:
-    prepared = chunk.prepared()
-    if prepared is None:
-        return ""
-    special = None if prepared.exposure is None else prepared.exposure.special
-    parts = prepared.row_scale, special
-    return " ".join("-" if part is None else fingerprint(part) for part in parts)
 
 
 def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedChunk) -> Any:
