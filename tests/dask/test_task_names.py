@@ -10,11 +10,11 @@ from sipower.store import write_store
 
 pytest.importorskip("distributed.client")
 
-from dask.utils import key_split  # noqa: E402 - optional
-from distributed import SchedulerPlugin  # noqa: E402
+from dask.utils import key_split
+from distributed import SchedulerPlugin
 
-from sipower.dask import KLNMF  # noqa: E402
-from sipower.dask.task_names import task_key  # noqa: E402
+from sipower.dask import KLNMF
+from sipower.dask.task_names import task_key
 
 
 class TaskNames(SchedulerPlugin):

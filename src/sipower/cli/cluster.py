@@ -2,7 +2,6 @@
 """Fits on the workers of a Dask cluster, which --scheduler or --workers name."""
 
 import logging
-import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -78,6 +77,10 @@ def connect(solver: SolverOptions, console: Console) -> Iterator[Any]:
         else:
             address = solver.scheduler
         client = stack.enter_context(_connect(address, solver.scheduler))
+        if solver.workers is not None:
+            from sipower.dask.interrupts import IgnoreInterrupts  # noqa: PLC0415 - optional
+
+            client.register_plugin(IgnoreInterrupts())
         threads = sum(client.nthreads().values())
         count = len(client.nthreads())
         workers = f"{count} worker{'' if count == 1 else 's'}, {threads} threads in all"
@@ -89,22 +92,14 @@ def connect(solver: SolverOptions, console: Console) -> Iterator[Any]:
 
 @contextmanager
 def _start_workers(workers: int, threads: int | None) -> Iterator[Any]:
-    """Start worker processes that share the threads; Ctrl-C reaches this process alone."""
+    """Start worker processes that share the threads."""
     from distributed import LocalCluster  # noqa: PLC0415 - optional
 
     each = max(1, count_threads(threads) // workers)
-    # The threads and processes of the cluster inherit the mask, so SIGINT ends no worker.
-    mask = getattr(signal, "pthread_sigmask", None)
-    before = None if mask is None else mask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=each, processes=True, dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        )  # fmt: skip
-    finally:
-        if mask is not None:
-            mask(signal.SIG_SETMASK, before)
-    with cluster:
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=each, processes=True, dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as cluster:  # fmt: skip
         yield cluster
 
 
@@ -118,6 +113,11 @@ def _connect(address: Any, scheduler: str | None) -> Any:
             f"--scheduler {scheduler}: no Dask scheduler answers ({problem}); start one with dask "
             "scheduler, and give its address, such as tcp://host:8786."
         ) from None
+
+
+def count_jobs(client: Any, threads: int) -> int:
+    """Return the number of fits that run at a time: on the workers, or in the threads here."""
+    return threads if client is None else max(sum(client.nthreads().values()), 1)
 
 
 def check_memory(V: RowBlocks, rank: int) -> None:

@@ -127,7 +127,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             if isinstance(X, LoadedData):
                 loaded = check_loaded(X, self.dtype, given)
             else:
-                listener.begin_stage("loading the rows on the workers")
+                if not isinstance(X, WorkerRows):
+                    listener.begin_stage("loading the rows on the workers")
                 loaded = self.load(X, **dict(zip(ARGUMENTS, given, strict=True)))
             V, given = loaded.rows, loaded.given
             seed, rank = as_seed(self.random_state), int(self.n_components)
@@ -230,10 +231,6 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             raise TypeError("`client` must not be asynchronous: use Client(asynchronous=False).")
         check_workers(client)
         return client
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _join(*digests: str | None) -> str | None:
