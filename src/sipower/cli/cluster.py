@@ -122,7 +122,7 @@ def count_jobs(client: Any, threads: int) -> int:
 
 def check_memory(V: RowBlocks, rank: int) -> None:
     """Raise an error if W, which a run folder holds, is larger than the free memory."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - distributed installs it
+    import psutil  # noqa: PLC0415 - distributed installs it
 
     size, free = V.shape[0] * rank * V.dtype.itemsize, psutil.virtual_memory().available
     if size > free:

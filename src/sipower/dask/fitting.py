@@ -12,7 +12,7 @@ import numpy as np
 from distributed import default_client
 from sklearn.base import _fit_context
 
-from sipower.dask.factorization import WorkerFactorization
+from sipower.dask.factorization import MAX_SNAPSHOT, WorkerFactorization
 from sipower.dask.gathered import gather_prepared
 from sipower.dask.lazy_transform import LazyTransform, gather_rows
 from sipower.dask.loaded_data import LoadedData, check_loaded
@@ -91,8 +91,9 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         """Learn the components of X and return W as a lazy array with the row chunks of X.
 
         The arguments are those of `fit`. The workers keep the rows of X as long as W exists. If
-        `gather` is true, W is an array in the memory of the client instead. If `max_time` ended a
-        fit with columns on the workers, W is that of the last round, as in `sipower.KLNMF`.
+        `gather` is true, W is an array in the memory of the client instead. If `max_time` ended the
+        fit, W is that of the last round, as in `sipower.KLNMF`, unless it stayed on the workers and
+        has more than 1 GB.
         """
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         V, result = self._learn(X, given)
@@ -195,12 +196,20 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         return self._set_result(problem, model, result)
 
     def _set_result(self, problem: WorkerFactorization, model: Model, result: Fit) -> Fit:
-        """Set the fitted attributes; W is replaced by the sum of its rows."""
-        weights = problem.weights(Factors(result.W, result.H))[None]
-        restored = model.restore(replace(result, W=weights))
+        """Set the fitted attributes; W is replaced by the sum of its rows.
+
+        If the time was over, W is gathered, because it is not the exact W for H; a W that is too
+        large for snapshots is solved again for H when it is needed.
+        """
+        x = Factors(result.W, result.H)
+        restored = model.restore(replace(result, W=problem.weights(x)[None]))
         self._set_fit(restored)
         self._set_guides(model)
-        return restored
+        is_small = problem.place_rows(*x).nbytes <= MAX_SNAPSHOT
+        if result.status is not Status.MAX_SECONDS or not is_small:
+            return restored
+        # A penalty removes components that explain nothing.
+        return replace(restored, W=np.where(restored.W > 0, problem.gather_rows(x), 0))
 
     def _set_batches(self, batch: Any, features: int) -> None:
         """Set the batches and their effects before the fit, or delete those of an earlier fit."""

@@ -133,8 +133,7 @@ class WorkerMatrix(RowBlocks):
         if factor.nbytes < MIN_BROADCAST or len(self.sides[0]) == 1:
             return factor
         with large_graphs():
-            key = f"sipower-factor-{uuid.uuid4().hex}"
-            return self.client.submit(_hold, factor, key=key, pure=False)
+            return self.client.submit(_hold, factor, key=task_key("factor"), pure=False)
 
     def _submit(self, name: str, side: int, function: Any, tasks: list[Any]) -> list[Any]:
         """Run function(chunks, *task) for every group of a side, on its worker."""
