@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Progress on a real terminal."""
 
+import json
+import math
 import os
 import pty
 import re
@@ -74,6 +76,16 @@ def test_without_a_trend_the_limit_is_the_most_it_can_take():
     progress(trend(10.0, 0.1))
     most = 57.0, "at most {} left, the limit of --max-time"
     assert progress.time_left(progress.records[-1], 3.0) == most
+
+
+def test_an_infinite_gap_is_null_in_json_and_no_trend(capsys):
+    """A start from a sample may lack a feature, whose counts then have an infinite divergence."""
+    progress = FitProgress(Console(as_json=True), KLNMF(2, tol=1e-2))
+    for passes, gap in ((10.0, math.inf), (20.0, 0.1), (30.0, 0.01)):
+        progress(trend(passes, gap))
+    found = [json.loads(line)["gap"] for line in capsys.readouterr().out.splitlines()]
+    assert found == [None, 0.1, 0.01]
+    assert progress.time_left(progress.records[-1], 3.0)[0] == 0
 
 
 def test_a_gap_that_is_met_leaves_no_time():

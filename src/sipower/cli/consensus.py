@@ -12,7 +12,7 @@ import typer
 from sklearn.base import clone
 
 from sipower import selection
-from sipower.cli import options, run_folder, run_spectra
+from sipower.cli import cluster, options, run_folder, run_spectra
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.exit_codes import DONE
@@ -72,6 +72,7 @@ def consensus(
     require("plotly", "jinja2")
     console = Console(output.as_json)
     output.check()
+    cluster.check_cluster(solver)
     folder = out or run_folder.default_folder(data.source, f"consensus-k{factors.components}")
     model, has_begun = solver.model(n_components=factors.components), _has_begun(folder)
     if solver.dry_run:
@@ -81,7 +82,10 @@ def consensus(
         V = run_folder.nonzero_matrix(table, model)
         _say_estimate(V, model, replicates, console, _count_groups(groups))
         return DONE
-    with run_folder.claim(folder, output.force or has_begun):
+    with (
+        run_folder.claim(folder, output.force or has_begun),
+        cluster.connect(solver, console) as client,
+    ):
         table = run_folder.load(data, console)
         observed = factors.apply(model, data, table, console)
         groups = factors.group_arguments(data, table, console)
@@ -89,12 +93,14 @@ def consensus(
         run_spectra.check_spectra(output, observed)
         if output.force:
             remove_saved_fits(folder / "fits")
+        jobs = cluster.count_jobs(client, V.threads)
         if output.force or not has_begun:
-            _say_estimate(V, model, replicates, console, _count_groups(groups))
-        with FitCounter(console, V.threads) as counter, run_folder.say_warnings(console):
+            per_job = V.with_settings(threads=jobs)
+            _say_estimate(per_job, model, replicates, console, _count_groups(groups))
+        with FitCounter(console, jobs) as counter, run_folder.say_warnings(console):
             result = selection.consensus(
                 V, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
-                **groups, **observed,
+                client=client, **groups, **observed,
             )  # fmt: skip
         facts = initial_facts(model, V, str(data.source), observed) | {"replicates": replicates}
         run_folder.add_facts_of_table(facts, table)

@@ -2,6 +2,7 @@
 """Output of the commands: sentences for people, or JSON lines for programs."""
 
 import json
+import math
 import os
 import re
 import shlex
@@ -50,7 +51,7 @@ class Console:
     def event(self, name: str, **facts: Any) -> None:
         """Print an event for programs."""
         if self.as_json:
-            _print(json.dumps({"event": name, **as_plain(facts)}, allow_nan=False))
+            _print(json.dumps({"event": name, **_as_finite(as_plain(facts))}, allow_nan=False))
 
     def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         """Print a table for people."""
@@ -61,6 +62,15 @@ class Console:
             with terminal.capture() as text:
                 terminal.print(table)
             _print(text.get().rstrip("\n"))
+
+
+def _as_finite(value: Any) -> Any:
+    """Return plain data with None for infinite numbers, such as the gap before a feature fits."""
+    if isinstance(value, dict):
+        return {key: _as_finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_as_finite(part) for part in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _print(text: str) -> None:

@@ -40,8 +40,8 @@ class DataItems:
 
     @cached_property
     def has_columns(self) -> bool:
-        """Whether the data are an AnnData file, which has columns of samples and features."""
-        return has_columns(self.data.source)
+        """Whether the data are AnnData files, which have columns of samples and features."""
+        return all(has_columns(file) for file in self.data.sources)
 
     def values(self, kind: str, text: str) -> ItemValues:
         """Return the values in a table or, if there is no such file, in a column of obs or var."""
@@ -49,10 +49,11 @@ class DataItems:
             return read_item_values(text)
         if not self.has_columns:
             raise ValueError(f"{text} is not a file; only AnnData files have columns to name.")
+        sources = self.data.sources if kind == "sample" else (self.data.source,)
         axis = "obs" if (kind == "sample") != self.data.transpose else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"
-        cells = read_column(self.data.source, axis, text)
+        cells = tuple(cell for source in sources for cell in read_column(source, axis, text))
         return ItemValues(f"{self.data.source}, column {text!r} of {axis}", cells)
 
 

@@ -2,7 +2,7 @@
 """Options that several commands share, with their help texts, as dataclasses for `command`."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,8 +27,11 @@ OUTPUT_FORMATS = {
 _limit = partial(typer.Option, rich_help_panel="Solver and limits")
 _read = partial(typer.Option, rich_help_panel="How the file is read")
 _long_run = partial(typer.Option, rich_help_panel="Long runs")
-_RULE, _START = _limit(help="Update rule."), _limit(help="Kind of start.")
+_dask = partial(typer.Option, rich_help_panel="Dask")
+_RULE = _limit(help="Update rule.")
+_START = _limit(help="Kind of start; auto if not given, on Dask sample.")
 _INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, a 10x folder, or a folder of texts."
+_INPUTS = f"{_INPUT} Several files with the same features are fitted as one."
 _LAYER = "Layer of an AnnData file instead of X; raw is .raw."
 _TEXT_COLUMN = "Column of a table that holds texts, whose words are counted."
 _STOP_WORDS = "Leave out frequent English words of texts."
@@ -38,6 +41,8 @@ _TOL = "Stop when the certified gap, relative to all counts, is at most this."
 _MEMORY = "Leave the data on disk, and use this much memory for them, such as 512MB."
 _CACHE = "Folder for converted files; by default $SIPOWER_CACHE, or see sipower cache."
 _NO_CACHE = "With --memory-limit, read the rows of the file itself: no disk space, but slower."
+_SCHEDULER = "Address of a Dask scheduler on whose workers to fit, such as tcp://host:8786."
+_WORKERS = "Start this many worker processes of Dask here, and fit on them."
 _DRY_RUN = "Estimate memory and time from a few rounds, and write no run."
 _RESUME = "Continue from the checkpoint if it exists; by default OUT/checkpoint.npz."
 _ALSO = "More formats for the factors, separated by commas: csv, parquet, h5ad, topics."
@@ -65,10 +70,9 @@ TableLayout = Literal["wide", "long"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions:
-    """The options for a file of counts and how it is read."""
+class ReadOptions:
+    """The options for how a file of counts is read."""
 
-    source: Annotated[Path, typer.Argument(help=_INPUT)]
     transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
     layout: Annotated[TableLayout | None, _read(help="Layout of a table; else guessed.")] = None
     layer: Annotated[str | None, _read(help=_LAYER)] = None
@@ -87,6 +91,53 @@ class InputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputOptions(ReadOptions):
+    """The options for a file of counts and how it is read."""
+
+    source: Annotated[Path, typer.Argument(help=_INPUT)]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """All files."""
+        return (self.source,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFiles(InputOptions):
+    """One or more files that are fitted as one, of which `source` is the first."""
+
+    others: tuple[Path, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """All files."""
+        return (self.source, *self.others)
+
+    @property
+    def name(self) -> str:
+        """The files in a sentence."""
+        return f"{self.source} and {len(self.others)} more" if self.others else str(self.source)
+
+    def each(self) -> list[InputOptions]:
+        """Return the options of every file."""
+        shared = {f.name: getattr(self, f.name) for f in fields(ReadOptions)}
+        return [InputOptions(source=source, **shared) for source in self.sources]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitInputOptions(ReadOptions):
+    """The options for one or more files of counts and how they are read."""
+
+    source: Annotated[list[Path], typer.Argument(help=_INPUTS)]
+
+    def files(self) -> InputFiles:
+        """Return the files with the options of reading them."""
+        shared = {f.name: getattr(self, f.name) for f in fields(ReadOptions)}
+        first, *others = self.source
+        return InputFiles(source=first, others=tuple(others), **shared)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SolverOptions:
     """The options of the model, except its rank."""
 
@@ -99,6 +150,13 @@ class SolverOptions:
     threads: Threads = None
     dtype: Dtype = None
     dry_run: Annotated[bool, _limit("--dry-run", help=_DRY_RUN)] = False
+    scheduler: Annotated[str | None, _dask(help=_SCHEDULER)] = None
+    workers: Annotated[int | None, _dask(help=_WORKERS, min=1)] = None
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether to fit on Dask workers."""
+        return self.scheduler is not None or self.workers is not None
 
     def model(self, **parameters: Any) -> KLNMF:
         """Return the model; `parameters` are further parameters of `KLNMF`."""
@@ -121,8 +179,12 @@ class RankSolverOptions(SolverOptions):
 class FitSolverOptions(SolverOptions):
     """The `SolverOptions` with an option for the start of a single fit."""
 
-    init: Annotated[Literal["auto", *INITS], _START] = "auto"  # type: ignore[valid-type]
+    init: Annotated[Literal["auto", "sample", *INITS] | None, _START] = None  # type: ignore[valid-type]
     n_init: Annotated[int, _limit(help="Number of starts to compare.", min=1)] = 1
+
+    def start(self) -> str:
+        """Return the kind of start: the one given, or the default here or on Dask."""
+        return str(self.init or ("sample" if self.on_cluster else "auto"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,6 +80,13 @@ class FitProgress(ProgressBar):
             text += f"  {words.format(format_duration(left))}"
         self.show(text, 0.0 if left is None else spent / max(spent + left, 1e-9))
 
+    def on_stage(self, text: str) -> None:
+        """Show what is done before the first round."""
+        self.console.event("loading", text=text)
+        self._bar.update(self._task, description=text)
+        if not self._is_live:
+            self.console.say(text)
+
     def time_left(self, record: Record, spent: float) -> tuple[float | None, str]:
         """Return the seconds until the fit will probably end, or None, and the words for it.
 

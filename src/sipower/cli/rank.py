@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sipower._files import file_lock
-from sipower.cli import options, run_folder
+from sipower.cli import cluster, options, run_folder
 from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.model_options import ModelOptions
@@ -45,6 +45,7 @@ def rank(
 ) -> None:
     """Recommend a number of components, based on held-out counts and on stability."""
     require("matplotlib")
+    cluster.check_cluster(solver)
     console, ranks, model = (
         Console(task.as_json),
         parse_ranks(components),
@@ -57,17 +58,23 @@ def rank(
     table = run_folder.load(data, console)
     observed = factors.apply(model, data, table, console)
     V = run_folder.nonzero_matrix(table, model)
-    seconds, jobs = estimated_seconds(V, ranks, model, replicates=replicates), V.threads
-    console.say(f"{len(ranks) * replicates} fits: about {format_duration(seconds)}.")
-    console.event("estimate", seconds=seconds)
+    if not solver.on_cluster:  # the estimate is for this machine
+        seconds = estimated_seconds(V, ranks, model, replicates=replicates)
+        console.say(f"{len(ranks) * replicates} fits: about {format_duration(seconds)}.")
+        console.event("estimate", seconds=seconds)
     if solver.dry_run:
         return
-    with make_folder(folder), file_lock(folder / "run"):
+    with (
+        make_folder(folder),
+        file_lock(folder / "run"),
+        cluster.connect(solver, console) as client,
+    ):
+        jobs = cluster.count_jobs(client, V.threads)
         counter = FitCounter(console, jobs, path_costs(ranks, replicates, jobs))
         with counter, run_folder.say_warnings(console):
             result = rank_selection(
                 V, ranks, model, replicates=replicates, folder=folder / "fits", on_fit=counter,
-                **observed,
+                client=client, **observed,
             )  # fmt: skip
         export_selection(result, folder)
     console.table(("components", *COLUMNS), rank_rows(result))

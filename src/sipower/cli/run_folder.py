@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower._files import file_lock
+from sipower.cli.cluster import cluster_facts, fit_model
 from sipower.cli.console import Console, name_options, option_name
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
 from sipower.cli.new_folder import make_folder
@@ -23,7 +24,6 @@ from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF, Estimate
 from sipower.io import FORMATS, Table, read
 from sipower.loop.forecast import forecast_passes, format_duration
-from sipower.loop.solve import Interrupted
 from sipower.results import Run, load_run
 from sipower.results.annotations import AnnDataFile, is_anndata_file
 from sipower.results.differences_table import load_differences
@@ -130,13 +130,11 @@ def fit_with_progress(
     """
     V = nonzero_matrix(table, model)
     facts, started = initial_facts(model, V, file, observed), time.monotonic()
+    facts |= cluster_facts(V)
     add_facts_of_table(facts, table)
     with say_warnings(console), FitProgress(console, model) as progress:
         model.set_params(on_round=progress)
-        try:
-            W = model.fit_transform(V, **observed)
-        except Interrupted as interrupt:
-            W = interrupt.result.x.W
+        W = fit_model(model, V, observed)
     model.set_params(on_round=None)
     run = Run.from_model(model, W, samples=table.samples, features=table.features)
     facts |= run.facts | {"seconds": round(time.monotonic() - started, 3)}
@@ -207,7 +205,8 @@ def derived_files(
     origin: AnnDataFile | Table | None = None
     formats = output.formats()
     if "h5ad" in formats:
-        if data.source.suffix.lower() in (".h5ad", ".h5") and is_anndata_file(data.source):
+        is_hdf5 = data.source.suffix.lower() in (".h5ad", ".h5") and len(data.sources) == 1
+        if is_hdf5 and is_anndata_file(data.source):
             origin = AnnDataFile(data.source, data.layer, data.transpose)
         elif not isinstance(table.counts, RowBlocks):  # a store is too large for one file
             origin = table

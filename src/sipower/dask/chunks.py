@@ -95,15 +95,29 @@ class StorePart:
         """Whether the store holds the other orientation too."""
         return len(read_layout(self.path).orientations) == 2
 
+    @property
+    def sha256(self) -> str | None:
+        """The fingerprint of the whole store, or None for its transpose."""
+        return None if self.options.transpose else read_layout(self.path).sha256
 
-def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks:
+
+def _read(path: Path, options: Files, dtype: DTypeLike | None) -> RowBlocks | ReadRows:
     transpose = options.transpose
     if is_store(path):
         store = open_store(path, dtype=dtype, n_jobs=1, memory_limit=options.memory_limit)
         return store.T if transpose else store
     table = read(path, transpose=transpose, layout=options.layout, layer=options.layer)
     matrix = as_matrix(table.counts, dtype=dtype, n_jobs=1, rows_only=True)
-    return matrix.with_names(None, name_array(table.features))
+    names = name_array(table.samples), name_array(table.features)
+    return ReadRows(matrix.with_names(*names), table.feature_ids, table.remarks)
+
+
+class ReadRows(NamedTuple):
+    """The rows of a file, with what its reader says about them."""
+
+    matrix: RowBlocks
+    feature_ids: tuple[str, ...] | None
+    remarks: tuple[str, ...]
 
 
 class Origin(NamedTuple):
@@ -137,6 +151,8 @@ def as_chunks(X: Any, workers: int = 1) -> list[Chunk]:
         X = Files(X)
     if isinstance(X, Files):
         return X.chunks(workers)
+    if hasattr(X, "loaded_chunks"):  # `WorkerRows`
+        return list(X.loaded_chunks())
     if type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm"):
         X = X.X
     if not isinstance(X, da.Array):

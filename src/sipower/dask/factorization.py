@@ -145,7 +145,7 @@ class WorkerFactorization:
         """Return objective, sums and certificate of the rows at x."""
         if self._point is None or any(a is not b for a, b in zip(self._point[0], x, strict=True)):
             arguments = self._on_groups((self.place_rows(*x),), x.H, None)
-            sums, numbers = self._add(self._gather("evaluate", _evaluate_group, arguments), x.H)
+            sums, numbers = self._add(self._gather("objective", _evaluate_group, arguments), x.H)
             self._point = x, RowPoint(sums, *numbers).add_feature_penalty(self.terms, x.H)
         return self._point[1]
 
@@ -168,6 +168,16 @@ class WorkerFactorization:
         W = self.place_rows(*x)
         arguments = [W.pairs, self.tasks.same(W.side)]
         return np.asarray(sum(self._gather("weights", _weight_group, arguments)))
+
+    def gather_rows(self, x: Factors) -> Array:
+        """Return W in the scale of the user, in the memory of the client, (n, K)."""
+        W = self.place_rows(*x)
+        parts = self._gather("gather", _restore_group, [W.pairs, self.tasks.same(W.side)])
+        rows = np.zeros(W.shape, self.dtype)
+        for ranges, part in zip(self.tasks.ranges, parts, strict=True):
+            for (begin, end), chunk in zip(ranges, part, strict=True):
+                rows[begin:end] = chunk
+        return rows
 
     def rounding(self, value: float) -> float:
         """Return the rounding error of D, 8 eps (ΣV + D), with eps of the working dtype."""
@@ -243,6 +253,11 @@ def _solve_group(H: Array, tol: float, options: Any, *chunks: LoadedChunk) -> An
 def _weight_group(pair: Any, side: int, *chunks: LoadedChunk) -> Array:
     parts = zip(prepare_chunks(chunks), pair[side], strict=True)
     return np.asarray(sum(p.restore_rows(W).sum(axis=0, dtype=np.float64) for p, W in parts))
+
+
+def _restore_group(pair: Any, side: int, *chunks: LoadedChunk) -> list[Array]:
+    parts = zip(prepare_chunks(chunks), pair[side], strict=True)
+    return [p.restore_rows(W) for p, W in parts]
 
 
 def _flatten(sums: FeatureSums) -> tuple[Any, ...]:

@@ -12,11 +12,12 @@ import numpy as np
 from distributed import default_client
 from sklearn.base import _fit_context
 
-from sipower.dask.factorization import WorkerFactorization
+from sipower.dask.factorization import MAX_SNAPSHOT, WorkerFactorization
 from sipower.dask.gathered import gather_prepared
-from sipower.dask.lazy_transform import LazyTransform
+from sipower.dask.lazy_transform import LazyTransform, gather_rows
 from sipower.dask.loaded_data import LoadedData, check_loaded
 from sipower.dask.plan import uses_columns
+from sipower.dask.task_names import task_key
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
@@ -29,7 +30,7 @@ from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
-from sipower.loop.solve import Interrupted
+from sipower.loop.solve import Interrupted, Status
 from sipower.nmf import Factors
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.row_rounds import draw_start
@@ -85,15 +86,29 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         mask: Any = None,
         offsets: Any = None,
         batch: Any = None,
-    ) -> da.Array:
+        gather: bool = False,
+    ) -> Any:
         """Learn the components of X and return W as a lazy array with the row chunks of X.
 
-        The arguments are those of `fit`. The workers keep the rows of X as long as W exists.
+        The arguments are those of `fit`. The workers keep the rows of X as long as W exists. If
+        `gather` is true, W is an array in the memory of the client instead. If `max_time` ended the
+        fit, W is that of the last round, as in `sipower.KLNMF`, unless it stayed on the workers and
+        has more than 1 GB.
         """
-        V = self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        V, result = self._learn(X, given)
         # With a penalty, the weight of a sample changes its row of W, as in sipower.KLNMF.
+        is_other = sample_weight is not None and not self.alpha_W
+        is_late = result.status is Status.MAX_SECONDS
+        has_rows = len(result.W) == V.shape[0] and (is_late or (gather and not is_other))
+        if gather and has_rows:
+            return result.W
         loaded = list(zip(V.chunks, V.futures, strict=True))
-        return self._rows(loaded, with_sample_weights=bool(self.alpha_W))
+        if has_rows:
+            sizes = tuple(int(chunk.shape[0]) for chunk, _ in loaded)
+            return da.from_array(result.W, (sizes, -1), name=task_key("rows"))
+        rows = self._rows(loaded, with_sample_weights=bool(self.alpha_W))
+        return gather_rows(V.client, rows) if gather else rows
 
     def load(self, X: Any, **observed: Any) -> LoadedData:
         """Load X to the workers, once for several fits: `fit` and `fit_transform` take the result.
@@ -105,7 +120,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         return LoadedData(WorkerRows(self._connect(), X, self.dtype, given, self.missing), given)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _learn(self, X: Any, given: tuple[Any, ...]) -> WorkerRows:
+    def _learn(self, X: Any, given: tuple[Any, ...]) -> tuple[WorkerRows, Fit]:
         started = time.monotonic()
         check_prior(self)
         listener = Listener(self, X)
@@ -113,6 +128,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             if isinstance(X, LoadedData):
                 loaded = check_loaded(X, self.dtype, given)
             else:
+                if not isinstance(X, WorkerRows):
+                    listener.begin_stage("loading the rows on the workers")
                 loaded = self.load(X, **dict(zip(ARGUMENTS, given, strict=True)))
             V, given = loaded.rows, loaded.given
             seed, rank = as_seed(self.random_state), int(self.n_components)
@@ -130,7 +147,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             else:
                 result = self._fit_rows(V, *begun)
         warn_unless_converged(result, self.tol)
-        return V
+        return V, result
 
     def _fit_both_sides(
         self, loaded: LoadedData, seed: int, started: float, listener: Listener
@@ -138,6 +155,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         """Fit as `sipower.KLNMF` does, with kernels on the workers."""
         rows, batch = loaded.rows, loaded.given[ARGUMENTS.index("batch")]
         batches = None if batch is None else self.batches_
+        if "both_sides" not in vars(loaded):  # it is made at first use
+            listener.begin_stage("bringing the columns together on the workers")
         prepared = gather_prepared(rows, loaded.both_sides, batch, batches)
         model = Model(self, prepared, seed)
         problem, listener.restore = model.problem(None), model.restore_point
@@ -177,12 +196,20 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         return self._set_result(problem, model, result)
 
     def _set_result(self, problem: WorkerFactorization, model: Model, result: Fit) -> Fit:
-        """Set the fitted attributes; W is replaced by the sum of its rows."""
-        weights = problem.weights(Factors(result.W, result.H))[None]
-        restored = model.restore(replace(result, W=weights))
+        """Set the fitted attributes; W is replaced by the sum of its rows.
+
+        If the time was over, W is gathered, because it is not the exact W for H; a W that is too
+        large for snapshots is solved again for H when it is needed.
+        """
+        x = Factors(result.W, result.H)
+        restored = model.restore(replace(result, W=problem.weights(x)[None]))
         self._set_fit(restored)
         self._set_guides(model)
-        return restored
+        is_small = problem.place_rows(*x).nbytes <= MAX_SNAPSHOT
+        if result.status is not Status.MAX_SECONDS or not is_small:
+            return restored
+        # A penalty removes components that explain nothing.
+        return replace(restored, W=np.where(restored.W > 0, problem.gather_rows(x), 0))
 
     def _set_batches(self, batch: Any, features: int) -> None:
         """Set the batches and their effects before the fit, or delete those of an earlier fit."""

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower.dask.loaded_chunk import LoadedChunk
-from sipower.dask.waiting import gather_results
+from sipower.dask.waiting import map_chunks
 from sipower.dask.worker_matrix import WorkerMatrix
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.prepared import Prepared, batch_counts, batch_numbers
@@ -50,9 +50,8 @@ def gather_prepared(
     """
     if not rows.is_observed:
         return Prepared(V)
-    client = rows.client
-    tasks = client.map(_observed, rows.futures, batches=batches, pure=False)
-    parts: list[Observed] = [part for part in gather_results(client, tasks) if part is not None]
+    chunks = map_chunks(rows.client, "observed", _observed, rows.futures, batches=batches)
+    parts: list[Observed] = [part for part in chunks if part is not None]
     exposure = None
     if batches is not None or rows.has_exposure:
         special = _stack(parts) if rows.has_exposure else None

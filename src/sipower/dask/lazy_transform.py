@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import uuid
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,13 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from sipower.dask.arguments import check_arguments, divide_arguments
 from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
+from sipower.dask.task_names import task_key
+from sipower.dask.waiting import gather_results
 from sipower.estimators.fit import exact_rows
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS
 from sipower.estimators.prior import row_model
 from sipower.kernels import Array
 
-__all__ = ["LazyTransform"]
+__all__ = ["LazyTransform", "gather_rows"]
 
 ROW_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "prior_W")
 
@@ -66,7 +67,13 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         load, dtype = delayed(load_chunk, pure=False), self.components_.dtype
         parts = zip(chunks, divide_arguments(given, chunks), strict=True)
         return self._rows(
-            [(chunk, load(chunk.data, dtype, part, self.missing)) for chunk, part in parts]
+            [
+                (
+                    chunk,
+                    load(chunk.data, dtype, part, self.missing, dask_key_name=task_key("chunk", i)),
+                )
+                for i, (chunk, part) in enumerate(parts)
+            ]
         )
 
     def _rows(
@@ -74,17 +81,22 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
     ) -> da.Array:
         """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded."""
         solve = delayed(_solve_rows, pure=False)
-        basis = delayed(np.ascontiguousarray(self.components_.T), traverse=False)
-        names = delayed(getattr(self, "feature_names_in_", None), traverse=False)
+        H = np.ascontiguousarray(self.components_.T)
+        basis = delayed(H, name=task_key("components"), traverse=False)
+        feature_names = getattr(self, "feature_names_in_", None)
+        names = delayed(feature_names, name=task_key("feature-names"), traverse=False)
         options = self._row_options()
         options.transform_tol_ = self.transform_tol_
         options.with_sample_weights = with_sample_weights
         options.batch_effects_ = getattr(self, "batch_effects_", None)
         options.batches_ = getattr(self, "batches_", None)
-        model = delayed(options, traverse=False)
-        chunks = [solve(rows, chunk.origin, basis, names, model) for chunk, rows in loaded]
+        model = delayed(options, name=task_key("row-options"), traverse=False)
+        chunks = [
+            solve(rows, chunk.origin, basis, names, model, dask_key_name=task_key("solve-rows", i))
+            for i, (chunk, rows) in enumerate(loaded)
+        ]
         # da.concatenate would drop chunks without rows.
-        name = f"sipower-rows-{uuid.uuid4().hex}"
+        name = task_key("rows")
         layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
         graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
         sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
@@ -93,6 +105,12 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
     def _row_options(self) -> SimpleNamespace:
         """Return the parameters from which workers make the terms of their rows."""
         return SimpleNamespace(**{name: getattr(self, name) for name in ROW_PARAMETERS})
+
+
+def gather_rows(client: Any, W: da.Array) -> Array:
+    """Return W in the memory of the client."""
+    futures = client.compute(list(W.to_delayed().ravel()), optimize_graph=False)
+    return np.concatenate(gather_results(client, futures))
 
 
 def _solve_rows(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sipower.dask.chunks import ChunkInfo
+from sipower.dask.chunks import ChunkInfo, ReadRows
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.missing import hide_unobserved, split_missing
@@ -41,6 +41,10 @@ class LoadedChunk:
         The rows, or None if the chunk is empty or invalid.
     observation
         Weights, missing values and size factors of these rows.
+    remarks
+        What the reader of a file says about it.
+    feature_ids
+        Ids of the features, or None.
     pickled
         A function and its arguments, or None. If given, the function is called at first use, and
         its result replaces `matrix`.
@@ -51,9 +55,12 @@ class LoadedChunk:
         info: ChunkInfo,
         matrix: RowBlocks | None = None,
         observation: Observation = PLAIN,
+        remarks: tuple[str, ...] = (),
+        feature_ids: tuple[str, ...] | None = None,
         pickled: Any = None,
     ) -> None:
         self.info, self.observation, self.pickled = info, observation, pickled
+        self.remarks, self.feature_ids = remarks, feature_ids
         self._prepared: Prepared | None = None
         if pickled is None:
             self.matrix = matrix
@@ -94,12 +101,14 @@ class LoadedChunk:
     def convert(self, dtype: Any) -> LoadedChunk:
         """Return the chunk with another working type."""
         matrix = None if self.matrix is None else self.matrix.with_settings(dtype)
-        return LoadedChunk(self.info._replace(dtype=dtype), matrix, self.observation)
+        info, facts = self.info._replace(dtype=dtype), (self.remarks, self.feature_ids)
+        return LoadedChunk(info, matrix, self.observation, *facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         matrix = vars(self).get("matrix")  # missing if the chunk was never used
         pickled = self.pickled if matrix is None else matrix.__reduce__()
-        return LoadedChunk, (self.info, None, self.observation, pickled)
+        facts = self.remarks, self.feature_ids
+        return LoadedChunk, (self.info, None, self.observation, *facts, pickled)
 
     def __sizeof__(self) -> int:
         return self.info.size
@@ -116,7 +125,7 @@ def load_chunk(
     Parameters
     ----------
     data
-        A chunk of an array, or a function of `dtype` that reads a file.
+        A chunk of an array, a function of `dtype` that reads a file, or a loaded chunk.
     dtype
         Working type; None: that of the data.
     given
@@ -125,8 +134,16 @@ def load_chunk(
         "nan" if NaN means not observed.
     """
     shape: Any = (0, 0)
+    remarks: tuple[str, ...] = ()
+    feature_ids = None
     try:
         data = data(dtype) if callable(data) else data
+        if isinstance(data, LoadedChunk):
+            if data.matrix is None:
+                return data
+            data = data.matrix
+        elif isinstance(data, ReadRows):
+            data, feature_ids, remarks = data
         shape = np.shape(data)
         if len(shape) == 2 and shape[0] == 0 < shape[1]:
             return LoadedChunk(ChunkInfo(shape))
@@ -137,7 +154,8 @@ def load_chunk(
             data, is_missing = split_missing(data)
         matrix = as_matrix(data, dtype=dtype, n_jobs=1, rows_only=True)
         observation = as_observation(matrix.shape, given, missing=is_missing, fitting=False)
-        return _describe(LoadedChunk(ChunkInfo(shape), matrix, observation))
+        chunk = LoadedChunk(ChunkInfo(shape), matrix, observation, remarks, feature_ids)
+        return _add_info(chunk)
     except (TypeError, ValueError) as problem:
         return LoadedChunk(ChunkInfo(shape, problem=problem))
 
@@ -149,7 +167,7 @@ def observe_chunk(chunk: LoadedChunk, given: tuple[Any, ...]) -> LoadedChunk:
     return load_chunk(chunk.matrix, chunk.info.dtype, given)
 
 
-def _describe(chunk: LoadedChunk) -> LoadedChunk:
+def _add_info(chunk: LoadedChunk) -> LoadedChunk:
     """Return a valid chunk with the description of its weighted rows."""
     prepared = chunk.prepared()
     assert prepared is not None

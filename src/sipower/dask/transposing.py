@@ -8,19 +8,19 @@ pieces of its columns from all chunks. The columns of a store that has them are 
 from __future__ import annotations
 
 import itertools
-import uuid
 from dataclasses import replace
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sipower.dask.chunk_tasks import describe
 from sipower.dask.chunks import ChunkInfo, StorePart
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
-from sipower.dask.waiting import gather_results, wait_for
+from sipower.dask.task_names import task_key
+from sipower.dask.waiting import map_chunks, wait_for
 from sipower.dask.worker_matrix import Group, WorkerMatrix
 from sipower.dask.worker_rows import WorkerRows
 from sipower.data.memory import Matrix, read_only
@@ -42,30 +42,29 @@ def is_stored(rows: WorkerRows) -> bool:
 
 
 def _stored_columns(rows: WorkerRows) -> list[Group]:
-    client, run = rows.client, uuid.uuid4().hex
+    client = rows.client
     holders, parts = sorted(client.nthreads()), [chunk.data for chunk in rows.chunks]
     futures = [
         client.submit(
             load_chunk, replace(part, columns=True), rows.dtype, workers=[holder], pure=False,
-            key=f"sipower-columns-{number}-{run}", allow_other_workers=True,
+            key=task_key("columns", number), allow_other_workers=True,
         )
         for number, (holder, part) in enumerate(zip(itertools.cycle(holders), parts))
     ]  # fmt: skip
-    infos = gather_results(client, client.map(attrgetter("info"), futures, pure=False))
+    infos = map_chunks(client, "info", describe, futures)
     bounds = itertools.accumulate((info.shape[0] for info in infos), initial=0)
     ranges = zip(futures, itertools.cycle(holders), itertools.pairwise(bounds), strict=False)
     return [Group(holder, [f], [(a, b)]) for f, holder, (a, b) in ranges if b > a]
 
 
 def _joined_columns(rows: WorkerRows) -> list[Group]:
-    client, run = rows.client, uuid.uuid4().hex
-    threads = client.nthreads()
+    client, threads = rows.client, rows.client.nthreads()
     holders = sorted(threads)
     counts = np.asarray(rows.reduce(_column_counts))
     bounds = cut_columns(counts, [threads[holder] for holder in holders])
     pieces = [
         client.submit(
-            _cut, future, bounds, key=f"sipower-cut-{number}-{run}", workers=[place],
+            _cut, future, bounds, key=task_key("cut", number), workers=[place],
             allow_other_workers=True, pure=False,
         )
         for number, (future, place) in enumerate(zip(rows.futures, rows.places, strict=True))
@@ -75,9 +74,12 @@ def _joined_columns(rows: WorkerRows) -> list[Group]:
     for number, (holder, (begin, end)) in enumerate(zip(holders, pairwise(bounds), strict=True)):
         if begin == end:
             continue
-        mine = [client.submit(_get, piece, number, pure=False) for piece in pieces]
+        mine = [
+            client.submit(_get, piece, number, key=task_key("piece", number), pure=False)
+            for piece in pieces
+        ]
         columns = client.submit(
-            _join, mine, rows.dtype, key=f"sipower-columns-{number}-{run}", workers=[holder],
+            _join, mine, rows.dtype, key=task_key("columns", number), workers=[holder],
             allow_other_workers=True, pure=False,
         )  # fmt: skip
         groups.append(Group(holder, [columns], [(begin, end)]))

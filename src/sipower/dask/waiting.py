@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
 
 from distributed import wait
 from distributed.scheduler import KilledWorker
+
+from sipower.dask.task_names import task_key
 
 WORKER_TIMEOUT = 60.0  # seconds to wait for a worker
 
@@ -30,6 +33,15 @@ def gather_results(client: Any, futures: list[Any]) -> list[Any]:
     except BaseException:
         client.cancel(futures)
         raise
+
+
+def map_chunks(
+    client: Any, name: str, function: Callable[..., Any], futures: list[Any], **options: Any
+) -> list[Any]:
+    """Return function(chunk, **options) of every chunk, from tasks with the given name."""
+    keys = [task_key(name, number) for number in range(len(futures))]
+    tasks = client.map(function, futures, key=keys, pure=False, **options)
+    return gather_results(client, tasks)
 
 
 def wait_for(client: Any, futures: list[Any]) -> None:

@@ -8,7 +8,6 @@ tasks that it depends on.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from distributed import get_worker
 
 from sipower.dask.loaded_chunk import LoadedChunk
+from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
 from sipower.dask.worker_rows import WorkerRows, large_graphs
 from sipower.kernels import Array
@@ -60,7 +60,10 @@ class WorkerFactor:
     def gather(self) -> list[list[Array]]:
         """Return the rows of every chunk of every group."""
         client = self.tasks.V.client
-        parts = [client.submit(_pick, pair, self.side, pure=False) for pair in self.pairs]
+        parts = [
+            client.submit(_pick, pair, self.side, key=task_key("gather", number), pure=False)
+            for number, pair in enumerate(self.pairs)
+        ]
         return gather_results(client, parts)
 
 
@@ -87,14 +90,14 @@ class RowTasks:
         Each of `arguments` is a list with one entry for each group. The function gets the chunks
         of the group as `LoadedChunk`.
         """
-        run, V = uuid.uuid4().hex, self.V
+        V = self.V
         with large_graphs():
             return [
                 V.client.submit(
                     function,
                     *(argument[number] for argument in arguments),
                     *chunks,
-                    key=f"sipower-{name}-{number}-{run}",
+                    key=task_key(name, number),
                     workers=[holder],
                     allow_other_workers=True,
                     pure=False,
@@ -111,10 +114,10 @@ class RowTasks:
 
         The pairs stay on the workers.
         """
-        client, run = self.V.client, uuid.uuid4().hex
+        client = self.V.client
         pairs, results = (
             [
-                client.submit(_pick, future, at, key=f"sipower-{name}-{number}-{run}", pure=False)
+                client.submit(_pick, future, at, key=task_key(name, number), pure=False)
                 for number, future in enumerate(futures)
             ]
             for at, name in enumerate(("rows", "sums"))

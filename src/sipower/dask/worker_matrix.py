@@ -10,7 +10,6 @@ workers.
 
 from __future__ import annotations
 
-import uuid
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from sipower import kernels
 from sipower.dask.loaded_chunk import LoadedChunk
+from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
 from sipower.dask.worker_rows import WorkerRows, large_graphs
 from sipower.data.memory import Matrix
@@ -133,17 +133,15 @@ class WorkerMatrix(RowBlocks):
         if factor.nbytes < MIN_BROADCAST or len(self.sides[0]) == 1:
             return factor
         with large_graphs():
-            key = f"sipower-factor-{uuid.uuid4().hex}"
-            return self.client.submit(_hold, factor, key=key, pure=False)
+            return self.client.submit(_hold, factor, key=task_key("factor"), pure=False)
 
     def _submit(self, name: str, side: int, function: Any, tasks: list[Any]) -> list[Any]:
         """Run function(chunks, *task) for every group of a side, on its worker."""
-        run = uuid.uuid4().hex
         with large_graphs():
             futures = [
                 self.client.submit(
                     function, group.chunks, *task,
-                    key=f"sipower-{name}-{self.side_names[side]}-{number}-{run}",
+                    key=task_key(f"{name}-{self.side_names[side]}", number),
                     workers=[group.holder], allow_other_workers=True, pure=False,
                 )
                 for number, (group, task) in enumerate(zip(self.sides[side], tasks, strict=True))

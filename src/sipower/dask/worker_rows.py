@@ -9,10 +9,8 @@ with its worker is loaded again, and a lost task runs again on another worker.
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Callable
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -30,13 +28,21 @@ from sipower.dask.arguments import (
     has_rows,
 )
 from sipower.dask.balance import assign_workers
-from sipower.dask.chunks import ChunkInfo, as_chunks, check_chunks, locate
+from sipower.dask.chunk_tasks import (
+    describe,
+    fingerprint_data,
+    fingerprint_observation,
+    pass_on,
+    row_sums,
+    take_rows,
+)
+from sipower.dask.chunks import Chunk, ChunkInfo, StorePart, as_chunks, check_chunks, locate
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk, observe_chunk
-from sipower.dask.waiting import gather_results, wait_for
+from sipower.dask.task_names import task_key
+from sipower.dask.waiting import gather_results, map_chunks, wait_for
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import check_total
-from sipower.estimators.fingerprints import fingerprint
 from sipower.estimators.observation import NOTHING_GIVEN
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array, count_threads
@@ -83,7 +89,7 @@ class WorkerRows(RowBlocks):
             parts = divide_arguments(given, self.chunks)
             with large_graphs():
                 self.futures = [
-                    client.submit(observe_chunk, future, part, pure=False)
+                    client.submit(observe_chunk, future, part, key=task_key("observe"), pure=False)
                     for future, part in zip(self.futures, parts, strict=True)
                 ]
             infos = self._describe()
@@ -103,10 +109,10 @@ class WorkerRows(RowBlocks):
     def _load(
         self, dtype: DTypeLike | None, given: tuple[Any, ...], missing: str | None
     ) -> list[Any]:
-        load, run = delayed(load_chunk, pure=False), uuid.uuid4().hex
+        load = delayed(load_chunk, pure=False)
         parts = divide_arguments(given, self.chunks)
         tasks = [
-            load(chunk.data, dtype, part, missing, dask_key_name=f"sipower-chunk-{number}-{run}")
+            load(chunk.data, dtype, part, missing, dask_key_name=task_key("chunk", number))
             for number, (chunk, part) in enumerate(zip(self.chunks, parts, strict=True))
         ]
         with large_graphs():
@@ -114,8 +120,7 @@ class WorkerRows(RowBlocks):
 
     def _describe(self) -> list[ChunkInfo]:
         """Return the descriptions of the loaded chunks, which must be valid."""
-        tasks = self.client.map(attrgetter("info"), self.futures, pure=False)
-        infos: list[ChunkInfo] = gather_results(self.client, tasks)
+        infos: list[ChunkInfo] = map_chunks(self.client, "info", describe, self.futures)
         self.chunks = locate(self.chunks, infos)
         self.column_names = check_chunks(self.chunks, infos)
         return infos
@@ -126,7 +131,7 @@ class WorkerRows(RowBlocks):
             if dtype not in (None, self.dtype):
                 chunk = self.futures[number]
                 self.futures[number] = self.client.submit(
-                    LoadedChunk.convert, chunk, self.dtype, pure=False
+                    LoadedChunk.convert, chunk, self.dtype, key=task_key("convert"), pure=False
                 )
 
     def _group(self, infos: list[ChunkInfo]) -> dict[str, list[Any]]:
@@ -139,8 +144,8 @@ class WorkerRows(RowBlocks):
         for number, place in enumerate(assign_workers(work, places, threads)):
             if place != places[number]:
                 self.futures[number] = self.client.submit(
-                    _move, self.futures[number], workers=[place], allow_other_workers=True,
-                    pure=False,
+                    pass_on, self.futures[number], key=task_key("move", number), workers=[place],
+                    allow_other_workers=True, pure=False,
                 )  # fmt: skip
                 places[number] = place
         self.places = places  # the worker of every chunk
@@ -150,17 +155,26 @@ class WorkerRows(RowBlocks):
                 groups.setdefault(place, []).append(future)
         return groups
 
+    def loaded_chunks(self) -> list[Chunk]:
+        """Return the chunks for a fit, without reading files again; stores are opened again."""
+        return [
+            chunk if isinstance(chunk.data, StorePart) else chunk._replace(data=future)
+            for chunk, future in zip(self.chunks, self.futures, strict=True)
+        ]
+
     def reduce(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return function(rows, *arguments) summed over all chunks, computed on their workers.
 
         The function returns an array or a tuple of arrays and numbers. The function and its
         arguments are part of the tasks, so nothing has to be broadcast or released.
         """
-        return self.reduce_prepared(_on_rows, function, *arguments)
+        return self._reduce(function.__name__, _on_rows, function, *arguments)
 
     def reduce_prepared(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the same as `reduce` for a function of the `Prepared` of every chunk."""
-        run, name = uuid.uuid4().hex, function.__name__.strip("_")
+        return self._reduce(function.__name__, function, *arguments)
+
+    def _reduce(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         with large_graphs():
             futures = [
                 self.client.submit(
@@ -168,7 +182,7 @@ class WorkerRows(RowBlocks):
                     function,
                     arguments,
                     *chunks,
-                    key=f"sipower-{name}-{number}-{run}",
+                    key=task_key(name, number),
                     workers=[holder],
                     allow_other_workers=True,
                     pure=False,
@@ -183,10 +197,13 @@ class WorkerRows(RowBlocks):
         owners = np.searchsorted(ends, items, side="right")
         order = np.argsort(owners, kind="stable")
         tasks = [
-            self.client.submit(_take, self.futures[number], mine - ends[number], pure=False)
+            self.client.submit(
+                take_rows, self.futures[number], mine - ends[number], key=task_key("take", number),
+                pure=False,
+            )
             for number in np.unique(owners)
             if len(mine := items[owners == number])
-        ]
+        ]  # fmt: skip
         parts = gather_results(self.client, tasks)
         dense = all(isinstance(part, np.ndarray) for part in parts)
         joined: Any = np.vstack(parts) if dense else sp.csr_array(sp.vstack(parts, format="csr"))
@@ -210,8 +227,7 @@ class WorkerRows(RowBlocks):
     @cached_property
     def mass(self) -> NDArray[np.float64]:  # type: ignore[override]
         """The sums of the rows, gathered on the client."""
-        parts = self.client.map(_mass, self.futures, pure=False)
-        return np.concatenate(gather_results(self.client, parts))
+        return np.concatenate(map_chunks(self.client, "mass", row_sums, self.futures))
 
     @cached_property
     def column_mass(self) -> NDArray[np.float64]:
@@ -220,17 +236,21 @@ class WorkerRows(RowBlocks):
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the fingerprints of all chunks, in their order."""
-        return self._hash(_sha256)
+        """The fingerprint of a single chunk or store, else a hash of those of all chunks."""
+        part = self.chunks[0].data
+        if isinstance(part, StorePart) and part.sha256 is not None and not self.is_observed:
+            return part.sha256
+        return self._hash(fingerprint_data)
 
     @cached_property
     def digest(self) -> str | None:
         """A hash of the weights, missing values and size factors of all rows; None: none."""
-        return self._hash(_digest) if self.is_observed else None
+        return self._hash(fingerprint_observation) if self.is_observed else None
 
     def _hash(self, function: Callable[[LoadedChunk], str]) -> str:
-        digests = self.client.map(function, self.futures, pure=False)
-        return hashlib.sha256("".join(gather_results(self.client, digests)).encode()).hexdigest()
+        digests = map_chunks(self.client, "fingerprint", function, self.futures)
+        joined = hashlib.sha256("".join(digests).encode()).hexdigest()
+        return joined if len(digests) > 1 else digests[0]
 
 
 def large_graphs() -> Any:
@@ -241,40 +261,12 @@ def large_graphs() -> Any:
 # ---- on the workers --------------------------------------------------------------------------
 
 
-def _move(chunk: LoadedChunk) -> LoadedChunk:
-    return chunk
-
-
-def _take(chunk: LoadedChunk, from_end: Array) -> Any:
-    V: Any = chunk.prepared().V  # type: ignore[union-attr]
-    return V.take(from_end + V.shape[0])
-
-
-def _mass(chunk: LoadedChunk) -> Array:
-    prepared = chunk.prepared()
-    return np.zeros(0) if prepared is None else prepared.V.mass
-
-
 def _on_rows(prepared: Prepared, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(prepared.V, *arguments)
 
 
 def _column_mass(rows: RowBlocks) -> Array:
     return rows.column_mass
-
-
-def _sha256(chunk: LoadedChunk) -> str:
-    prepared = chunk.prepared()
-    return "" if prepared is None else prepared.V.sha256
-
-
-def _digest(chunk: LoadedChunk) -> str:
-    prepared = chunk.prepared()
-    if prepared is None:
-        return ""
-    special = None if prepared.exposure is None else prepared.exposure.special
-    parts = prepared.row_scale, special
-    return " ".join("-" if part is None else fingerprint(part) for part in parts)
 
 
 def _reduce_group(function: Callable[..., Any], arguments: Any, *chunks: LoadedChunk) -> Any:

@@ -27,6 +27,8 @@ class Listener:
 
     If `on_round` or a callback returns true, the fit stops.
 
+    If `on_round` has a method `on_stage`, it is called with a sentence before data are loaded.
+
     For scikit-learn's callbacks each round is a subtask of the fit, with the attributes that the
     model would have if the fit ended there.
     """
@@ -44,6 +46,14 @@ class Listener:
             _print(record)
         is_stopped = self.model.on_round is not None and self.model.on_round(record)
         return bool(is_stopped) | self._end_task(x)
+
+    def begin_stage(self, text: str) -> None:
+        """Report a stage before the first round."""
+        if self.model.verbose:
+            print(text)  # noqa: T201 - verbose prints
+        on_stage = getattr(self.model.on_round, "on_stage", None)
+        if on_stage is not None:
+            on_stage(text)
 
     def _end_task(self, x: Factors) -> bool:
         if self.root is None:

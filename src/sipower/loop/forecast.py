@@ -23,8 +23,8 @@ def forecast_passes(records: Sequence[Record], tol: float) -> float | None:
     rate so far, which is optimistic, and gap falls as a power of the passes as it did in the last
     records, which is often pessimistic. None means that the records show no trend.
     """
-    by_passes = {r.passes: r for r in records if r.gap > 0 and r.passes > 0}  # the last of equals
-    known = list(by_passes.values())
+    finite = [r for r in records if 0 < r.gap < math.inf and r.passes > 0]
+    known = list({r.passes: r for r in finite}.values())  # the last of equals
     if not known or not tol > 0:
         return None
     last = known[-1]

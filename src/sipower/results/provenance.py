@@ -81,7 +81,7 @@ def initial_facts(
             "file": file,
             "sha256": V.sha256,
             "shape": list(V.shape),
-            "nonzeros": int(np.count_nonzero(V.array)) if V.dense else V.nnz,
+            "nonzeros": int(V.reduce(_count_nonzeros)) if V.dense else V.nnz,
             "total": V.total,
             "values": str(measure_values(V)),
         },
@@ -90,6 +90,10 @@ def initial_facts(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         **provenance(),
     }
+
+
+def _count_nonzeros(V: RowBlocks) -> int:
+    return int(np.count_nonzero(V.array if V.is_in_memory else V.rows(0, V.shape[0])))
 
 
 def _processor() -> str:

@@ -102,7 +102,7 @@ def coherence(V: RowBlocks, top: Sequence[Indices], added: float | None = None) 
         np.concatenate([NONE, *(f[t[side]] for f, t in zip(top, triangles, strict=True))])
         for side in (0, 1)
     )
-    D_later, D_leading, D_both = co_occurrences(V, later, leading)
+    D_later, D_leading, D_both = V.reduce(co_occurrences, later, leading)
     n = max(V.shape[0], 1)
     component = np.repeat(np.arange(len(top)), pairs)
 

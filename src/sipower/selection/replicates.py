@@ -9,6 +9,7 @@ on workers give the same bits, and either can continue a folder that the other h
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -107,7 +108,10 @@ class Replicates:
     def scatter(self, data: Any) -> Any:
         """Return data that many fits share; each worker receives them at most once."""
         # Data with a key made from the content could be released by another task with equal data.
-        return data if self.client is None else self.client.scatter(data, hash=False)
+        if self.client is None:
+            return data
+        key = f"sipower-data-{uuid.uuid4().hex}"
+        return self.client.scatter({key: data}, hash=False)[key]
 
     def divide(self, numbers: list[int]) -> list[tuple[str, list[int]]]:
         """Return the addresses of workers, each with its share of `numbers`."""
@@ -124,7 +128,9 @@ class Replicates:
         if self.client is None:
             return function(*arguments)
         where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        return self.client.submit(function, *arguments, pure=False, **where)
+        words = function.__name__.strip("_").replace("_", "-")
+        key = f"sipower-{words}-{uuid.uuid4().hex}"  # the name in Dask's dashboard
+        return self.client.submit(function, *arguments, key=key, pure=False, **where)
 
     def compute(self, function: Callable[..., T], *arguments: Any, worker: str | None = None) -> T:
         """Return function(*arguments); raise `CancelledError` if the task has ended meanwhile."""
