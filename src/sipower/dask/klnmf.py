@@ -51,7 +51,7 @@ class KLNMF(  # type: ignore[call-arg]
         Start of H. "sample" factorises up to 8,192 rows on the client with surplus components,
         then merges components until K are left. With known components or `components_zero` the rows
         are factorised with K components instead; `prior_H` and `guides` come last. "auto" and
-        "random" are those of `sipower.KLNMF`; for tall data they send all rows to the client once.
+        "random" are those of `sipower.KLNMF`.
     n_init : int
         Number of starts, as in `sipower.KLNMF`.
     tol, max_iter, max_time, random_state, dtype, verbose, on_round
