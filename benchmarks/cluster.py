@@ -3,6 +3,7 @@
 
     python benchmarks/cluster.py FOLDER goal        time to a gap of 1e-2, on a store
     python benchmarks/cluster.py FOLDER rounds      seconds and bytes of a round, and their estimate
+    python benchmarks/cluster.py FOLDER overhead    what Dask adds to a round on small data
     python benchmarks/cluster.py FOLDER processors  processor time of a round with 1 and 4 workers
     python benchmarks/cluster.py FOLDER kill        bits of a fit whose workers are killed
 
@@ -32,15 +33,19 @@ from distributed import Client, LocalCluster
 
 import sipower
 from sipower.dask import KLNMF, Files
-from sipower.dask.cost import Cluster, Size, client_bytes, round_cost
+from sipower.dask.cost import Cluster, Size, round_cost
 from sipower.datasets import poisson_topics
 from sipower.io import open_on_disk
 from sipower.store import write_store
 
 CORES = len(os.sched_getaffinity(0))
 RANK, GOAL, REPEATS = 15, 1e-2, 3
-# rows, columns, nonzeros of a row, components
-SIZES = ((60_000, 5_000, 100, 15), (20_000, 20_000, 100, 30), (100_000, 2_000, 50, 10))
+# Rows, columns, counts of a row, components. The constants of `sipower.dask.cost` were fitted to the
+# first four sizes with 1 and 4 workers; the others were only used to check them.
+SIZES = (
+    (120_000, 20_000, 115, 15), (20_000, 20_000, 150, 30), (200_000, 2_000, 60, 10),
+    (60_000, 5_000, 200, 25), (100_000, 10_000, 80, 20), (40_000, 8_000, 250, 12),
+)  # fmt: skip
 WORKERS, SOLVERS = (1, 2, 4, 8), ("auto", "rows")
 
 
@@ -101,7 +106,7 @@ def persist_rows(client: Client, V: sp.csr_array, workers: int) -> da.Array:
     return array
 
 
-def time_rounds(client: Client, X: Any, rank: int, solver: str, rounds: int = 12) -> float:
+def time_rounds(client: Client, X: Any, rank: int, solver: str, rounds: int = 10) -> float:
     """Return the median seconds of a round; rounds that also compute a certificate are few."""
     times: list[float] = []
     model = KLNMF(
@@ -115,23 +120,46 @@ def time_rounds(client: Client, X: Any, rank: int, solver: str, rounds: int = 12
 def compare_rounds() -> None:
     """Print seconds of rounds, measured and estimated."""
     for rows, columns, length, rank in SIZES:
-        V = draw_data(rows, columns, length)
+        V = poisson_topics(rows, columns, rank, length=length, seed=0).astype(np.float32)
         size = Size(rows, columns, V.nnz, rank)
         for workers in WORKERS:
             with local_workers(workers) as client:
                 X = persist_rows(client, V, workers)
                 for solver in SOLVERS:
-                    seconds = min(time_rounds(client, X, rank, solver) for _ in range(2))
-                    cluster = Cluster(workers, min(workers, CORES))
-                    cost = round_cost(size, cluster, solver)
-                    sent = client_bytes(size, workers, solver)
+                    seconds = time_rounds(client, X, rank, solver)
+                    cost = round_cost(size, Cluster(workers, min(workers, CORES)), solver)
                     print(
-                        f"{rows:,} x {columns:,}, {V.nnz:,} nonzeros, K = {rank}, {workers} "
-                        f"workers, {solver}: {seconds * 1e3:.0f} ms, estimated "
-                        f"{cost.seconds * 1e3:.0f} ({cost.seconds / seconds - 1:+.0%}), "
-                        f"{cost.bottleneck}, {sent / 1e6:.1f} MB",
+                        f"| {rows:,} x {columns:,} | {V.nnz:,} | {rank} | {workers} | {solver} | "
+                        f"{seconds * 1e3:.0f} | {cost.seconds * 1e3:.0f} | "
+                        f"{cost.seconds / seconds - 1:+.0%} | {cost.bottleneck} |",
                         flush=True,
                     )
+
+
+def compare_overhead() -> None:
+    """Print the seconds that Dask adds to a round: its time less that of a worker's share of it."""
+    for columns, rank, length in ((2_000, 20, 20), (30_000, 50, 60)):
+        V = draw_data(4_000, columns, length)
+        for solver in SOLVERS:
+            alone = time_local_round(V[:2_000], rank, solver)
+            with local_workers(2) as client:
+                X = persist_rows(client, V, 2)
+                seconds = min(time_rounds(client, X, rank, solver) for _ in range(REPEATS))
+            print(
+                f"H {columns:,} x {rank}, {solver}: a round {seconds * 1e3:.0f} ms, its local work "
+                f"{alone * 1e3:.0f} ms, so {(seconds - alone) * 1e3:.0f} ms for Dask",
+                flush=True,
+            )
+
+
+def time_local_round(V: sp.csr_array, rank: int, solver: str, rounds: int = 12) -> float:
+    """Return the median seconds of a round in this process, with one thread."""
+    times: list[float] = []
+    sipower.KLNMF(
+        rank, n_jobs=1, solver=solver, init="random", tol=0, max_iter=rounds, random_state=0,
+        on_round=lambda _: times.append(time.perf_counter()),
+    ).fit(V)  # fmt: skip
+    return float(np.median(np.diff(times)[1:]))
 
 
 def compare_processors(folder: Path) -> None:
@@ -191,6 +219,8 @@ def main() -> None:
         compare_goals(folder)
     elif what == "rounds":
         compare_rounds()
+    elif what == "overhead":
+        compare_overhead()
     elif what == "processors":
         compare_processors(folder)
     else:

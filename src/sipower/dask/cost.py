@@ -31,7 +31,7 @@ SECONDS_PER_ENTRY: dict[Method, float] = {"auto": 2.4e-9, "rows": 2.4e-9}
 SECONDS_PER_BYTE = 4e-9
 SECONDS_PER_TASK = 3e-3
 SUM_BYTES = 8  # sums are float64
-CALLS = 3  # kernels that a round of "auto" runs on all items: steps of H and of W, and D
+CALLS = 2  # kernels that a round of "auto" runs on all items: a step of H, a step of W with D
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ def client_bytes(size: Size, workers: int, method: Method) -> float:
     """Return the bytes of a round that go through the client, in both directions."""
     W, H = (count * size.rank * size.itemsize for count in (size.rows, size.columns))
     if method == "auto":
-        # Each factor is sent whole and in parts, and comes back; D needs H whole and W in parts.
-        return 4 * W + 4 * H + 8 * size.rows
+        return 3 * W + 3 * H + 8 * size.rows  # sent whole and in parts, and back; D of every row
     sums = size.columns * size.rank * SUM_BYTES * (1 + (size.rank + 1) / 2)
     return workers * (H + sums)
 

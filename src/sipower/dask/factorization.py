@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from sipower.dask.collective import add_results, add_tuples
 from sipower.dask.loaded_chunk import LoadedChunk
 from sipower.dask.waiting import gather_results
 from sipower.dask.worker_factor import RowTasks, WorkerFactor, prepare_chunks
@@ -89,7 +90,7 @@ class WorkerFactorization:
             return W
         if W is not None and len(W):
             return self.tasks.place(W)
-        pairs = self.tasks.submit("uniform", _uniform_group, self.tasks.same(H))
+        pairs = self.tasks.submit("uniform", _uniform_group, self.tasks.shared(H))
         return WorkerFactor(self.tasks, pairs, 0, self.rank)
 
     def update_rows(self, W: Any, W_ahead: Any, H: Array, task: RowTask) -> RowUpdate:
@@ -103,21 +104,23 @@ class WorkerFactorization:
                 last = uniform, uniform
                 task = task._replace(beta=0.0, scale=None, row_tol=SNAPSHOT_TOL)
         futures = self.tasks.submit("update", _update_group, *self._on_groups(last, H, task))
-        W, W_ahead, parts = self.tasks.split(futures, self.rank)
-        sums, (value, passes) = self._add(parts, H)
+        W, W_ahead, sum_futures = self.tasks.split(futures, self.rank)
+        sums, (value, passes) = self._add(sum_futures, H, curvatures=task.curvatures)
         value += self.terms.feature_penalty(H)
         return RowUpdate(W, W_ahead, sums, value, passes / max(self.V.nnz, 1))
 
     def sum_rows(self, x: Factors, *, curvatures: bool) -> tuple[FeatureSums, float]:
         """Return the sums over the rows at x, and their cost in passes."""
         arguments = self._on_groups((self.place_rows(*x),), x.H, curvatures)
-        sums, (cost,) = self._add(self._gather("sums", _sum_group, arguments), x.H)
+        futures = self.tasks.submit("sums", _sum_group, *arguments)
+        sums, (cost,) = self._add(futures, x.H, curvatures=curvatures)
         return sums, cost / max(self.V.nnz, 1)
 
     def solve_rows(self, x: Factors, tol: float) -> WorkerFactor:
         """Return the exact W for H on the workers, each row to the certified gap `tol`."""
         same = self.tasks.same
-        pairs = self.tasks.submit("solve", _solve_group, same(x.H), same(tol), same(self.options))
+        H = self.tasks.shared(x.H)
+        pairs = self.tasks.submit("solve", _solve_group, H, same(tol), same(self.options))
         return WorkerFactor(self.tasks, pairs, 0, self.rank)
 
     def _on_groups(self, factors: tuple[WorkerFactor, ...], H: Array, extra: Any) -> list[Any]:
@@ -125,15 +128,19 @@ class WorkerFactorization:
         same, arguments = self.tasks.same, []
         for factor in factors:
             arguments += [factor.pairs, same(factor.side)]
-        return [*arguments, same(H), same(extra), same(self.options)]
+        return [*arguments, self.tasks.shared(H), same(extra), same(self.options)]
 
     def _gather(self, name: str, function: Any, arguments: list[Any]) -> list[Any]:
         futures = self.tasks.submit(name, function, *arguments)
         return gather_results(self.V.client, futures)
 
-    def _add(self, parts: list[Any], H: Array) -> tuple[FeatureSums, tuple[float, ...]]:
-        """Add the sums of all groups, in their order."""
-        g, Q, d, weighted, *numbers = _add_all(parts)
+    def _add(
+        self, futures: list[Any], H: Array, *, curvatures: bool = False
+    ) -> tuple[FeatureSums, tuple[float, ...]]:
+        """Add the sums that the tasks of all groups return, in their order."""
+        m, K = H.shape
+        nbytes = 8 * m * K * (1 + self.terms.has_own_d + curvatures * (K + 1) / 2)
+        g, Q, d, weighted, *numbers = add_results(self.V.client, futures, nbytes)
         if self.terms.has_own_d:  # even if no entry of some chunk has a weight of its own
             d = np.array(np.broadcast_to(d, H.shape))
         sums = FeatureSums(np.asarray(g), np.asarray(Q), RowSums(np.asarray(d), weighted))
@@ -145,7 +152,8 @@ class WorkerFactorization:
         """Return objective, sums and certificate of the rows at x."""
         if self._point is None or any(a is not b for a, b in zip(self._point[0], x, strict=True)):
             arguments = self._on_groups((self.place_rows(*x),), x.H, None)
-            sums, numbers = self._add(self._gather("objective", _evaluate_group, arguments), x.H)
+            futures = self.tasks.submit("objective", _evaluate_group, *arguments)
+            sums, numbers = self._add(futures, x.H)
             self._point = x, RowPoint(sums, *numbers).add_feature_penalty(self.terms, x.H)
         return self._point[1]
 
@@ -188,10 +196,6 @@ class WorkerFactorization:
         return bool(np.isfinite(x.H.sum(dtype=np.float64)))
 
 
-def _add_all(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(sum(column) for column in zip(*parts, strict=True))
-
-
 # ---- on the workers --------------------------------------------------------------------------
 
 
@@ -217,7 +221,7 @@ def _update_group(  # noqa: PLR0913, PLR0917 - the result of a task is one argum
         W.append(update.W)
         W_ahead.append(update.W_ahead)
         sums.append((*_flatten(update.sums), update.value, update.passes))
-    return (W, W_ahead), _add_all(sums)
+    return (W, W_ahead), add_tuples(sums)
 
 
 def _sum_group(
@@ -228,7 +232,7 @@ def _sum_group(
         terms = _terms(prepared, options, H.shape[1])
         sums, cost = sum_rows(prepared.V, Factors(W, H), terms, curvatures=curvatures)
         parts.append((*_flatten(sums), cost))
-    return _add_all(parts)
+    return add_tuples(parts)
 
 
 def _evaluate_group(
@@ -238,7 +242,7 @@ def _evaluate_group(
     for prepared, W in zip(prepare_chunks(chunks), _as_arrays(pair[side]), strict=True):
         point = evaluate_rows(prepared.V, Factors(W, H), _terms(prepared, options, H.shape[1]))
         parts.append((*_flatten(point.sums), *point[1:]))
-    return _add_all(parts)
+    return add_tuples(parts)
 
 
 def _solve_group(H: Array, tol: float, options: Any, *chunks: LoadedChunk) -> Any:

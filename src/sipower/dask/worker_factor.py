@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from distributed import get_worker
 
+from sipower.dask.collective import broadcast
 from sipower.dask.loaded_chunk import LoadedChunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
@@ -109,21 +110,24 @@ class RowTasks:
         """Return the same argument for every group."""
         return [value] * len(self.ranges)
 
+    def shared(self, H: Array) -> list[Any]:
+        """Return H as an argument for every group; workers get a large H from each other."""
+        return self.same(broadcast(self.V.client, H, len(self.ranges)))
+
     def split(self, futures: list[Any], rank: int) -> tuple[WorkerFactor, WorkerFactor, list[Any]]:
-        """Return W, its extrapolation and the other results of tasks that return (pair, result).
+        """Return W, its extrapolation and futures of the sums, of tasks that return (pair, sums).
 
         The pairs stay on the workers.
         """
         client = self.V.client
-        pairs, results = (
+        pairs, sums = (
             [
                 client.submit(_pick, future, at, key=task_key(name, number), pure=False)
                 for number, future in enumerate(futures)
             ]
             for at, name in enumerate(("rows", "sums"))
         )
-        values = gather_results(client, results)
-        return WorkerFactor(self, pairs, 0, rank), WorkerFactor(self, pairs, 1, rank), values
+        return WorkerFactor(self, pairs, 0, rank), WorkerFactor(self, pairs, 1, rank), sums
 
     def place(self, W: Array) -> WorkerFactor:
         """Return W (n, K) on the workers, as data of tasks that depend on no other task."""

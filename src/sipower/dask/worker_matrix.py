@@ -18,6 +18,7 @@ from distributed import get_worker
 from numpy.typing import NDArray
 
 from sipower import kernels
+from sipower.dask.collective import broadcast
 from sipower.dask.loaded_chunk import LoadedChunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
@@ -25,10 +26,10 @@ from sipower.dask.worker_rows import WorkerRows, large_graphs
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
+from sipower.nmf.rule import MeasuredKernel
 
 __all__ = ["Group", "WorkerMatrix"]
 
-MIN_BROADCAST = 2**20  # bytes; a smaller factor is sent to every worker by the client
 WRITTEN = {"solve_items": 2}  # how many of its last arguments a kernel writes to
 
 
@@ -65,6 +66,7 @@ class WorkerMatrix(RowBlocks):
 
     has_items = True
     has_columns = True
+    combines_kernels = True
     layout = "workers"
 
     def __init__(self, rows: WorkerRows, sides: tuple[list[Group], list[Group]]) -> None:
@@ -105,10 +107,14 @@ class WorkerMatrix(RowBlocks):
 
     def for_items(self, kernel: Any, basis: Any, h: Array, out: Array, *extra: Any) -> Array:
         """Run a kernel on all items, on the workers that hold them, and return `out`."""
-        name, items = kernel.__name__, self.shape[0]
+        is_measured = isinstance(kernel, MeasuredKernel)
+        name = kernel.kernel.__name__ if is_measured else kernel.__name__
+        items = self.shape[0]
         written = [out, *extra[len(extra) - WRITTEN.get(name, 0) :]]
         inputs = extra[: len(extra) - WRITTEN.get(name, 0)]
-        factor = self._broadcast(_compact(basis.factor))
+        if is_measured:
+            written.append(kernel.divergences)
+        factor = broadcast(self.client, _compact(basis.factor), len(self.sides[0]))
         tasks = []
         for group in self.sides[0]:
             parts = [
@@ -120,20 +126,13 @@ class WorkerMatrix(RowBlocks):
                 )
                 for begin, end in group.ranges
             ]
-            tasks.append((name, factor, basis.factor.dtype, h.dtype, parts))
+            tasks.append((name, is_measured, factor, basis.factor.dtype, h.dtype, parts))
         results = self._submit(name, 0, _run_kernel, tasks)
         for group, found in zip(self.sides[0], results, strict=True):
             for (begin, end), arrays in zip(group.ranges, found, strict=True):
                 for target, values in zip(written, arrays, strict=True):
                     target[begin:end] = values
         return out
-
-    def _broadcast(self, factor: Array) -> Any:
-        """Return a large factor as a future, which workers get from each other, not from here."""
-        if factor.nbytes < MIN_BROADCAST or len(self.sides[0]) == 1:
-            return factor
-        with large_graphs():
-            return self.client.submit(_hold, factor, key=task_key("factor"), pure=False)
 
     def _submit(self, name: str, side: int, function: Any, tasks: list[Any]) -> list[Any]:
         """Run function(chunks, *task) for every group of a side, on its worker."""
@@ -190,10 +189,6 @@ def _compact(x: Array) -> Array:
 # ---- on the workers --------------------------------------------------------------------------
 
 
-def _hold(factor: Array) -> Array:
-    return factor
-
-
 class _Part(NamedTuple):
     """The arguments of a kernel for the items of one chunk."""
 
@@ -203,9 +198,10 @@ class _Part(NamedTuple):
     written: list[tuple[tuple[int, ...], Any]]  # shape of an item and type of each result
 
 
-def _run_kernel(
+def _run_kernel(  # noqa: PLR0913, PLR0917 - the arguments of a task
     chunks: list[LoadedChunk],
     name: str,
+    is_measured: bool,
     factor: Array,
     factor_type: Any,
     h_type: Any,
@@ -218,8 +214,10 @@ def _run_kernel(
         written = [np.zeros((len(h), *shape), dtype) for shape, dtype in part.written]
         extra = [V.mass if x is None else x for x in part.extra]
         extra = [kernels.as_contiguous(x) if isinstance(x, np.ndarray) else x for x in extra]
-        basis = V.basis(factor, **part.terms)
-        V.for_items(getattr(kernels, name), basis, h, written[0], *extra, *written[1:])
+        basis, kernel, outputs = V.basis(factor, **part.terms), getattr(kernels, name), written[1:]
+        if is_measured:
+            kernel = MeasuredKernel(kernel, outputs.pop())
+        V.for_items(kernel, basis, h, written[0], *extra, *outputs)
         results.append(written)
     return results
 

@@ -78,7 +78,7 @@ class RowBlocks(ABC):
     is_in_memory
         Whether `array` holds all entries.
     combines_kernels
-        Whether `for_items` runs any function that calls kernels, not only a single kernel.
+        Whether `for_items` also runs an update followed by its divergences (`MeasuredKernel`).
     """
 
     shape: tuple[int, int]

@@ -19,7 +19,7 @@ class Meter:
     Parameters
     ----------
     problem
-        The problem. Those with terms besides V, W and H, and data on workers, are not measured.
+        The problem. Those with terms besides V, W and H are not measured.
     rule
         The rule that updates W.
     """

@@ -27,6 +27,7 @@ __all__ = [
     "BlockState",
     "Half",
     "HalfStep",
+    "MeasuredKernel",
     "OnBlock",
     "Rule",
     "check_terms",
@@ -53,19 +54,27 @@ class HalfStep(NamedTuple):
         return Draw(self.seed, Stream.BATCH, self.round, self.side, inner)
 
     def measured(self, kernel: Kernel) -> Kernel:
-        """Return the kernel of an update, followed by that of `divergences` if these are given.
+        """Return the kernel of an update, followed by that of `divergences` if these are given."""
+        return kernel if self.divergences is None else MeasuredKernel(kernel, self.divergences)
 
-        Both work on a block while it is in memory, so that data on disk are read once.
-        """
-        values = self.divergences
-        if values is None:
-            return kernel
 
-        def both(data: Any, basis: Any, h: Array, begin: int, end: int, *more: Any) -> None:
-            kernel(data, basis, h, begin, end, *more)
-            kernels.divergence(data, basis, more[0], begin, end, values)
+@dataclass(frozen=True)
+class MeasuredKernel:
+    """The kernel of an update, followed by that of the divergences of the updated items.
 
-        return both
+    Both work on a block while it is in memory, so that data on disk are read once, and data on
+    workers need one task for both.
+    """
+
+    kernel: Kernel
+    divergences: Array
+
+    def __call__(
+        self, data: Any, basis: Any, h: Array, begin: int, end: int, out: Array, *extra: Any
+    ) -> None:
+        """Update the items, then measure their divergences."""
+        self.kernel(data, basis, h, begin, end, out, *extra)
+        kernels.divergence(data, basis, out, begin, end, self.divergences)
 
 
 class Rule(ABC):
