@@ -2,7 +2,8 @@
 """Compare fits on local Dask workers with fits in one process.
 
     python benchmarks/cluster.py FOLDER goal        time to a gap of 1e-2, on a store
-    python benchmarks/cluster.py FOLDER rounds      seconds and bytes of a round, and their estimate
+    python benchmarks/cluster.py FOLDER rounds      measure rounds on 1 to 8 workers
+    python benchmarks/cluster.py FOLDER model       compare them with the estimates
     python benchmarks/cluster.py FOLDER overhead    what Dask adds to a round on small data
     python benchmarks/cluster.py FOLDER processors  processor time of a round with 1 and 4 workers
     python benchmarks/cluster.py FOLDER kill        bits of a fit whose workers are killed
@@ -13,6 +14,7 @@ written at first use.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -30,22 +32,24 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
+from scipy.optimize import nnls
 
 import sipower
 from sipower.dask import KLNMF, Files
-from sipower.dask.cost import Cluster, Size, round_cost
+from sipower.dask.cost import Cluster, Constants, Size, amounts, round_cost
 from sipower.datasets import poisson_topics
 from sipower.io import open_on_disk
 from sipower.store import write_store
 
 CORES = len(os.sched_getaffinity(0))
 RANK, GOAL, REPEATS = 15, 1e-2, 3
-# Rows, columns, counts of a row, components. The constants of `sipower.dask.cost` were fitted to the
-# first four sizes with 1 and 4 workers; the others were only used to check them.
+# The first rows and columns of the store, and K. The constants of `sipower.dask.cost` were fitted
+# to the first FITTED sizes with 1 and 4 workers; all else was only used to check them.
 SIZES = (
-    (120_000, 20_000, 115, 15), (20_000, 20_000, 150, 30), (200_000, 2_000, 60, 10),
-    (60_000, 5_000, 200, 25), (100_000, 10_000, 80, 20), (40_000, 8_000, 250, 12),
+    (120_000, 20_000, 15), (30_000, 20_000, 30), (300_000, 2_000, 10), (150_000, 5_000, 25),
+    (200_000, 10_000, 20), (60_000, 8_000, 12),
 )  # fmt: skip
+FITTED = 4
 WORKERS, SOLVERS = (1, 2, 4, 8), ("auto", "rows")
 
 
@@ -117,23 +121,45 @@ def time_rounds(client: Client, X: Any, rank: int, solver: str, rounds: int = 10
     return float(np.median(np.diff(times)[1:]))
 
 
-def compare_rounds() -> None:
-    """Print seconds of rounds, measured and estimated."""
-    for rows, columns, length, rank in SIZES:
-        V = poisson_topics(rows, columns, rank, length=length, seed=0).astype(np.float32)
-        size = Size(rows, columns, V.nnz, rank)
+def measure_rounds(folder: Path) -> None:
+    """Append the seconds of rounds to FOLDER/rounds.jsonl."""
+    store = open_on_disk(ensure_store(folder))
+    for size in SIZES:
+        V = sp.csr_array(store.rows(0, size[0])[:, : size[1]]).astype(np.float32)
         for workers in WORKERS:
             with local_workers(workers) as client:
                 X = persist_rows(client, V, workers)
                 for solver in SOLVERS:
-                    seconds = time_rounds(client, X, rank, solver)
-                    cost = round_cost(size, Cluster(workers, min(workers, CORES)), solver)
-                    print(
-                        f"| {rows:,} x {columns:,} | {V.nnz:,} | {rank} | {workers} | {solver} | "
-                        f"{seconds * 1e3:.0f} | {cost.seconds * 1e3:.0f} | "
-                        f"{cost.seconds / seconds - 1:+.0%} | {cost.bottleneck} |",
-                        flush=True,
-                    )
+                    seconds = time_rounds(client, X, size[2], solver)
+                    row = [*size[:2], V.nnz, size[2], workers, solver, seconds]
+                    with (folder / "rounds.jsonl").open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+
+
+def compare_rounds(folder: Path) -> None:
+    """Print measured and estimated seconds, and constants fitted to the first half of the sizes."""
+    rows = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    best: dict[tuple[Any, ...], float] = {}  # of all runs
+    for *key, seconds in rows:
+        best[tuple(key)] = min(seconds, best.get(tuple(key), np.inf))
+    for solver in SOLVERS:
+        fitted, seconds = [], []
+        for (n, m, nnz, rank, workers, name), value in best.items():
+            size, cluster = Size(n, m, nnz, rank), Cluster(workers, min(workers, CORES))
+            cost = round_cost(size, cluster, solver)
+            is_fitted = (n, m, rank) in SIZES[:FITTED] and workers in (1, 4)
+            if name != solver:
+                continue
+            if is_fitted:
+                fitted.append(amounts(size, cluster, solver))
+                seconds.append(value)
+            print(
+                f"| {n:,} x {m:,} | {nnz:,} | {rank} | {workers} | {solver} | {value * 1e3:.0f} | "
+                f"{cost.seconds * 1e3:.0f} | {cost.seconds / value - 1:+.0%} | {cost.bottleneck} | "
+                f"{'fitted' if is_fitted else 'checked'} |"
+            )
+        relative = np.array(fitted) / np.array(seconds)[:, None]
+        print(solver, Constants(*nnls(relative, np.ones(len(relative)))[0]))
 
 
 def compare_overhead() -> None:
@@ -164,7 +190,7 @@ def time_local_round(V: sp.csr_array, rank: int, solver: str, rounds: int = 12) 
 
 def compare_processors(folder: Path) -> None:
     """Print the processor time of a round with one and with four workers."""
-    V = draw_data(*SIZES[0][:3])
+    V = draw_data(60_000, 5_000, 100)
     for solver in SOLVERS:
         used = {}
         for workers in (1, 4):
@@ -218,7 +244,9 @@ def main() -> None:
     if what == "goal":
         compare_goals(folder)
     elif what == "rounds":
-        compare_rounds()
+        measure_rounds(folder)
+    elif what == "model":
+        compare_rounds(folder)
     elif what == "overhead":
         compare_overhead()
     elif what == "processors":

@@ -1,37 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`round_cost`: an estimate of the time of one round on workers, from sizes alone.
 
-    seconds = a · nnz · K / threads  +  b · bytes through the client  +  c · tasks
+    seconds = work of the threads + traffic + steps on the client + tasks
 
-A round of "auto" (two sweeps of each factor) sends W and H to the workers that hold rows and
-columns, and gets both back. A round of "rows" (a sweep of W, a Newton step of H) sends H and gets
-sums back. docs/scaling.md compares the estimates with measured rounds.
+A round of "auto" updates H and W once each. The client sends one factor to all workers and the
+items of the other one to those that hold them, and gets these back. A round of "rows" sweeps over W
+where it is, sends H to the workers and gets sums over the rows back: g, and curvatures Q as long as
+they are at most MAX_CURVATURES numbers. Workers pass a large factor on, and add large sums in a
+tree (`dask.collective`), so the client handles these once. docs/scaling.md compares the estimates
+with measured rounds and plans larger fits with them.
 
-======  ============================================================  ===================
-symbol  meaning                                                       unit
-======  ============================================================  ===================
-a       work of one thread                                            s / nonzero / K
-b       serialising, sending and handling the factors, both ways      s / byte
-c       scheduling a task and waiting for it                          s / task
-======  ============================================================  ===================
+======  ==================================================================  ===============
+symbol  meaning                                                             unit
+======  ==================================================================  ===============
+p       workers; `threads` is the number of their threads in all
+n, m    rows and columns of V
+client  bytes that the client sends and receives                            bytes
+passed  bytes that workers send each other, one after the other             bytes
+======  ==================================================================  ===============
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-__all__ = ["Cluster", "RoundCost", "Size", "round_cost"]
+from sipower.dask.collective import FAN_IN, MIN_SHARED
+from sipower.nmf.newton import MAX_COMPONENTS
+from sipower.nmf.row_rounds import MAX_CURVATURES
+
+__all__ = [
+    "CONSTANTS",
+    "Cluster",
+    "Constants",
+    "Method",
+    "RoundCost",
+    "Size",
+    "amounts",
+    "round_cost",
+]
 
 Method = Literal["auto", "rows"]
-
-# Fitted to rounds of `benchmarks/cluster.py model` with 1 and 4 workers on 2 cores; 2 and 8 workers
-# were looked at once.
-SECONDS_PER_ENTRY: dict[Method, float] = {"auto": 2.4e-9, "rows": 2.4e-9}
-SECONDS_PER_BYTE = 4e-9
-SECONDS_PER_TASK = 3e-3
 SUM_BYTES = 8  # sums are float64
-CALLS = 2  # kernels that a round of "auto" runs on all items: a step of H, a step of W with D
 
 
 @dataclass(frozen=True)
@@ -44,14 +55,42 @@ class Size:
     rank: int
     itemsize: int = 4
 
+    @property
+    def curvatures(self) -> int:
+        """The numbers of curvatures that rounds of "rows" use: m K (K + 1)/2, or none."""
+        count = self.columns * self.rank * (self.rank + 1) // 2
+        return count if count <= MAX_CURVATURES and self.rank <= MAX_COMPONENTS else 0
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers, their threads in all, and how much faster the connection is than a local one."""
+    """The workers, their threads in all, and the bytes per second of their connections.
+
+    None stands for the connections of one machine, for which the constants were fitted.
+    """
 
     workers: int
     threads: int
-    speed: float = 1.0
+    bandwidth: float | None = None
+
+
+class Constants(NamedTuple):
+    """Seconds for each unit of `amounts`, in its order."""
+
+    entry: float  # a nonzero
+    product: float  # a nonzero and component
+    pair: float  # a nonzero and pair of components, for curvatures
+    client_byte: float
+    passed_byte: float
+    model: float  # a number of the quadratic models of all features, on the client
+    task: float
+
+
+# Fitted by `benchmarks/cluster.py rounds`, on the sizes and workers named there.
+CONSTANTS: dict[Method, Constants] = {
+    "auto": Constants(1e-9, 1.5e-9, 0, 3e-9, 1e-9, 0, 3e-3),
+    "rows": Constants(1e-9, 1.5e-9, 1e-11, 3e-9, 1e-9, 1e-9, 3e-3),
+}
 
 
 @dataclass(frozen=True)
@@ -60,31 +99,63 @@ class RoundCost:
 
     work: float
     traffic: float
+    client: float
     tasks: float
 
     @property
     def seconds(self) -> float:
         """The estimated seconds of the round."""
-        return self.work + self.traffic + self.tasks
+        return self.work + self.traffic + self.client + self.tasks
 
     @property
     def bottleneck(self) -> str:
         """The largest part."""
-        return max(("work", "traffic", "tasks"), key=lambda name: getattr(self, name))
+        return max(("work", "traffic", "client", "tasks"), key=lambda name: getattr(self, name))
 
 
-def client_bytes(size: Size, workers: int, method: Method) -> float:
-    """Return the bytes of a round that go through the client, in both directions."""
+def amounts(size: Size, cluster: Cluster, method: Method) -> Constants:
+    """Return how many of each unit a round has, on the longest path through the cluster."""
+    share = size.nonzeros / cluster.threads
+    client, passed = _bytes(size, cluster, method)
+    pairs = share * size.rank**2 if method == "rows" and size.curvatures else 0.0
+    models = size.curvatures if method == "rows" else 0
+    levels = math.ceil(math.log(max(cluster.workers, 1), FAN_IN))
+    tasks = 2 * cluster.workers if method == "auto" else cluster.workers + levels
+    return Constants(share, share * size.rank, pairs, client, passed, models, tasks)
+
+
+def _bytes(size: Size, cluster: Cluster, method: Method) -> tuple[float, float]:
+    """Return the bytes of the client, in both directions, and those passed on by workers."""
     W, H = (count * size.rank * size.itemsize for count in (size.rows, size.columns))
-    if method == "auto":
-        return 3 * W + 3 * H + 8 * size.rows  # sent whole and in parts, and back; D of every row
-    sums = size.columns * size.rank * SUM_BYTES * (1 + (size.rank + 1) / 2)
-    return workers * (H + sums)
+    if method == "auto":  # the items of both factors go there and back, with the D of every row
+        client, passed = 2.0 * W + 2 * H + 8 * size.rows, 0.0
+    else:
+        client, passed = _sums(size, cluster)
+    for factor in (W, H) if method == "auto" else (H,):
+        is_shared = factor >= MIN_SHARED and cluster.workers > 1
+        client += factor if is_shared else factor * cluster.workers
+        passed += factor * (cluster.workers - 1) if is_shared else 0.0
+    return client, passed
+
+
+def _sums(size: Size, cluster: Cluster) -> tuple[float, float]:
+    """Return the bytes of the sums of "rows", those of the client and those passed on."""
+    sums = float(SUM_BYTES) * (size.columns * size.rank + size.curvatures)
+    if sums < MIN_SHARED:
+        return sums * cluster.workers, 0.0
+    left, one_after_another = cluster.workers, 0
+    while left > 1:
+        one_after_another += min(left, FAN_IN) - 1
+        left = -(-left // FAN_IN)
+    return sums, sums * one_after_another
 
 
 def round_cost(size: Size, cluster: Cluster, method: Method) -> RoundCost:
     """Return the estimated cost of a round."""
-    work = SECONDS_PER_ENTRY[method] * size.nonzeros * size.rank / cluster.threads
-    sent = client_bytes(size, cluster.workers, method)
-    tasks = (CALLS * (cluster.workers + 1)) if method == "auto" else 3 * cluster.workers
-    return RoundCost(work, SECONDS_PER_BYTE * sent / cluster.speed, SECONDS_PER_TASK * tasks)
+    amount, each = amounts(size, cluster, method), CONSTANTS[method]
+    parts = Constants(*(a * b for a, b in zip(amount, each, strict=True)))
+    traffic = parts.client_byte + parts.passed_byte
+    if cluster.bandwidth is not None:
+        traffic += (amount.client_byte + amount.passed_byte) / cluster.bandwidth
+    work = parts.entry + parts.product + parts.pair
+    return RoundCost(work, traffic, parts.model, parts.task)
