@@ -26,11 +26,16 @@ def test_a_tree_adds_what_the_client_would_add(client, count):
         assert number == 2**count - 1
 
 
-def test_only_large_factors_are_broadcast(client):
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 30])
+def test_every_worker_gets_a_large_factor_and_the_client_sends_it_once(client, count):
+    holders = sorted(client.nthreads()) * count
     small, large = np.zeros(10), np.arange(collective.MIN_SHARED / 8 + 1)
-    assert broadcast(client, small, 2) is small
-    assert broadcast(client, large, 1) is large
-    np.testing.assert_array_equal(broadcast(client, large, 2).result(), large)
+    assert all(copy is small for copy in broadcast(client, small, holders))
+    copies = broadcast(client, large, holders)
+    assert len(copies) == len(holders)
+    for copy in client.gather(copies):
+        np.testing.assert_array_equal(copy, large)
+    assert broadcast(client, large, holders[:1])[0] is large
 
 
 @pytest.mark.parametrize("killed", [False, True])

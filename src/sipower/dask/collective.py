@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Large arrays from the client to all workers, and sums of arrays from all workers to the client.
 
-Workers pass a large factor on to each other, and add large sums in a tree of FAN_IN at a time, so
-that the client and the scheduler handle each of them once, however many workers there are.
+Workers pass a large factor on in a tree in which each sends it to FAN others, and add large sums in
+a tree of FAN at a time. So the client and the scheduler handle each of them once, and no worker
+sends or receives more than FAN of them for each level, however many workers there are.
 """
 
 from __future__ import annotations
@@ -19,15 +20,27 @@ from sipower.kernels import Array
 __all__ = ["MIN_SHARED", "add_results", "add_tuples", "broadcast"]
 
 MIN_SHARED = 2**20  # bytes; less is sent by or to the client for every worker
-FAN_IN = 4
+FAN = 4
 
 
-def broadcast(client: Any, factor: Array, workers: int) -> Any:
-    """Return a large factor as a future, which workers get from each other; else the factor."""
-    if factor.nbytes < MIN_SHARED or workers == 1:
-        return factor
+def broadcast(client: Any, factor: Array, holders: list[str]) -> list[Any]:
+    """Return a factor as an argument of tasks on the workers `holders`, in their order."""
+    if factor.nbytes < MIN_SHARED or len(holders) == 1:
+        return [factor] * len(holders)
     with large_graphs():
-        return client.submit(_hold, factor, key=task_key("factor"), pure=False)
+        first = client.submit(_hold, factor, key=task_key("factor"), pure=False)
+    if len(holders) <= FAN:
+        return [first] * len(holders)
+    copies: list[Any] = []
+    for number, holder in enumerate(holders):
+        copies.append(
+            client.submit(
+                _hold, copies[(number - 1) // FAN] if number else first,
+                key=task_key("factor", number), workers=[holder], allow_other_workers=True,
+                pure=False,
+            )
+        )  # fmt: skip
+    return copies
 
 
 def add_results(client: Any, futures: list[Any], nbytes: float) -> tuple[Any, ...]:
@@ -37,7 +50,7 @@ def add_results(client: Any, futures: list[Any], nbytes: float) -> tuple[Any, ..
     """
     if nbytes >= MIN_SHARED:
         while len(futures) > 1:
-            groups = [futures[at : at + FAN_IN] for at in range(0, len(futures), FAN_IN)]
+            groups = [futures[at : at + FAN] for at in range(0, len(futures), FAN)]
             futures = [
                 client.submit(add_tuples, group, key=task_key("add", number), pure=False)
                 if len(group) > 1

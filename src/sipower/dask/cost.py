@@ -22,11 +22,10 @@ passed  bytes that workers send each other, one after the other             byte
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from sipower.dask.collective import FAN_IN, MIN_SHARED
+from sipower.dask.collective import FAN, MIN_SHARED
 from sipower.nmf.newton import MAX_COMPONENTS
 from sipower.nmf.row_rounds import MAX_CURVATURES
 
@@ -43,6 +42,8 @@ __all__ = [
 
 Method = Literal["auto", "rows"]
 SUM_BYTES = 8  # sums are float64
+# Tasks of a worker in a round: updates of H and of W; an update of W, its rows and its sums.
+TASKS: dict[Method, int] = {"auto": 2, "rows": 3}
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,7 @@ def amounts(size: Size, cluster: Cluster, method: Method) -> Constants:
     client, passed = _bytes(size, cluster, method)
     pairs = share * size.rank**2 if method == "rows" and size.curvatures else 0.0
     models = size.curvatures if method == "rows" else 0
-    levels = math.ceil(math.log(max(cluster.workers, 1), FAN_IN))
-    tasks = 2 * cluster.workers if method == "auto" else cluster.workers + levels
+    tasks = TASKS[method] * cluster.workers
     return Constants(share, share * size.rank, pairs, client, passed, models, tasks)
 
 
@@ -134,7 +134,8 @@ def _bytes(size: Size, cluster: Cluster, method: Method) -> tuple[float, float]:
     for factor in (W, H) if method == "auto" else (H,):
         is_shared = factor >= MIN_SHARED and cluster.workers > 1
         client += factor if is_shared else factor * cluster.workers
-        passed += factor * (cluster.workers - 1) if is_shared else 0.0
+        copies = min(cluster.workers - 1, FAN * _levels(cluster.workers))
+        passed += factor * copies if is_shared else 0.0
     return client, passed
 
 
@@ -145,9 +146,17 @@ def _sums(size: Size, cluster: Cluster) -> tuple[float, float]:
         return sums * cluster.workers, 0.0
     left, one_after_another = cluster.workers, 0
     while left > 1:
-        one_after_another += min(left, FAN_IN) - 1
-        left = -(-left // FAN_IN)
+        one_after_another += min(left, FAN) - 1
+        left = -(-left // FAN)
     return sums, sums * one_after_another
+
+
+def _levels(workers: int) -> int:
+    """Return the levels of a tree in which every node has FAN others below it."""
+    levels, reached = 0, 1
+    while reached < workers:
+        levels, reached = levels + 1, reached * FAN
+    return levels
 
 
 def round_cost(size: Size, cluster: Cluster, method: Method) -> RoundCost:

@@ -112,7 +112,7 @@ class RowTasks:
 
     def shared(self, H: Array) -> list[Any]:
         """Return H as an argument for every group; workers get a large H from each other."""
-        return self.same(broadcast(self.V.client, H, len(self.ranges)))
+        return broadcast(self.V.client, H, list(self.V.groups))
 
     def split(self, futures: list[Any], rank: int) -> tuple[WorkerFactor, WorkerFactor, list[Any]]:
         """Return W, its extrapolation and futures of the sums, of tasks that return (pair, sums).

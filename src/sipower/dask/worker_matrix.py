@@ -114,9 +114,9 @@ class WorkerMatrix(RowBlocks):
         inputs = extra[: len(extra) - WRITTEN.get(name, 0)]
         if is_measured:
             written.append(kernel.divergences)
-        factor = broadcast(self.client, _compact(basis.factor), len(self.sides[0]))
-        tasks = []
-        for group in self.sides[0]:
+        holders = [group.holder for group in self.sides[0]]
+        factors, tasks = broadcast(self.client, _compact(basis.factor), holders), []
+        for group, factor in zip(self.sides[0], factors, strict=True):
             parts = [
                 _Part(
                     _cut(h, begin, end, items, compact=True),
