@@ -78,6 +78,7 @@ class Cluster:
 class Constants(NamedTuple):
     """Seconds for each unit of `amounts`, in its order."""
 
+    number: float  # a number of W or H
     entry: float  # a nonzero
     product: float  # a nonzero and component
     pair: float  # a nonzero and pair of components, for curvatures
@@ -89,8 +90,8 @@ class Constants(NamedTuple):
 
 # Fitted by `benchmarks/cluster.py rounds`, on the sizes and workers named there.
 CONSTANTS: dict[Method, Constants] = {
-    "auto": Constants(1e-9, 1.5e-9, 0, 3e-9, 1e-9, 0, 3e-3),
-    "rows": Constants(1e-9, 1.5e-9, 1e-11, 3e-9, 1e-9, 1e-9, 3e-3),
+    "auto": Constants(0, 1e-9, 1.5e-9, 0, 3e-9, 1e-9, 0, 3e-3),
+    "rows": Constants(0, 1e-9, 1.5e-9, 1e-11, 3e-9, 1e-9, 1e-9, 3e-3),
 }
 
 
@@ -121,7 +122,8 @@ def amounts(size: Size, cluster: Cluster, method: Method) -> Constants:
     pairs = share * size.rank**2 if method == "rows" and size.curvatures else 0.0
     models = size.curvatures if method == "rows" else 0
     tasks = TASKS[method] * cluster.workers
-    return Constants(share, share * size.rank, pairs, client, passed, models, tasks)
+    numbers = (size.rows + size.columns) * size.rank / cluster.threads
+    return Constants(numbers, share, share * size.rank, pairs, client, passed, models, tasks)
 
 
 def _bytes(size: Size, cluster: Cluster, method: Method) -> tuple[float, float]:
@@ -166,5 +168,5 @@ def round_cost(size: Size, cluster: Cluster, method: Method) -> RoundCost:
     traffic = parts.client_byte + parts.passed_byte
     if cluster.bandwidth is not None:
         traffic += (amount.client_byte + amount.passed_byte) / cluster.bandwidth
-    work = parts.entry + parts.product + parts.pair
+    work = parts.number + parts.entry + parts.product + parts.pair
     return RoundCost(work, traffic, parts.model, parts.task)
