@@ -56,6 +56,7 @@ types: $(VENV)/.tools
 
 # Four generated data sets, about 3 minutes; writes docs/benchmark/small.md and small.png.
 bench: $(VENV)/.tools
+	rm -f build/small.parquet
 	$(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml --output build/small.parquet
 	$(BIN)/python benchmarks/benchopt/report.py build/small.parquet
 

@@ -168,7 +168,9 @@ def draw(rows: pd.DataFrame, path: Path) -> None:
     lines = (len(names) + 1) // 2
     figure, axes = plt.subplots(lines, 2, figsize=(10, 3.6 * lines), layout="constrained",
                                 squeeze=False)  # fmt: skip
-    rows = rows[(rows["seed"] == rows["seed"].min()) & (rows["seconds"] > 0)]
+    rows = rows[
+        (rows["seed"] == rows["seed"].min()) & (rows["seconds"] > 0) & (rows["rounds"] != 0)
+    ]
     for ax, name in zip(axes.flat, names, strict=False):
         part = rows[rows["data"] == name]
         for solver, curve in part.groupby("solver", sort=False):

@@ -83,14 +83,17 @@ def test_a_run_ends_with_its_seconds_or_when_nothing_is_gained(benchmark: Benchm
     from benchmark_utils.curves import EnoughTime  # noqa: PLC0415 - benchopt makes it importable
 
     class Solver:
-        max_time = 10.0
+        max_time, threads = 10.0, 1
         sampling_strategy = "callback"
 
     criterion = EnoughTime(strategy="callback").get_runner_instance(solver=Solver())
 
     def ends(values: list[float], last: float) -> bool:
         times = np.linspace(0, last, len(values))
-        curve = [{"time": t, "objective_value": D} for t, D in zip(times, values, strict=True)]
+        curve = [
+            {"time": 2 * t, "objective_cpu_seconds": t, "objective_value": D}
+            for t, D in zip(times, values, strict=True)
+        ]
         return criterion.check_convergence(curve)[0]
 
     falling = list(np.linspace(100, 1, 40))
@@ -99,6 +102,8 @@ def test_a_run_ends_with_its_seconds_or_when_nothing_is_gained(benchmark: Benchm
     assert ends(falling + 60 * [1.0], 5.0)
     assert not ends([100.0, 1.0, 1.0, 1.0], 5.0)  # too few points to say so
     assert ends([100.0, np.nan], 0.1)
+    criterion.solver.threads = 2  # now wall time counts, which is twice as long
+    assert ends(falling, 5.0)
 
 
 def names_in(config: str) -> set[str]:

@@ -21,17 +21,19 @@ MIN_POINTS = 20
 class EnoughTime(StoppingCriterion):
     """End a run when the solver has used its seconds, or hardly lowers D any more.
 
-    Seconds are those of the solver, without the evaluations of D. Hardly means: the second half of
-    the time lowered D by less than `MIN_GAIN` times the decrease since the start.
+    Seconds are those of the solver, without the evaluations of D: of the processor for one thread,
+    else wall time. Hardly means: the second half of the time lowered D by less than `MIN_GAIN`
+    times the decrease since the start.
     """
 
     def check_convergence(self, curve: list[dict[str, Any]]) -> tuple[bool, float]:
         """Return whether the run ends, and the share of its seconds that is used."""
+        clock = "objective_cpu_seconds" if self.solver.threads == 1 else "time"
         first, last = curve[0], curve[-1]
-        seconds, value = last["time"], last["objective_value"]
+        seconds, value = last[clock], last["objective_value"]
         if not math.isfinite(value):
             return True, 1.0
-        half = curve[max(bisect(curve, seconds / 2, key=lambda point: point["time"]) - 1, 0)]
+        half = curve[max(bisect(curve, seconds / 2, key=lambda point: point[clock]) - 1, 0)]
         gain, decrease = half["objective_value"] - value, first["objective_value"] - value
         is_flat = len(curve) > MIN_POINTS and gain < MIN_GAIN * decrease
         max_time = self.solver.max_time
