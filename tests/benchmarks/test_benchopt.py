@@ -58,7 +58,7 @@ def test_the_objective_is_the_divergence_and_the_gap_of_the_library(objective: A
 
 def test_all_solvers_start_from_five_rounds_of_multiplicative_updates(objective: Any) -> None:
     dense, rng = V.toarray(), np.random.default_rng(3)
-    W, H = rng.random((dense.shape[0], 4)), rng.random((4, dense.shape[1]))
+    W, H = rng.random((V.shape[0], 4)), rng.random((4, V.shape[1]))
     for _ in range(5):
         H *= W.T @ (dense / (W @ H)) / W.sum(axis=0)[:, None]
         W *= (dense / (W @ H)) @ H.T / H.sum(axis=1)
@@ -69,6 +69,43 @@ def test_all_solvers_start_from_five_rounds_of_multiplicative_updates(objective:
     np.testing.assert_allclose(result["W"] @ result["H"], W @ H, rtol=1e-10)
 
 
+def multiplicative_updates(W: np.ndarray, H: np.ndarray, rounds: int, first: str) -> float:
+    """Return D after updates of both factors in float64, W or H first."""
+    dense = V.toarray()
+    for _ in range(rounds):
+        for factor in "WH" if first == "W" else "HW":
+            if factor == "H":
+                H = H * (W.T @ (dense / (W @ H)) / W.sum(axis=0)[:, None])
+            else:
+                W = W * ((dense / (W @ H)) @ H.T / H.sum(axis=1))
+    return float(kl_div(dense, W @ H).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "first"),
+    [("scikit-learn MU", {}, "W"), ("sipower", {"solver": "mu"}, "H")],
+    ids=["scikit-learn", "sipower"],
+)
+def test_eight_rounds_of_a_solver_are_eight_updates_of_the_start(
+    name: str, parameters: dict[str, str], first: str, benchmark: Benchmark, objective: Any
+) -> None:
+    (kind,) = (c for c in benchmark.get_solvers() if c.name == name)
+    solver = kind.get_instance(**parameters)
+    assert solver._set_objective(objective) == (False, None)
+    values = {}
+
+    def callback() -> bool:
+        result = solver.get_result()
+        values[result["rounds"]] = objective.evaluate_result(**result)["value"]
+        return result["rounds"] < 8
+
+    solver.run(callback)
+    W, H = objective.start
+    for rounds in (0, 8):
+        expected = multiplicative_updates(W, H, rounds, first)
+        assert values[rounds] == pytest.approx(expected, rel=1e-5)
+
+
 def test_absent_data_are_skipped_with_a_reason(
     benchmark: Benchmark, objective: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +114,21 @@ def test_absent_data_are_skipped_with_a_reason(
     is_skipped, reason = objective.skip(**paper.get_instance(set="kos").get_data())
     assert is_skipped
     assert "SIPOWER_DATA" in reason
+
+
+def test_sets_of_the_paper_are_read_from_the_folder(
+    benchmark: Benchmark, objective: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    faces = np.random.default_rng(0).poisson(2.0, (361, 2429)).astype(np.uint8)
+    faces[0] = 0  # an empty row
+    np.savez_compressed(tmp_path / "mitf.npz", V=faces)
+    monkeypatch.setenv("SIPOWER_DATA", str(tmp_path))
+    (paper,) = (c for c in benchmark.get_datasets() if c.name == "paper")
+    data = paper.get_instance(set="mitf").get_data()
+    assert objective.skip(**data) == (False, None)
+    np.testing.assert_array_equal(data["V"], faces[1:])
+    assert data["rank"] == 20
+    assert data["lowest"] == 1_190_937.4
 
 
 def test_a_run_ends_with_its_seconds_or_when_nothing_is_gained(benchmark: Benchmark) -> None:

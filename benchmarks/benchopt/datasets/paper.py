@@ -7,11 +7,9 @@ from typing import Any
 
 import benchmark_utils  # noqa: F401 - makes `zoo` importable
 from benchopt import BaseDataset
-from zoo.problems import drop_empty
+from zoo.problems import ZOO
 
-from sipower import datasets
-
-RANK = 20
+PROBLEMS = {problem.name: problem for problem in ZOO if problem.kind == "paper"}
 # The lowest D that any of 20 packages reached from the start of seed 0 (docs/benchmarks.md).
 LOWEST = {"kos": 1_119_947.6, "nips": 3_193_958.0, "mitf": 1_190_937.4, "wt": 3_028_037.0}
 
@@ -23,8 +21,7 @@ class Dataset(BaseDataset):
     parameters = {"set": list(LOWEST)}
 
     def get_data(self) -> dict[str, Any]:
-        """Read one of the sets and remove its empty rows and columns."""
-        if not datasets.is_present(self.set):
-            return {"V": None, "rank": RANK}
-        V = drop_empty(datasets.load(self.set))
-        return {"V": V, "rank": RANK, "lowest": LOWEST[self.set]}
+        """Read one of the sets without its empty rows and columns; V is None if it is absent."""
+        problem = PROBLEMS[self.set]
+        V = problem.make() if problem.is_present else None
+        return {"V": V, "rank": problem.rank, "lowest": LOWEST[self.set]}
