@@ -54,7 +54,7 @@ lint: $(VENV)/.tools
 types: $(VENV)/.tools
 	$(BIN)/mypy
 
-# Four generated data sets, about 3 minutes; writes docs/benchmark/small.md and small.png.
+# Four generated data sets, 2 to 3 minutes; writes docs/benchmark/small.md and small.png.
 bench: $(VENV)/.tools
 	rm -f build/small.parquet
 	$(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml --output build/small.parquet
