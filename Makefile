@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.?pp cpp/*/*.?pp)
 
 .PHONY: demo test check stress fuzz sanitize mutants coverage dependencies audit lint types bench \
-        docs wheel clean
+        microbench docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sipower demo --out build/demo --force
@@ -54,7 +54,13 @@ lint: $(VENV)/.tools
 types: $(VENV)/.tools
 	$(BIN)/mypy
 
+# Four generated data sets, 2 to 3 minutes; writes docs/benchmark/small.md and small.png.
 bench: $(VENV)/.tools
+	rm -f build/small.parquet
+	$(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/small.yml --output build/small.parquet
+	$(BIN)/python benchmarks/benchopt/report.py build/small.parquet
+
+microbench: $(VENV)/.tools   ## single parts: kernels, reading, sampling, clusters and others
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/transform.py

@@ -24,7 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["templates"]
-exclude_patterns = ["reproduction/changes.md"]  # included in reproduction/index.md
+exclude_patterns = ["reproduction/changes.md", "benchmark/*.md"]  # included in other pages
 default_role = "py:obj"  # `solve` in a docstring becomes a link if the reference has such a name
 suppress_warnings = ["ref.python"]  # the "shape" in "ndarray of shape (K, m)" is not a reference
 

@@ -2,17 +2,17 @@
 """Draw the pictures of README.md and docs/index.md: python docs/images/readme.py.
 
 Left: the shares of eight topics in the docstrings of the installed numpy, scipy and scikit-learn.
-Right: the divergence against time on the KOS corpus, from benchmarks/results/peers.jsonl, and the
+Right: the divergence against time on the KOS corpus, from benchmarks/results/paper.csv, and the
 times of fastTopics from the table in docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ from sipower.datasets import docstrings
 from sipower.results.describe import describe, largest
 
 HERE = Path(__file__).parent
-CURVES = HERE.parents[1] / "benchmarks" / "results" / "peers.jsonl"
+CURVES = HERE.parents[1] / "benchmarks" / "results" / "paper.csv"
 FAST_TOPICS = ((13, 1e-1), (34, 3e-2), (62, 1e-2))  # iterations of scikit-learn, level
 COLOURS = {"auto": ("sipower, solver auto", "#D55E00"), "mu": ("sipower, solver mu", "#56B4E9"),
            "scikit-learn MU": ("scikit-learn, solver mu", "#000000")}  # fmt: skip
@@ -47,14 +47,12 @@ def draw_topics(ax: Axes) -> None:
 
 def draw_times(ax: Axes) -> None:
     """Draw the median over the seeds of the level that each solver has reached by a time."""
-    rows = [json.loads(line) for line in CURVES.read_text("utf-8").splitlines()]
-    rows = [row for row in rows if row["set"] == "kos"]
+    rows = pd.read_csv(CURVES, comment="#")
+    rows["first"] = rows.groupby(["data", "seed"])["D"].transform("first")  # D at time 0
+    rows = rows[(rows["data"] == "kos") & (rows["seconds"] > 0)]
     times = np.geomspace(0.2, 30, 100)
     for solver, (label, colour) in COLOURS.items():
-        runs = [
-            [row for row in rows if row["solver"] == solver and row["seed"] == seed]
-            for seed in sorted({row["seed"] for row in rows})
-        ]
+        runs = [run for _, run in rows[rows["solver"] == solver].groupby("seed")]
         levels = np.median([level_at(run, times) for run in runs], axis=0)
         ax.loglog(times, levels, color=colour, label=label)
     ax.loglog(*zip(*FAST_TOPICS, strict=True), "s", color="#0072B2", label="fastTopics (R)")
@@ -68,12 +66,10 @@ def draw_times(ax: Axes) -> None:
     ax.legend(loc="lower left")
 
 
-def level_at(run: list[dict[str, float]], times: np.ndarray) -> np.ndarray:
+def level_at(run: pd.DataFrame, times: np.ndarray) -> np.ndarray:
     """Return (D − D*)/(D₀ − D*) after each time; NaN before the first and after the last value."""
-    seconds = np.array([row["seconds"] / row["u"] for row in run])
-    levels = np.array(
-        [(row["value"] - row["lowest"]) / (row["first"] - row["lowest"]) for row in run]
-    )
+    seconds = run["seconds"] / run["u"]
+    levels = (run["D"] - run["lowest"]) / (run["first"] - run["lowest"])
     return np.exp(np.interp(np.log(times), np.log(seconds), np.log(levels), np.nan, np.nan))
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The zoo of benchmark problems: two fair halves, sound data, and a race that ends in a table."""
+"""The zoo of benchmark problems: two fair halves, sound data, and the quality of fits."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,9 +16,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 from zoo import problems as zoo_problems  # noqa: E402
-from zoo import quality, race, table  # noqa: E402
+from zoo import quality  # noqa: E402
 from zoo.problems import ZOO, ZooProblem, problems  # noqa: E402
-from zoo.solvers import SCIKIT_LEARN, SOLVERS  # noqa: E402
 
 BY_NAME = {problem.name: problem for problem in ZOO}
 # The others take seconds to make, or are not on every machine.
@@ -73,43 +71,6 @@ def test_absent_sets_are_reported(
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(SystemExit, match="no problem zebra"):
         zoo_problems.select_problems("tuning", ["zebra"])
-
-
-def test_race_in_passes_is_deterministic() -> None:
-    first, second = (race.race(BY_NAME["tiny"], 0, list(SOLVERS), "passes", 20) for _ in range(2))
-    assert first == second
-    assert {row["solver"] for row in first} == set(SOLVERS)
-    assert all(row["curve"][0][1] > row["curve"][-1][1] for row in first)
-
-
-def test_race_prints_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(race, "MIN_CAP_SECONDS", 0.02)
-    file = tmp_path / "zoo.jsonl"
-    race.main(
-        ["--only", "tiny", "digits-low-sparse", "--seeds", "2", "--cap", "5", "--file", str(file)]
-    )
-    printed = capsys.readouterr().out
-    for words in ("tiny: dense, K = 3", "digits-low-sparse: sparse", "own 1e-2", "geometric mean"):
-        assert words in printed
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {SCIKIT_LEARN, "auto", "ccd+extrapolation"} <= {row["solver"] for row in rows}
-    assert len(rows) == 2 * 2 * 7
-
-
-def test_table_marks_what_was_never_reached() -> None:
-    def row(solver: str, *curve: tuple[float, float]) -> dict[str, Any]:
-        common = {"problem": "p", "seed": 0, "clock": "seconds", "u": 1.0, "dense": True, "rank": 2}
-        return common | {"solver": solver, "curve": [(0.0, 100.0), *curve]}
-
-    auto, mu = row("auto", (2.0, 9.0), (3.0, 0.0)), row("mu", (4.0, 9.0), (6.0, 5.0))
-    cases = table.make_cases([auto, mu, row(SCIKIT_LEARN, (8.0, 50.0))])
-    assert [case.ratio for case in cases] == [0.5, 0.5, 0.5]
-    assert [case.mark() for case in cases] == ["", "<", ""]
-    assert [case.peers[SCIKIT_LEARN].reached for case in cases] == [False, False, True]
-    printed = table.format_table([auto, mu, row(SCIKIT_LEARN, (8.0, 50.0))])
-    assert "never reached" in printed
 
 
 def test_quality_answers_three_questions(
