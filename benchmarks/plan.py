@@ -31,24 +31,27 @@ def gigabytes(size: Size, nodes: int, method: Method) -> tuple[float, float]:
     return ((ENTRY_BYTES * size.nonzeros + 4 * W) / nodes + 2 * sums) / 1e9, 3 * sums / 1e9
 
 
+def show(number: float) -> str:
+    """Return a number with two significant digits."""
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
+
+
 def main() -> None:
     print(
-        "| data | nodes | rounds | work | traffic | client | tasks | a round | GB of a node, "
-        "of the client | bottleneck |"
+        "| data | nodes | rounds | work | traffic | tasks | a round | GB of a node, of the client "
+        "| bottleneck |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, size in DATA.items():
         for nodes in NODES:
             for method in SOLVERS:
                 bandwidth = BANDWIDTH if nodes > 1 else None
                 cost = round_cost(size, Cluster(nodes, THREADS * nodes, bandwidth), method)
-                parts = " | ".join(
-                    f"{s:.2g}" for s in (cost.work, cost.traffic, cost.client, cost.tasks)
-                )
+                parts = " | ".join(show(s) for s in (cost.work, cost.traffic, cost.tasks))
                 node, client = gigabytes(size, nodes, method)
                 print(
-                    f"| {name} | {nodes} | {method} | {parts} | {cost.seconds:.2g} s | "
-                    f"{node:.2g}, {client:.2g} | {cost.bottleneck} |"
+                    f"| {name} | {nodes} | {method} | {parts} | {show(cost.seconds)} s | "
+                    f"{show(node)}, {show(client)} | {cost.bottleneck} |"
                 )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`round_cost`: an estimate of the time of one round on workers, from sizes alone.
 
-    seconds = work of the threads + traffic + steps on the client + tasks
+    seconds = work of the threads + traffic + tasks
 
 A round of "auto" updates H and W once each. The client sends one factor to all workers and the
 items of the other one to those that hold them, and gets these back. A round of "rows" sweeps over W
@@ -81,17 +81,16 @@ class Constants(NamedTuple):
     number: float  # a number of W or H
     entry: float  # a nonzero
     product: float  # a nonzero and component
-    pair: float  # a nonzero and pair of components, for curvatures
     client_byte: float
     passed_byte: float
-    model: float  # a number of the quadratic models of all features, on the client
     task: float
 
 
-# Fitted by `benchmarks/cluster.py rounds`, on the sizes and workers named there.
+# Fitted to rounds with 1, 4 and 8 workers on the first sizes of `benchmarks/cluster.py rounds`, by
+# their relative errors; 2 workers and the other sizes were only used to check them.
 CONSTANTS: dict[Method, Constants] = {
-    "auto": Constants(0, 1e-9, 1.5e-9, 0, 3e-9, 1e-9, 0, 3e-3),
-    "rows": Constants(0, 1e-9, 1.5e-9, 1e-11, 3e-9, 1e-9, 1e-9, 3e-3),
+    "auto": Constants(0, 2.2e-9, 0.9e-9, 2.5e-9, 0, 12e-3),
+    "rows": Constants(70e-9, 34e-9, 1.5e-9, 1.5e-9, 1.5e-9, 1e-3),
 }
 
 
@@ -101,29 +100,26 @@ class RoundCost:
 
     work: float
     traffic: float
-    client: float
     tasks: float
 
     @property
     def seconds(self) -> float:
         """The estimated seconds of the round."""
-        return self.work + self.traffic + self.client + self.tasks
+        return self.work + self.traffic + self.tasks
 
     @property
     def bottleneck(self) -> str:
         """The largest part."""
-        return max(("work", "traffic", "client", "tasks"), key=lambda name: getattr(self, name))
+        return max(("work", "traffic", "tasks"), key=lambda name: getattr(self, name))
 
 
 def amounts(size: Size, cluster: Cluster, method: Method) -> Constants:
     """Return how many of each unit a round has, on the longest path through the cluster."""
     share = size.nonzeros / cluster.threads
     client, passed = _bytes(size, cluster, method)
-    pairs = share * size.rank**2 if method == "rows" and size.curvatures else 0.0
-    models = size.curvatures if method == "rows" else 0
     tasks = TASKS[method] * cluster.workers
     numbers = (size.rows + size.columns) * size.rank / cluster.threads
-    return Constants(numbers, share, share * size.rank, pairs, client, passed, models, tasks)
+    return Constants(numbers, share, share * size.rank, client, passed, tasks)
 
 
 def _bytes(size: Size, cluster: Cluster, method: Method) -> tuple[float, float]:
@@ -168,5 +164,5 @@ def round_cost(size: Size, cluster: Cluster, method: Method) -> RoundCost:
     traffic = parts.client_byte + parts.passed_byte
     if cluster.bandwidth is not None:
         traffic += (amount.client_byte + amount.passed_byte) / cluster.bandwidth
-    work = parts.number + parts.entry + parts.product + parts.pair
-    return RoundCost(work, traffic, parts.model, parts.task)
+    work = parts.number + parts.entry + parts.product
+    return RoundCost(work, traffic, parts.task)
