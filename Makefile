@@ -50,6 +50,8 @@ lint: $(VENV)/.tools
 	$(BIN)/codespell
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_lengths.py
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/python tools/check_schemas.py
 
 types: $(VENV)/.tools
 	$(BIN)/mypy

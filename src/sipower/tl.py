@@ -11,6 +11,7 @@ from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.inference.spectra import spectra as compute_spectra
 from sipower.io import Table
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.results.anndata_columns import fixed_programs, observed_columns
 from sipower.results.anndata_counts import check_anndata, choose_counts
 from sipower.results.anndata_differences import differential
@@ -37,6 +38,7 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     key_added: str = "nmf",
     normalise: bool = True,
     copy: bool = False,
+    rng: RNG = None,
     **parameters: Any,
 ) -> Any:
     """Factorise the counts (cells x genes) of an AnnData object and store the factors in it.
@@ -72,6 +74,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
         stores the factors of the model.
     copy
         Return a copy with the results and leave `adata` unchanged.
+    rng
+        Seed or NumPy generator, instead of `random_state`.
     **parameters
         Parameters of `KLNMF`, such as ``guides={"T cell": ["CD3D", "CD3E"]}`` with names of genes;
         `random_state` is 0 by default.
@@ -102,7 +106,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     counts = choose_counts(adata, layer, use_raw)
-    model = KLNMF(n_components, **{"random_state": 0, **parameters})
+    seed = choose_seed(rng, "random_state", parameters.pop("random_state", DEFAULT_SEED))
+    model = KLNMF(n_components, random_state=seed, **parameters)
     model.set_output(transform="default")
     keys = {
         "batch_key": batch_key, "weight_key": weight_key, "offset_key": offset_key,

@@ -6,11 +6,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
+
 _ROWS_AT_A_TIME = 500
 
 
 def poisson(
-    n: int, m: int, share: float, seed: int = 0
+    n: int, m: int, share: float, seed: int = DEFAULT_SEED, *, rng: RNG = None
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Draw independent Poisson counts of which about the given share is positive.
 
@@ -24,6 +26,8 @@ def poisson(
         Expected share of nonzeros, between 0 and 1.
     seed
         Seed of the random numbers; the same seed gives the same counts.
+    rng
+        Seed or NumPy generator, instead of `seed`.
 
     Examples
     --------
@@ -32,11 +36,12 @@ def poisson(
     >>> bool(abs(V.nnz / 60_000 - 0.1) < 0.01)
     True
     """
+    seed = choose_seed(rng, "seed", seed)
     if not 0 < share < 1:
         raise ValueError(f"`share` must be a number between 0 and 1, got {share}.")
-    rng, mean = np.random.default_rng(seed), -np.log1p(-share)
+    draw, mean = np.random.default_rng(seed), -np.log1p(-share)
     starts = range(0, n, _ROWS_AT_A_TIME)
-    parts = [rng.poisson(mean, (min(_ROWS_AT_A_TIME, n - at), m)) for at in starts]
+    parts = [draw.poisson(mean, (min(_ROWS_AT_A_TIME, n - at), m)) for at in starts]
     return sparse.csr_array(sparse.vstack([sparse.csr_array(p.astype(np.int32)) for p in parts]))
 
 
@@ -48,7 +53,8 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
     alpha: float = 0.1,
     beta: float = 0.05,
     length: float = 400,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
+    rng: RNG = None,
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Draw documents from a topic model: V_ij ~ Poisson(length · (ΘΦ)_ij).
 
@@ -63,6 +69,8 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
         Mean number of words in a document.
     seed
         Seed of the random numbers; the same seed gives the same counts.
+    rng
+        Seed or NumPy generator, instead of `seed`.
 
     Examples
     --------
@@ -71,10 +79,10 @@ def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the
     >>> bool(abs(V.sum() / 300 - 400) < 10)
     True
     """
-    rng = np.random.default_rng(seed)
-    theta, phi = rng.dirichlet(np.full(K, alpha), n), rng.dirichlet(np.full(m, beta), K)
+    draw = np.random.default_rng(choose_seed(rng, "seed", seed))
+    theta, phi = draw.dirichlet(np.full(K, alpha), n), draw.dirichlet(np.full(m, beta), K)
     parts = [
-        sparse.csr_array(rng.poisson(length * (rows @ phi)).astype(np.int32))
+        sparse.csr_array(draw.poisson(length * (rows @ phi)).astype(np.int32))
         for rows in np.array_split(theta, max(1, n // _ROWS_AT_A_TIME))
     ]
     return sparse.csr_array(sparse.vstack(parts))
@@ -89,7 +97,8 @@ def negative_binomial_topics(  # noqa: PLR0913 - the sizes and the four paramete
     alpha: float = 0.1,
     beta: float = 0.05,
     length: float = 400,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
+    rng: RNG = None,
 ) -> sparse.csr_array[np.int32, tuple[int, int]]:
     """Draw over-dispersed documents from a topic model, with the means of `poisson_topics`.
 
@@ -102,7 +111,7 @@ def negative_binomial_topics(  # noqa: PLR0913 - the sizes and the four paramete
         Numbers of documents, words and topics.
     dispersion
         Squared coefficient of variation of the Gamma factors, positive.
-    alpha, beta, length, seed
+    alpha, beta, length, seed, rng
         As in `poisson_topics`.
 
     Examples
@@ -116,12 +125,12 @@ def negative_binomial_topics(  # noqa: PLR0913 - the sizes and the four paramete
         raise ValueError(
             f"`dispersion` must be a positive number, got {dispersion}: use poisson_topics for 0."
         )
-    rng = np.random.default_rng(seed)
-    theta, phi = rng.dirichlet(np.full(K, alpha), n), rng.dirichlet(np.full(m, beta), K)
+    draw = np.random.default_rng(choose_seed(rng, "seed", seed))
+    theta, phi = draw.dirichlet(np.full(K, alpha), n), draw.dirichlet(np.full(m, beta), K)
     parts = []
     for rows in np.array_split(theta, max(1, n // _ROWS_AT_A_TIME)):
-        factors = rng.gamma(1 / dispersion, dispersion, (len(rows), m))
+        factors = draw.gamma(1 / dispersion, dispersion, (len(rows), m))
         parts.append(
-            sparse.csr_array(rng.poisson(length * (rows @ phi) * factors).astype(np.int32))
+            sparse.csr_array(draw.poisson(length * (rows @ phi) * factors).astype(np.int32))
         )
     return sparse.csr_array(sparse.vstack(parts))

@@ -11,6 +11,7 @@ import numpy as np
 from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.observation import ARGUMENTS
 from sipower.kernels import Array
+from sipower.kernels.seeds import RNG, choose_seed
 
 
 def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
@@ -29,6 +30,7 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
     alpha_H: float | Literal["same"] = "same",
     l1_ratio: float = 0.0,
     random_state: Any = None,
+    rng: RNG = None,
     verbose: int = 0,
     shuffle: bool = False,
     sample_weight: Any = None,
@@ -53,6 +55,8 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         Whether to fit H; if false, the given H is kept, and W is not used, with a warning.
     n_components, init, solver, beta_loss, tol, max_iter, random_state, verbose
         As in `KLNMF`.
+    rng
+        Seed or NumPy generator, instead of `random_state`.
     alpha_W, alpha_H, l1_ratio
         scikit-learn's penalties, as in `KLNMF`.
     shuffle
@@ -91,7 +95,7 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
         alpha_W=alpha_W,
         alpha_H=alpha_H,
         l1_ratio=l1_ratio,
-        random_state=random_state,
+        random_state=choose_seed(rng, "random_state", random_state),
         verbose=verbose,
         shuffle=shuffle,
         components_fixed=components_fixed,

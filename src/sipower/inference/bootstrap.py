@@ -40,6 +40,7 @@ from sipower.inference.resampled_fits import (
     to_counts,
 )
 from sipower.kernels import Array
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.selection.replicates import Replicates
 from sipower.selection.saved_fits import SavedFits
 
@@ -56,7 +57,8 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
     model: KLNMF,
     n: int = 50,
     *,
-    random_state: Any = 0,
+    random_state: Any = DEFAULT_SEED,
+    rng: RNG = None,
     level: float = 0.95,
     n_jobs: int | None = None,
     folder: str | PathLike[str] | None = None,
@@ -85,6 +87,8 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
     random_state
         Seed of the counts. The result depends neither on the number of threads nor on the order in
         which replicates are fitted.
+    rng
+        Seed or NumPy generator, instead of `random_state`.
     level
         Level of the intervals, between 0 and 1.
     n_jobs
@@ -125,6 +129,7 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
     True
     """
     _check_arguments(model, n, level)
+    random_state = choose_seed(rng, "random_state", random_state)
     V, observed = without_missing(model, V, observed)
     if observed.get("mask") is not None:
         V = hide_unobserved(V, observed["mask"])

@@ -28,6 +28,7 @@ from sipower.inference.fold_changes import CONTRASTS, fold_changes
 from sipower.inference.regression import DEFAULT_PRIOR, regress_prepared
 from sipower.inference.replication import TOL, Replication, check_replication
 from sipower.inference.shrinkage import shrink
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 
 __all__ = ["differential"]
 
@@ -43,7 +44,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     prior: float = DEFAULT_PRIOR,
     level: float = 0.95,
     check: bool = True,
-    random_state: int = 0,
+    random_state: int = DEFAULT_SEED,
+    rng: RNG = None,
     component_names: Sequence[str] | None = None,
     on_stage: Callable[[str], object] | None = None,
     **observed: Any,
@@ -70,6 +72,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
         the model again, to one half of the counts.
     random_state
         Seed of the check.
+    rng
+        Seed or NumPy generator, instead of `random_state`.
     component_names
         Names of the components; None: those of guides, else "component 1" and so on.
     on_stage
@@ -100,6 +104,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     ((3, 100), True)
     """
     _check_options(contrast, prior, level)
+    random_state = choose_seed(rng, "random_state", random_state)
     say = on_stage or (lambda _: None)
     matrix, prepared, W = _weights(V, model, observed)
     if not matrix.has_columns:

@@ -28,6 +28,7 @@ from sipower.estimators.fit import exact_rows
 from sipower.inference.component_quality import TopicQuality
 from sipower.inference.perplexity import held_out_perplexity
 from sipower.kernels import Array
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.selection.coherence import N_TOP, Coherence, coherence, diversity, top_features
 from sipower.selection.holdout import ROW_TOL, are_counts
 
@@ -45,7 +46,8 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
     features: Sequence[str] | None = None,
     held_out: Any = True,
     added: float | None = None,
-    random_state: int = 0,
+    random_state: int = DEFAULT_SEED,
+    rng: RNG = None,
 ) -> TopicQuality:
     """Measure how coherent, exclusive and diverse components are, and how well they predict.
 
@@ -70,6 +72,8 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
         samples, as gensim and tomotopy do; 1 is the formula of Mimno et al. (2011).
     random_state
         Seed of the counts that are held out.
+    rng
+        Seed or NumPy generator, instead of `random_state`.
 
     Returns
     -------
@@ -90,6 +94,7 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
         raise ValueError(f"`n_top` must be at least 2 for a pair of features, got {n_top}.")
     if added is not None and not added > 0:
         raise ValueError(f"`added` must be positive or None, got {added}.")
+    random_state = choose_seed(rng, "random_state", random_state)
     matrix, H = as_matrix(V), _components(model)
     _check_features(matrix, H)
     weights = _weights(V, model, H) if W is None else _as_weights(W, len(H), matrix.shape[0])

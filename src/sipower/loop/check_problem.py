@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sipower.kernels import Array, Draw
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.problems.base import Problem, Sampling
 
 DRAWS = 400  # number of batches that are averaged to check that batches are unbiased
@@ -42,7 +43,7 @@ class Report:
         return "\n".join(str(check) for check in self.checks)
 
 
-def check_problem(problem: Problem, *, seed: int = 0) -> Report:
+def check_problem(problem: Problem, *, seed: int = DEFAULT_SEED, rng: RNG = None) -> Report:
     """Check a scale invariant problem at a random point.
 
     The function checks that the gradient agrees with the value (by a Taylor expansion), that
@@ -54,6 +55,8 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
         The problem to check.
     seed
         Seed of the random point and of the batches.
+    rng
+        Seed or NumPy generator, instead of `seed`.
 
     Returns
     -------
@@ -75,6 +78,7 @@ def check_problem(problem: Problem, *, seed: int = 0) -> Report:
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"`problem` must be a Problem, got a {type(problem).__name__}.")
+    seed = choose_seed(rng, "seed", seed)
     x = problem.start(seed)
     checks = [
         _check_slope(problem, x, seed),

@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal
 
 import numpy as np
 
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.loop.checkpoint import Checkpoint, CheckpointWriter
 from sipower.loop.protocols import S, Solver, State, check_contract
 from sipower.loop.stop import Status, Stop
@@ -78,7 +79,8 @@ def solve(  # noqa: PLR0913 - the public entry point
     x0: Any = None,
     *,
     stop: Stop | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
+    rng: RNG = None,
     on_round: Callable[[Record], object] | None = None,
     on_state: Callable[[Record, S], object] | None = None,
     trace: Literal["growing", "early", "every"] = "growing",
@@ -98,6 +100,8 @@ def solve(  # noqa: PLR0913 - the public entry point
         running when the time limit is reached is completed.
     seed
         Seed of all random numbers; the same seed gives the same bits for any number of threads.
+    rng
+        Seed or NumPy generator, instead of `seed`.
     on_round
         Called with a `Record` after every round; if it returns true, the run stops.
     on_state
@@ -138,6 +142,7 @@ def solve(  # noqa: PLR0913 - the public entry point
     if trace not in ("growing", "early", "every"):
         raise ValueError(f"`trace` must be 'growing', 'early' or 'every', got {trace!r}.")
     check_contract(problem, solver)
+    seed = choose_seed(rng, "seed", seed)
     clock = Clock()
     state = solver.init(problem, x0, operator.index(seed))
     notes = Trace(problem, clock, trace)

@@ -9,12 +9,20 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.loop.solve import Stop, solve
 from sipower.problems.burer_monteiro import BurerMonteiro, Cut, round_to_cut
 from sipower.solvers import SciPi
 
 
-def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0) -> Cut:
+def max_cut(
+    graph: Any,
+    *,
+    tol: float = 1e-6,
+    rounds: int = 5000,
+    seed: int = DEFAULT_SEED,
+    rng: RNG = None,
+) -> Cut:
     """Split the vertices of a graph into two sets so that much edge weight lies between them.
 
     Parameters
@@ -27,6 +35,8 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
         Maximum number of sweeps over the vertices.
     seed
         Seed of the start and of the random hyperplanes.
+    rng
+        Seed or NumPy generator, instead of `seed`.
 
     Returns
     -------
@@ -42,6 +52,7 @@ def max_cut(graph: Any, *, tol: float = 1e-6, rounds: int = 5000, seed: int = 0)
     >>> cut.weight, round(cut.bound, 4)
     (4.0, 4.0)
     """
+    seed = choose_seed(rng, "seed", seed)
     weights = sp.csr_array(check_array(graph, accept_sparse="csr", dtype=np.float64))
     if weights.nnz and weights.data.min() < 0:
         raise ValueError(f"The weights of `graph` must be non-negative, got {weights.data.min()}.")

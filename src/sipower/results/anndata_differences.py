@@ -8,6 +8,7 @@ from typing import Any
 from sipower.data.validate import as_matrix
 from sipower.inference import differential as compare
 from sipower.inference.regression import DEFAULT_PRIOR
+from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.results.anndata_columns import COLUMN_KEYS, observed_columns
 from sipower.results.anndata_counts import check_anndata, choose_counts
 from sipower.results.annotations import annotate
@@ -27,7 +28,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     level: float = 0.95,
     prior: float = DEFAULT_PRIOR,
     check: bool = True,
-    random_state: int = 0,
+    random_state: int = DEFAULT_SEED,
+    rng: RNG = None,
     copy: bool = False,
 ) -> Any:
     """Estimate for every gene how much more frequent it is in each program than in others.
@@ -43,7 +45,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
         Name of the results, `key_added` of `sipower.tl.nmf`.
     layer
         Layer of raw counts; None: that of the fit.
-    contrast, level, prior, check, random_state
+    contrast, level, prior, check, random_state, rng
         As for `sipower.differential`.
     copy
         Return a copy with the results and leave `adata` unchanged.
@@ -85,6 +87,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     ['component 1', 'component 2', 'component 3']
     """
     check_anndata("adata", adata, copy)
+    random_state = choose_seed(rng, "random_state", random_state)
     run = Run.from_anndata(adata, key)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
