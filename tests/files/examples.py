@@ -37,7 +37,7 @@ def write_run(folder):
     facts = initial_facts(model, as_matrix(data), "counts.csv", {"batch": np.array(BATCHES)})
     facts |= {"command": "sipower fit counts.csv -k 2", "started": "2026-11-18T00:00:00+00:00"}
     facts |= {"cpu": "a processor", "commit": "932ed0d2a4f8", "seconds": 0.25, "passes": 9.0}
-    run = Run.fromsmall_model(model, W, samples=SAMPLES)
+    run = Run.from_model(model, W, samples=SAMPLES)
     ids = tuple(f"id{j}" for j in range(8))
     run = replace(
         run, facts=facts | run.facts, feature_ids=ids, component_names=("fruit", None),
@@ -186,7 +186,11 @@ def rewrite_weights(source, target):
 def write_refit_archive(folder):
     result = refit(frame(), np.arange(1.0, 17).reshape(2, 8))
     write_refit(folder / "refit.npz", result)
-    return {name: getattr(result, name) for name in read_archive(folder / "refit.npz")}
+    return {
+        name: getattr(result, name)
+        for name in read_archive(folder / "refit.npz")
+        if name not in STAMP
+    }
 
 
 def rewrite_refit(source, target):

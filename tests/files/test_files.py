@@ -24,19 +24,19 @@ from sipower.selection import consensus, rank_selection
 HERE = Path(__file__).parent
 # Every version that was ever written; a line gets longer, never shorter.
 VERSIONS = {
-    "run": (1, 2),
-    "store": (1,),
-    "cache": (1,),
-    "checkpoint": (2,),  # version 1 is refused
-    "differences": (1,),
+    "run": (1, 2, 3),
+    "store": (1, 2),
+    "cache": (1, 2),
+    "checkpoint": (2, 3),  # version 1 is refused
+    "differences": (1, 2),
     "catalogue": (1,),
-    "weights": (1,),
-    "refit": (1,),
-    "rank": (1,),
-    "consensus": (1,),
-    "programs": (1,),
-    "tree": (1,),
-    "flows": (1,),
+    "weights": (1, 2),
+    "refit": (1, 2),
+    "rank": (1, 2),
+    "consensus": (1, 2),
+    "programs": (1, 2),
+    "tree": (1, 2),
+    "flows": (1, 2),
 }
 FOLDERS = [(name, version) for name, versions in VERSIONS.items() for version in versions]
 NEWEST = [(name, versions[-1]) for name, versions in VERSIONS.items()]
