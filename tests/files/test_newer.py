@@ -11,7 +11,7 @@ import pytest
 from files.examples import EXAMPLES
 from files.small_data import counts, small_model
 from files.test_files import NEWEST, folder_of
-from sipower._formats import FORMATS
+from sipower.data.formats import FORMATS
 from sipower.io import open_on_disk
 from sipower.io.cache import cache_entries
 from sipower.selection import rank_selection

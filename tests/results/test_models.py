@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from sipower import KLNMF, pl
-from sipower._formats import RUN
+from sipower.data.formats import RUN
 from sipower.datasets import poisson_topics
 from sipower.report import write_report
 from sipower.results import Run, load_run, save_run

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from sipower._files import TEMPORARY, atomic_write, file_lock
-from sipower._formats import CACHE
+from sipower.data.formats import CACHE
 from sipower.io.source_files import describe_source
 from sipower.store import read_layout
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from numpy.typing import DTypeLike
 
 from sipower._files import file_lock
-from sipower._formats import CACHE
+from sipower.data.formats import CACHE
 from sipower.data.from_store import open_store
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
 from sipower.io.backed import open_rows

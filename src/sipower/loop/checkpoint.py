@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write, file_lock, read_archive, remove_unfinished, shorten
-from sipower._formats import CHECKPOINT, NewerFormatError
+from sipower.data.formats import CHECKPOINT, NewerFormatError
 from sipower.kernels import Array
 from sipower.loop.protocols import S, State
 from sipower.loop.trace import Trace

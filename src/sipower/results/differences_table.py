@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write, shorten
-from sipower._formats import DIFFERENCES, NewerFormatError
+from sipower.data.formats import DIFFERENCES, NewerFormatError
 from sipower.inference import Differences, Replication
 from sipower.inference.differences import MEASURES
 from sipower.inference.fold_changes import CONTRASTS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write
-from sipower._formats import REFIT, WEIGHTS
+from sipower.data.formats import REFIT, WEIGHTS
 from sipower.inference import Refit
 from sipower.io import Table
 from sipower.kernels import Array

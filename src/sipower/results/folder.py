@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive, shorten
-from sipower._formats import RUN, NewerFormatError
+from sipower.data.formats import RUN, NewerFormatError
 from sipower.inference.spectra import Spectra
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import atomic_write, shorten
-from sipower._formats import OUTCOME, NewerFormatError, without_stamp
+from sipower.data.formats import OUTCOME, NewerFormatError, without_stamp
 from sipower.kernels import Array
 
 Numbers = NDArray[np.float64]

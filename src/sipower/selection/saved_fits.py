@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive
-from sipower._formats import FITS, NewerFormatError, without_stamp
+from sipower.data.formats import FITS, NewerFormatError, without_stamp
 from sipower.estimators.fingerprints import describe_value
 
 

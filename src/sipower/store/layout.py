@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import read_header
-from sipower._formats import STORE, NewerFormatError
+from sipower.data.formats import STORE, NewerFormatError
 from sipower.kernels import Array
 
 SIDES = ("rows", "columns")
