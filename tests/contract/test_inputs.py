@@ -137,3 +137,16 @@ def test_sparse_frames_are_never_dense():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < n * m * 8 / 2
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch", reason="torch is too large for the test dependencies")
+    tensor = torch.tensor(V)
+    assert fit(tensor)[0] == fit(V)[0]
+    advice = r"a tensor that NumPy cannot read: pass V\.detach\(\)\.cpu\(\)\.to_dense\(\)\.double"
+    others = (tensor.clone().requires_grad_(), tensor.to_sparse(), tensor.bfloat16())
+    for data in others:
+        with pytest.raises(TypeError, match=advice):
+            KLNMF(2, **OPTIONS).fit(data)
+        converted = data.detach().cpu().to_dense().double().numpy()
+        assert fit(converted)[0] == fit(V)[0]
