@@ -60,7 +60,7 @@ def test_other_files_are_refused(tmp_path):
     table, beside = write_differences(example(), tmp_path / "table.csv")
     text, facts = table.read_text(), json.loads(beside.read_text())
     changes = [
-        {"format": 7}, {"format": None}, {"pairs": [[9, -1]] * 3}, {"features": 5}, {"level": 0},
+        {"format": "7"}, {"format": None}, {"pairs": [[9, -1]] * 3}, {"features": 5}, {"level": 0},
         {"contrast": "none"}, {"components": ["a", "b", "c"]}, {"replication": 3},
     ]  # fmt: skip
     for change in changes:

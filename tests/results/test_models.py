@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from sipower import KLNMF, pl
+from sipower.data.formats import RUN
 from sipower.datasets import poisson_topics
 from sipower.report import write_report
 from sipower.results import Run, load_run, save_run
@@ -41,7 +42,7 @@ def test_a_run_is_made_of_a_fitted_model(fitted_model, tmp_path):
     )  # fmt: skip
     assert facts["parameters"]["random_state"] == 5
     assert facts["parameters"]["dtype"] == "float32"
-    assert load_run(save_run(run, tmp_path)).facts == {"format": 2, **facts}
+    assert load_run(save_run(run, tmp_path)).facts == {**RUN.stamp(), **facts}
 
 
 def test_a_model_after_partial_fit_is_a_run_without_a_trace(tmp_path):

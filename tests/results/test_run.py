@@ -62,7 +62,7 @@ def test_factors_that_do_not_fit_are_refused(run, tmp_path):
     with pytest.raises(ValueError, match="differ in size"):
         load_run(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(ValueError, match="is of format 99"):
+    with pytest.raises(ValueError, match="is a run of format 99"):
         load_run(tmp_path)
 
 
@@ -117,12 +117,12 @@ def test_a_folder_of_the_first_format_is_read_and_sorted(run, tmp_path):
     save_run(run, tmp_path)
     np.savez(tmp_path / "factors.npz", W=W0, H=H0)
     facts = json.loads((tmp_path / "run.json").read_text())
-    assert facts["format"] == 2
+    assert facts["format"] == 3
     (tmp_path / "run.json").write_text(json.dumps(facts | {"format": 1}))
     loaded = load_run(tmp_path)
     np.testing.assert_array_equal(loaded.W, run.W)
     np.testing.assert_array_equal(loaded.order, run.order)
-    assert json.loads((save_run(loaded, tmp_path) / "run.json").read_text())["format"] == 2
+    assert json.loads((save_run(loaded, tmp_path) / "run.json").read_text())["format"] == 3
 
 
 def test_a_run_is_shown_on_five_lines(run):

@@ -23,7 +23,8 @@ def test_sizes_as_people_write_them() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "is of format 2, but this version reads format 1"),
+        ({"format": "x"}, "its format 'x' is unknown"),
+        ({"format": 0}, "its format 0 is unknown"),
         ({"shape": [3]}, r"shape of store.json is \[3\]"),
         ({"shape": [3, -3]}, "shape of store.json is"),
         ({"nonzeros": None}, "nonzeros of store.json is missing"),

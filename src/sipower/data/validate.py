@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from sipower.data.conversion import frame_names, to_array
+from sipower.data.containers import as_frame, frame_names
+from sipower.data.conversion import to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.value_range import smallest_distinguishable
@@ -44,10 +45,11 @@ def as_matrix(
     Parameters
     ----------
     V
-        ndarray of any real dtype and order, any scipy sparse format, or a DataFrame; rows are
-        samples. Row blocks, such as an open store, keep their working type and threads unless
-        `dtype` or `n_jobs` is given. The arrays are never modified, and are shared if they need
-        no conversion: do not write to them while the result is in use.
+        ndarray of any real dtype and order, any scipy sparse format, a DataFrame of pandas or
+        polars, a table of Arrow, or anything else that NumPy converts; rows are samples. Row
+        blocks, such as an open store, keep their type and threads unless `dtype` or `n_jobs` is
+        given. The arrays are never modified, and are shared if they need no conversion: do not
+        write to them while the result is in use.
     dtype
         Working type, float32 or float64. None means float32 for float32 and float16 data, else
         float64.
@@ -74,6 +76,7 @@ def as_matrix(
         if working.itemsize < V.dtype.itemsize and V.is_in_memory:
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
+    V = as_frame(V)
     row_names, column_names = frame_names(V)
     array = to_array(V)
     _check_kind(array)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sipower.data.containers import as_frame, is_sparse_frame, library_of, refill
 from sipower.estimators.observation import as_boolean, is_sparse
 from sipower.kernels import Array
 
@@ -18,7 +19,7 @@ __all__ = ["hide_unobserved", "split_missing", "without_missing"]
 
 def hide_unobserved(X: Any, mask: Any) -> Any:
     """Return X with zeros where a mask is False: values that are not observed may be anything."""
-    observed = as_boolean("mask", mask)
+    observed, X = as_boolean("mask", mask), as_frame(X)
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     shape = getattr(X, "shape", None)
     if shape is None or observed.dtype != bool or observed.shape not in (shape, shape[1:]):
@@ -31,11 +32,16 @@ def hide_unobserved(X: Any, mask: Any) -> Any:
         return visible
     if hasattr(X, "where"):  # a DataFrame keeps its names
         return X.where(observed, 0)
-    return np.where(observed, X, 0) if isinstance(X, np.ndarray) else X
+    is_table = library_of(X) in ("polars", "pyarrow")
+    return refill(X, np.where(observed, X, 0)) if isinstance(X, np.ndarray) or is_table else X
 
 
 def split_missing(X: Any) -> tuple[Any, Any]:
     """Return X with zeros for NaN, and where X is NaN as a boolean CSR array, or None."""
+    X = as_frame(X)
+    if is_sparse_frame(X):
+        missing = split_missing(X.sparse.to_coo())[1]
+        return (X, None) if missing is None else (X.fillna(0), missing)
     if is_sparse(X):
         filled = sp.csr_array(X, copy=True)
         at = np.flatnonzero(np.isnan(filled.data))
@@ -49,7 +55,8 @@ def split_missing(X: Any) -> tuple[Any, Any]:
     is_nan = X.isna().to_numpy() if is_frame else _is_nan(np.asarray(X))
     if not is_nan.any():
         return X, None
-    return X.where(~is_nan, 0) if is_frame else np.where(is_nan, 0, X), sp.csr_array(is_nan)
+    filled = X.where(~is_nan, 0) if is_frame else refill(X, np.where(is_nan, 0, X))
+    return filled, sp.csr_array(is_nan)
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sipower.data.containers import as_frame
 from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
@@ -123,6 +124,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
 
     def _matrix(self, X: Any, *, reset: bool) -> RowBlocks:
         dtype = self.dtype if reset else self.components_.dtype
+        X = as_frame(X)
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sipower._files import shorten
-from sipower.data.conversion import frame_names
+from sipower.data.containers import frame_names
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.component_names import known_names

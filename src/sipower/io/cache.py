@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from sipower._files import TEMPORARY, atomic_write, file_lock
+from sipower.data.formats import CACHE
 from sipower.io.source_files import describe_source
 from sipower.store import read_layout
 
@@ -96,6 +97,8 @@ class CacheEntry:
     def status(self) -> str:
         """Whether the store can be used: "current", or why it cannot."""
         source = self.source
+        if not CACHE.is_readable(self.label):
+            return "of a newer sipower"
         if not isinstance(source.get("file"), str):
             return "unfinished"
         if not Path(source["file"]).exists():
@@ -104,8 +107,10 @@ class CacheEntry:
             now = describe_source(Path(source["file"]), source.get("layer"))
         except (OSError, ValueError):
             return "file is gone"
-        if now != source:
-            return "file has changed"
+        return self._store_status if now == source else "file has changed"
+
+    @property
+    def _store_status(self) -> str:
         try:
             read_layout(self.store)
         except (OSError, ValueError):
@@ -128,7 +133,7 @@ class CacheEntry:
         """Write source.json, which makes the store valid."""
         made = datetime.now(UTC).isoformat()
         with atomic_write(self.folder / LABEL) as file:
-            text = json.dumps({"source": source, "made": made, "remarks": remarks})
+            text = json.dumps({**CACHE.stamp(), "source": source, "made": made, "remarks": remarks})
             file.write(text.encode())
 
     def touch(self) -> None:

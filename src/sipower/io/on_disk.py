@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from numpy.typing import DTypeLike
 
 from sipower._files import file_lock
+from sipower.data.formats import CACHE
 from sipower.data.from_store import open_store
 from sipower.data.on_disk import DEFAULT_LIMIT, StoredMatrix
 from sipower.io.backed import open_rows
@@ -116,9 +117,9 @@ class _CachedFile(NamedTuple):
     entry: CacheEntry
 
     def open(self, source: dict[str, Any], settings: dict[str, Any]) -> StoredMatrix | None:
-        """Open the store, or return None if it is stale, unfinished or damaged."""
+        """Open the store, or return None if it is stale, unfinished, damaged or newer."""
         label = self.entry.label
-        if label.get("source") != source:
+        if label.get("source") != source or not CACHE.is_readable(label):
             return None
         try:
             stored = self._open_store(settings)

@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write, file_lock, read_archive, remove_unfinished, shorten
+from sipower.data.formats import CHECKPOINT, NewerFormatError
 from sipower.kernels import Array
 from sipower.loop.protocols import S, State
 from sipower.loop.trace import Trace
 
 __all__ = ["Checkpoint", "CheckpointWriter", "load_state", "save_state"]
-
-FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Checkpoint:
         """Write `state` to the file, with `notes`, which is the snapshot of the trace."""
         fields, arrays = _fields(state)
         header = {
-            "format": FORMAT,
+            **CHECKPOINT.stamp(),
             "state": type(state).__qualname__,
             "run": dict(self.run),
             "memory": dict(self.memory),
@@ -102,10 +101,10 @@ class Checkpoint:
 
     @contextmanager
     def report_damage(self) -> Iterator[None]:
-        """Report any exception that the block raises, except MemoryError, as a damaged file."""
+        """Report any exception but that of a newer format or of memory as a damaged file."""
         try:
             yield
-        except MemoryError:
+        except (MemoryError, NewerFormatError):
             raise
         except Exception:  # reading a damaged file can raise any exception
             raise self._damage_error() from None
@@ -126,8 +125,8 @@ class Checkpoint:
         with self.report_damage():
             arrays = read_archive(self.path)
             header = json.loads(arrays.pop("header").tobytes())
-            version, run = header["format"], dict(header["run"])
-        if version != FORMAT:
+            run, version = dict(header["run"]), CHECKPOINT.check(header, self.path)
+        if version < CHECKPOINT.oldest:
             raise self._mismatch_error("version")
         parts = {"state", "memory", "notes", "scalars"}
         if not parts <= set(header) or not isinstance(header["scalars"], dict):

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write, shorten
+from sipower.data.formats import DIFFERENCES, NewerFormatError
 from sipower.inference import Differences, Replication
 from sipower.inference.differences import MEASURES
 from sipower.inference.fold_changes import CONTRASTS
@@ -41,7 +42,6 @@ from sipower.selection.outcome import as_plain
 
 __all__ = ["COLUMNS", "load_differences", "read_differences", "table_path", "write_differences"]
 
-FORMAT = 1
 ENDINGS = (".csv", ".parquet")
 COLUMNS = ("feature", "contrast", "against", "counts", "share", *MEASURES)
 STORED = tuple(name for name in MEASURES if name != "z")  # z follows from two others
@@ -104,7 +104,7 @@ def _check_names(differences: Differences, file: Path) -> None:
 
 def _facts(differences: Differences) -> dict[str, Any]:
     return {
-        "format": FORMAT,
+        **DIFFERENCES.stamp(),
         "contrast": differences.contrast,
         "level": differences.level,
         "components": list(differences.components),
@@ -139,10 +139,9 @@ def read_differences(file: str | PathLike[str]) -> Differences:
             raise ValueError(f"{path} does not exist: `sipower differential` writes it.")
     try:
         facts = json.loads(beside.read_text(encoding="utf-8"))
-        if facts["format"] != FORMAT:
-            raise ValueError(f"its format {shorten(repr(facts['format']))} is unknown")
+        DIFFERENCES.check(facts, source)
         return _from_frame(_read_frame(source), facts)
-    except (MemoryError, ImportError):
+    except (MemoryError, ImportError, NewerFormatError):
         raise
     except Exception as error:  # damaged files can raise nearly anything
         reason = f"{type(error).__name__}: {shorten(error)}"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import atomic_write
+from sipower.data.formats import REFIT, WEIGHTS
 from sipower.inference import Refit
 from sipower.io import Table
 from sipower.kernels import Array
@@ -105,7 +106,7 @@ def write_weights(
     file.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".npz":
         with atomic_write(file) as to:
-            arrays = {"W": W, "shares": shares, **_name_arrays(file, names)}
+            arrays = {"W": W, "shares": shares, **_name_arrays(file, names), **WEIGHTS.stamp()}
             np.savez(to, allow_pickle=False, **arrays)
         return [file]
     files = [file, file.with_stem(f"{file.stem}_shares")]
@@ -126,7 +127,7 @@ def write_refit(file: Path, result: Refit) -> list[Path]:
                  "p_value", "left_out")  # fmt: skip
         arrays = {name: getattr(result, name) for name in names}
         arrays["components"] = np.array(result.components, np.str_)
-        arrays |= _name_arrays(file, result.samples)
+        arrays |= _name_arrays(file, result.samples) | REFIT.stamp()
         with atomic_write(file) as to:
             present = {name: array for name, array in arrays.items() if array is not None}
             np.savez(to, allow_pickle=False, **present)

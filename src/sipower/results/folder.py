@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive, shorten
+from sipower.data.formats import RUN, NewerFormatError
 from sipower.inference.spectra import Spectra
 from sipower.loop.solve import Record
 from sipower.results.run import Names, Run
@@ -44,8 +45,6 @@ __all__ = [
     "save_spectra",
 ]
 
-FORMAT = 2  # format 1 has the components in the order of the model, and no `order`
-READABLE_FORMATS = (1, FORMAT)
 _TABLES = tuple(
     f"{name}.{ending}"
     for name in ("W", "H", "shares", "batch_effects", "z_scores", "median_units")
@@ -77,7 +76,7 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
     replaces_a_run = (to / "run.json").exists()
-    facts = {**run.facts, "format": FORMAT}
+    facts = {**run.facts, **RUN.stamp()}
     names = {kind: getattr(run, kind) for kind in ("samples", "features", "feature_ids")}
     for kind, values in (("components", run.component_names), ("batches", run.batches)):
         names |= {} if values is None else {kind: values}
@@ -134,19 +133,13 @@ def load_run(folder: str | PathLike[str]) -> Run:
     try:
         facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
         _check_types(facts, _TYPES)
-        version = facts.get("format")
-        run = _read_run(place, facts) if version in READABLE_FORMATS else None
-    except MemoryError:
+        RUN.check(facts, place)
+        return _read_run(place, facts)
+    except (MemoryError, NewerFormatError):
         raise
     except Exception as error:  # damaged files can raise nearly anything
         reason = f"factors.npz {error}" if isinstance(error, DamagedError) else shorten(error)
         raise ValueError(f"{place} is damaged: {reason}; run the fit again.") from None
-    if run is None:
-        raise ValueError(
-            f"{place} is of format {shorten(repr(version))}, but this version of sipower reads "
-            f"formats up to {FORMAT}."
-        )
-    return run
 
 
 def order_consensus(consensus: Consensus, run: Run) -> Consensus:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import atomic_write, shorten
+from sipower.data.formats import OUTCOME, NewerFormatError, without_stamp
 from sipower.kernels import Array
 
 Numbers = NDArray[np.float64]
@@ -207,7 +208,7 @@ def save_outcome(outcome: Any, file: str | PathLike[str]) -> None:
         The file to write.
     """
     with atomic_write(file) as to:
-        to.write(json.dumps(as_plain(outcome), allow_nan=False).encode())
+        to.write(json.dumps(OUTCOME.stamp() | as_plain(outcome), allow_nan=False).encode())
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
@@ -218,11 +219,15 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     arrays = {f.name for f in fields(cast("Any", kind)) if str(f.type) == "Numbers"}
     try:
         content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+        OUTCOME.check(content, file)
+        content = without_stamp(content)
         content = {k: np.array(v, float) if k in arrays else v for k, v in content.items()}
         lists = {k: tuple(v) for k, v in content.items() if isinstance(v, list)}
         outcome = kind(**content | lists | factors)
         if not outcome.is_sound():
             raise ValueError("its fields do not fit together")
+    except NewerFormatError:
+        raise
     except Exception as problem:  # a damaged file can raise any error
         raise ValueError(
             f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."

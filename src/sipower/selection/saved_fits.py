@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import DamagedError, atomic_write, read_archive
+from sipower.data.formats import FITS, NewerFormatError, without_stamp
 from sipower.estimators.fingerprints import describe_value
 
 
@@ -35,15 +36,26 @@ class SavedFits:
             raise ValueError(f"`random_state` must be an integer if `folder` is given, got {seed}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         note = self.folder / "task.json"
-        text = json.dumps(task, sort_keys=True, default=describe_value).encode()
+        text = json.dumps(FITS.stamp() | task, sort_keys=True, default=describe_value)
         if not note.exists():
             with atomic_write(note) as file:
-                file.write(text)
-        elif note.read_bytes() != text:
+                file.write(text.encode())
+        elif self._read_task(note) != without_stamp(json.loads(text)):
             raise ValueError(
                 f"{self.folder} holds fits of another task (other data or parameters): choose "
                 "another folder, or remove it."
             )
+
+    def _read_task(self, note: Path) -> dict[str, Any] | None:
+        """Return the task that the folder is of, or None if its file is damaged."""
+        try:
+            saved = dict(json.loads(note.read_bytes()))
+            FITS.check(saved, self.folder)
+        except NewerFormatError:
+            raise
+        except (ValueError, TypeError, RecursionError):
+            return None
+        return without_stamp(saved)
 
     def load(self, name: str, **shapes: tuple[int, ...]) -> dict[str, Any] | None:
         """Return the arrays of a fit, or None if its file is missing or damaged.

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import read_header, shorten
+from sipower._files import read_header
+from sipower.data.formats import STORE, NewerFormatError
 from sipower.kernels import Array
 
-FORMAT = 1
 SIDES = ("rows", "columns")
 CONTENT = ("store.json", "names.json", *SIDES)
 # Each of these types holds every number of the types before it.
@@ -137,11 +137,12 @@ def read_layout(path: str | PathLike[str]) -> Layout:
             "sipower convert."
         )
     facts = _read_json(folder, "store.json")
-    if facts.get("format") != FORMAT:
-        raise DamagedStoreError(
-            f"The store {folder} is of format {shorten(repr(facts.get('format')))}, but this "
-            f"version reads format {FORMAT}: convert the data again."
-        )
+    try:
+        STORE.check(facts, folder)
+    except NewerFormatError as newer:
+        raise DamagedStoreError(str(newer)) from None
+    except ValueError as damage:
+        raise _damage(folder, str(damage)) from None
     for key, is_valid in _CHECKS.items():
         if key not in facts or not is_valid(facts[key]):
             problem = f"is {facts[key]!r:.60}" if key in facts else "is missing"
@@ -161,7 +162,7 @@ def write_layout(layout: Layout, names: Mapping[str, Sequence[str] | None]) -> N
         side: None if values is None else list(map(str, values)) for side, values in names.items()
     }
     (layout.path / "names.json").write_text(json.dumps(texts), encoding="utf-8")
-    facts = {"format": FORMAT, **asdict(layout)}
+    facts = {**STORE.stamp(), **asdict(layout)}
     del facts["path"]
     text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
     (layout.path / "store.json").write_text(text, encoding="utf-8")
