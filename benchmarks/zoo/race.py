@@ -165,7 +165,7 @@ def race(
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the last row of every problem, seed and solver in a file."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = map(json.loads, lines)
     return list({(r["problem"], r["seed"], r["solver"]): r for r in rows}.values())
 
