@@ -76,7 +76,8 @@ def check_content(wheel: Path, sdist: Path) -> None:
     tracked = tracked_files()
     package = {name.removeprefix("src/") for name in tracked if name.startswith("src/sipower/")}
     with zipfile.ZipFile(wheel) as archive:
-        content = {name for name in archive.namelist() if ".dist-info/" not in name}
+        files = [name for name in archive.namelist() if not name.endswith("/")]
+        content = {name for name in files if ".dist-info/" not in name}
         binary = archive.read(KERNELS)
     require_equal(wheel, content, package | {KERNELS})
     for folder in FOLDERS:
