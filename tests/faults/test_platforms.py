@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Systems without what Linux has: other encodings, spawned processes, missing functions."""
 
+import errno
 import math
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 
 from sipower import KLNMF, _files, io
 from sipower._files import atomic_write, file_lock
+from sipower.cli import console
 from sipower.estimators import memory
 from sipower.kernels import count_threads
 from sipower.results import load_run, provenance
@@ -153,6 +155,33 @@ def test_two_threads_that_share_a_position_read_their_own_bytes(tmp_path, monkey
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+# ---- output --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "error", "is_failure"),
+    [
+        ("linux", BrokenPipeError(errno.EPIPE, "Broken pipe"), False),
+        ("win32", OSError(errno.EINVAL, "Invalid argument"), False),
+        ("linux", OSError(errno.EINVAL, "Invalid argument"), True),
+        ("win32", OSError(errno.ENOSPC, "No space left on device"), True),
+    ],
+)
+def test_a_reader_of_the_output_that_ends_is_no_failure(monkeypatch, platform, error, is_failure):
+    def fail(text):
+        raise error
+
+    replaced = []
+    monkeypatch.setattr(console.sys, "platform", platform)
+    monkeypatch.setattr(console.sys.stdout, "fileno", lambda: 1, raising=False)
+    monkeypatch.setattr(console.os, "dup2", lambda null, number: replaced.append(number))
+    monkeypatch.setattr(console.typer, "echo", fail)
+    monkeypatch.setattr(console, "_failures", [])
+    console._print("W.csv")
+    assert replaced == [1]  # what is printed later goes nowhere
+    assert console._failures == ([error] if is_failure else [])
 
 
 # ---- facts of the machine ------------------------------------------------------------------------
