@@ -81,19 +81,17 @@ docs: $(VENV)/.tools         ## build/docs/index.html; a warning is an error
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
-# The sdist, a manylinux wheel made from it, and all tests against that wheel in a clean environment.
+# The sdist and a manylinux wheel made from it, both built twice with the same bytes, and all tests
+# against that wheel in a clean environment; WHEEL_PYTHONS may name other Pythons, for the quick tests.
 WHEEL_BIN = build/wheel-venv/bin
+WHEEL_PYTHONS ?=
 wheel: $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --group wheel
-	rm -rf dist build/wheel-venv
-	$(BIN)/python -m build --outdir dist/raw .
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/raw/*.whl
-	mv dist/raw/*.tar.gz dist/ && rm -rf dist/raw
-	$(PYTHON) -m venv build/wheel-venv
-	$(WHEEL_BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(WHEEL_BIN)/python -m pip install --quiet --group dev
-	$(WHEEL_BIN)/python -m pip install --quiet "$$(ls dist/*.whl)[all]"
+	$(BIN)/python tools/build_wheel.py
+	bash tools/install_wheel.sh $(PYTHON)
 	$(WHEEL_BIN)/python -m pytest -n 2
+	for python in $(WHEEL_PYTHONS); do bash tools/install_wheel.sh $$python && \
+	  $(WHEEL_BIN)/python -m pytest -n 2 -m "not slow and not stress" || exit 1; done
 
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -29,7 +29,10 @@ def peak_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return (
+        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+        * resource.getpagesize()
+    )
 
 
 def write_counts(folder: Path, millions: int) -> None:

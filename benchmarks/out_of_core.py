@@ -84,9 +84,10 @@ def fit_in_limited_memory(path: Path, rounds: int) -> None:
     model = KLNMF(20, random_state=0, tol=1e-2, max_iter=rounds, max_time=1200).fit(V)
     seconds, cpu = time.monotonic() - started, time.process_time() - used
     peak = next(
-        line.split()[1:] for line in Path("/proc/self/status").read_text().splitlines()
+        line.split()[1:]
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         if line.startswith("VmPeak")
-    )  # fmt: skip
+    )
     passes = model.trace_[-1].passes
     facts = {
         "shape": V.shape, "nonzeros": V.nnz, "windows": len(V.windows_of_blocks),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scratch memory of the kernels.
 #pragma once
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "aligned_memory.hpp"
 #include "extent.hpp"
 
 namespace sipower {
@@ -14,12 +13,11 @@ namespace {
 template <class T> class Buffer : Extent {
 public:
     explicit Buffer(int64_t n) : Extent(n) {
-        const size_t bytes = (static_cast<size_t>(n > 0 ? n : 1) * sizeof(T) + 63) / 64 * 64;
-        data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
-        if (!data_) throw std::bad_alloc();
+        const size_t bytes = (static_cast<size_t>(n > 0 ? n : 1) * sizeof(T) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        data_ = static_cast<T*>(allocate_aligned(CACHE_LINE, bytes));
         std::memset(static_cast<void*>(data_), 0, bytes);
     }
-    ~Buffer() { std::free(data_); }
+    ~Buffer() { free_aligned(data_); }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     T* get() { return data_; }

@@ -143,11 +143,8 @@ SIPOWER_INLINE double log_positive(double x) {
     const uint64_t mantissa = bits - (shifted & 0xFFF0000000000000ull);
     double m;
     std::memcpy(&m, &mantissa, sizeof m);
-    // Put the exponent plus 1024, a small positive integer, into the mantissa of 2^52.
-    const uint64_t magic = 0x4330000000000000ull | ((shifted + 0x4000000000000000ull) >> 52);
-    double e;
-    std::memcpy(&e, &magic, sizeof e);
-    e -= 0x1p52 + 1024;
+    // The exponent is computed in integers: adding and subtracting 2^52 is wrong where sums may be reassociated.
+    const double e = static_cast<int32_t>((shifted + 0x4000000000000000ull) >> 52) - 1024;
     const double s = (m - 1) / (m + 1), q = s * s;
     double p = 2.0 / 19;
     p = p * q + 2.0 / 17;

@@ -150,7 +150,7 @@ def _start(
 
 def _count_outcomes(numbers: range, log: Path, code: int, outcome: Outcome) -> range:
     """Count the outcomes that a child has logged; return the inputs that are left."""
-    finished = log.read_text().split("\n")[:-1] if log.exists() else []
+    finished = log.read_text(encoding="utf-8").split("\n")[:-1] if log.exists() else []
     outcome.words.update(line.split(" ", 1)[1] for line in finished)
     if code == 0:
         return range(0)

@@ -72,7 +72,10 @@ def read(kind: Kind, path: Path) -> str:
 
 def limit_memory() -> None:
     """Make allocations of several gigabytes fail."""
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    used = (
+        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+        * resource.getpagesize()
+    )
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
 

@@ -96,7 +96,10 @@ def promised_shape(file: Path) -> tuple[int, ...] | None:
 def try_variants(file: Path, count: int) -> dict[str, float]:
     good = file.read_bytes()
     read(file)  # imports the libraries, whose memory does not count
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    used = (
+        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+        * resource.getpagesize()
+    )
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     messages, slowest = [], 0.0
     for number in range(count):

@@ -6,12 +6,11 @@
 #endif
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
 #include <vector>
 
+#include "aligned_memory.hpp"
 #include "basis.hpp"
 #include "bindings/arguments.hpp"
 
@@ -24,7 +23,7 @@ constexpr size_t HUGE_PAGE = 2 << 20, LARGE = 8 * HUGE_PAGE;
 // A padded copy of a basis, the terms of the objective and, for dense data, the tiles of the basis.
 template <class T> struct BasisData {
     struct FreeMemory {
-        void operator()(T* p) const { std::free(p); }
+        void operator()(T* p) const { free_aligned(p); }
     };
     std::unique_ptr<T, FreeMemory> rows, tiles;
     std::vector<double> d, inverse, prior, ridges;
@@ -34,9 +33,8 @@ template <class T> struct BasisData {
 
     static std::unique_ptr<T, FreeMemory> allocate(int64_t rows, int64_t columns) {
         const size_t size = std::max<size_t>(static_cast<size_t>(rows * columns), 1) * sizeof(T);
-        const size_t page = size >= LARGE ? HUGE_PAGE : 64, bytes = (size + page - 1) / page * page;
-        T* p = static_cast<T*>(std::aligned_alloc(page, bytes));
-        if (!p) throw std::bad_alloc();
+        const size_t page = size >= LARGE ? HUGE_PAGE : CACHE_LINE, bytes = (size + page - 1) / page * page;
+        T* p = static_cast<T*>(allocate_aligned(page, bytes));
 #if defined(MADV_HUGEPAGE)
         if (page == HUGE_PAGE) madvise(p, bytes, MADV_HUGEPAGE);
 #endif

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Choice of the instruction-set level, and the kernels compiled for it.
 #pragma once
+#if defined(_WIN32) && defined(SIPOWER_HAS_X86_64_V3)
+#include <cpuid.h>
+// As windows.h declares it; that header also defines macros such as `near`.
+extern "C" __declspec(dllimport) int __stdcall IsProcessorFeaturePresent(unsigned long);
+#endif
+
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -11,7 +17,13 @@ namespace sipower {
 namespace {
 
 inline bool runs_v3() {
-#if defined(SIPOWER_HAS_X86_64_V3)
+#if defined(_WIN32) && defined(SIPOWER_HAS_X86_64_V3)
+    // clang-cl links no library that has the data of __builtin_cpu_supports.
+    constexpr unsigned long avx2 = 40;  // PF_AVX2_INSTRUCTIONS_AVAILABLE: the processor and the system support it
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0, unused = 0, extended = 0;
+    return IsProcessorFeaturePresent(avx2) && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_FMA) &&
+           __get_cpuid_count(7, 0, &unused, &extended, &eax, &edx) && (extended & bit_BMI2);
+#elif defined(SIPOWER_HAS_X86_64_V3)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #else

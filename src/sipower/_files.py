@@ -7,14 +7,16 @@ objects are rejected. A file that is damaged or declares wrong sizes raises `Dam
 
 from __future__ import annotations
 
+import errno
 import glob
 import math
 import os
 import secrets
+import time
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -25,12 +27,17 @@ from numpy.typing import NDArray
 
 try:
     import fcntl
-except ImportError:  # Windows has no fcntl
+except ImportError:  # Windows has msvcrt instead
     fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None  # type: ignore[assignment]
 
 TEMPORARY = ".sipower-tmp"
 ALWAYS_ALLOWED = 1 << 28  # bytes; a file may declare this size, however small it is
 MAX_DEFLATE_RATIO = 1032
+LOCK_POLL_SECONDS = 0.05  # time between two attempts to lock a file on Windows
 MAX_HEADER_SIZE = 2000  # bytes; enough for 64 dimensions of 20 digits each
 
 
@@ -93,18 +100,27 @@ def file_lock(file: Path, *, wait: bool = False) -> Iterator[None]:
         lock = _open_lock(path, wait=True)
     if lock is None:
         raise ValueError(f"{file} is in use by another process: wait until it has finished.")
+    try:
+        yield
+    finally:
+        _remove_lock(path, lock)
+
+
+def _remove_lock(path: Path, lock: IO[bytes]) -> None:
+    """Remove and unlock a lock file."""
     with lock:
-        try:
-            yield
-        finally:
+        if fcntl is not None:  # before it is unlocked, so that no process locks a removed file
+            path.unlink(missing_ok=True)
+    if fcntl is None:  # Windows removes only files that no process has open
+        with suppress(PermissionError):
             path.unlink(missing_ok=True)
 
 
-def _open_lock(path: Path, *, wait: bool) -> IO[str] | None:
+def _open_lock(path: Path, *, wait: bool) -> IO[bytes] | None:
     """Open and lock a lock file; return None if another process has locked or removed it."""
     # Do not follow a link that somebody else may have put there.
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-    lock = os.fdopen(os.open(path, flags, 0o666), "a")
+    lock = os.fdopen(os.open(path, flags, 0o666), "ab")
     try:
         _acquire(lock, wait=wait)
         is_current = path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino
@@ -119,15 +135,19 @@ def _open_lock(path: Path, *, wait: bool) -> IO[str] | None:
     return None
 
 
-def _acquire(lock: IO[str], *, wait: bool) -> None:
+def _acquire(lock: IO[bytes], *, wait: bool) -> None:
     """Lock an open file. On file systems without locks, as on some clusters, do nothing."""
     try:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        elif msvcrt is not None:
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
     except BlockingIOError:
         raise
-    except OSError:
-        return
+    except OSError as error:
+        if fcntl is None and error.errno == errno.EACCES:  # another process has locked it
+            time.sleep(LOCK_POLL_SECONDS if wait else 0)
+            raise
 
 
 # ---- arrays --------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def test_a_use_is_recorded():
 def test_clearing_all_leaves_other_files_alone():
     write_cells()
     call(*CELLS, "-o", "run")
-    Path("cache/notes.txt").write_text("mine")
+    Path("cache/notes.txt").write_text("mine", encoding="utf-8")
     call("cache", "clear", "--all", "--yes")
     assert {path.name for path in Path("cache").iterdir()} == {"CACHEDIR.TAG", "notes.txt"}
 

@@ -134,7 +134,7 @@ CHECKS: dict[str, Callable[[Namespace], None]] = {
 def test_example(file: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     for package in ("anndata", "pandas"):
-        if package in file.read_text():
+        if package in file.read_text(encoding="utf-8"):
             pytest.importorskip(package)
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - optional

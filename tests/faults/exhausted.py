@@ -29,7 +29,8 @@ MORE, LESS = 1 << 18, 1 << 22
 
 
 def memory_used() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    return int(pages[0]) * resource.getpagesize()
 
 
 def digest(V: np.ndarray | sp.csr_array) -> str:

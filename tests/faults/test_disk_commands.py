@@ -94,7 +94,7 @@ def test_a_rank_that_cannot_be_written_leaves_all_of_the_older_one(workplace, fa
 def with_full_output(*words):
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         return subprocess.run(
             [sys.executable, "-m", "sipower", *words],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,

@@ -77,7 +77,8 @@ def bombs() -> dict[str, bytes]:
 def main(folder: Path) -> None:
     files = bombs()
     read(small(folder))  # imports the libraries, whose memory does not count
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    used = pages * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     messages = {}
     for name, content in files.items():

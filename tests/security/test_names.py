@@ -129,7 +129,7 @@ def test_every_command_speaks_to_machines_in_json(here):
 def test_what_is_wrong_with_a_hostile_file_is_said_in_plain_letters(here):
     for name in NAMES[5:10]:
         table("a.csv")
-        with open("a.csv", "a") as end:
+        with open("a.csv", "a", encoding="utf-8") as end:
             csv.writer(end).writerow([name] * (len(NAMES) + 1))
         call("fit", "a.csv", "-k", 1, code=2)
         with pytest.raises(ReadError):

@@ -26,6 +26,7 @@ ALLOWED = {
     ("_files.py", "zipfile"): "members are read one by one into memory, none is written",
     ("experiments/run.py", "multiprocessing"): "sends its own runs to processes of its own",
     ("datasets/originals.py", "import_module"): "Pillow, which is optional",
+    ("estimators/memory.py", "ctypes"): "asks Windows how much memory is installed",
     ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",
     ("io/cache.py", "shutil"): "removes folders of the cache that hold nothing else",
     ("store/workspace.py", "shutil"): "asks how much space a disk has left",

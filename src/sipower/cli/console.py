@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Output of the commands: sentences for people, or JSON lines for programs."""
 
+import errno
 import json
 import math
 import os
@@ -79,8 +80,14 @@ def _print(text: str) -> None:
         typer.echo(text)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
+        if not _is_closed_pipe(error):
             _failures.append(error)
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Return whether the program that reads the output has ended; Windows calls that EINVAL."""
+    on_windows = sys.platform == "win32" and error.errno == errno.EINVAL
+    return on_windows or isinstance(error, BrokenPipeError)
 
 
 def check_output() -> None:

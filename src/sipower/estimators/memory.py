@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import sys
 from pathlib import Path
 
 from sipower.data.row_blocks import RowBlocks
@@ -29,8 +32,25 @@ def fits_at_once(V: RowBlocks, rank: int, fits: int, processes: int = 1) -> int:
 
 
 def free_memory() -> float:
-    """Return the bytes of memory that are free, or infinity if that is not known."""
+    """Return the bytes of memory that are free, half of all memory if only that is known.
+
+    On systems that tell neither, return infinity.
+    """
     info = Path("/proc/meminfo")
-    lines = info.read_text().splitlines() if info.is_file() else []
+    if not info.is_file():
+        return _installed_memory() / 2
+    lines = info.read_text(encoding="utf-8").splitlines()
     sizes = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
     return 1024.0 * float(next(sizes, math.inf))
+
+
+def _installed_memory() -> float:
+    """Return the bytes of memory of this machine, or infinity if that is not known."""
+    if sys.platform == "win32":
+        kilobytes = ctypes.c_ulonglong()
+        known = ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+        return 1024.0 * kilobytes.value if known else math.inf
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return math.inf

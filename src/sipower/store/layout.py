@@ -41,6 +41,7 @@ PARTS: dict[str, tuple[np.dtype[Any], ...]] = {
     "mass": (np.dtype("<f8"),),
 }
 Names = tuple[str, ...]
+_READ_AT_ONCE = 1 << 30  # bytes; macOS refuses to read 2 GB or more at once
 _CHECKED_AT_ONCE = 1 << 20  # entries; limits the memory of the comparisons
 
 
@@ -68,7 +69,7 @@ class OpenArray:
         """Fill an array with the numbers from position `first` on."""
         view, at = array.view(np.uint8).data, self.offset + first * self.dtype.itemsize
         while len(view):
-            count = self._read(view, at)
+            count = self._read(view[:_READ_AT_ONCE], at)
             if not count:
                 raise ValueError(f"{self.path} has become shorter: convert the data again.")
             view, at = view[count:], at + count

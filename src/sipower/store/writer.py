@@ -254,12 +254,21 @@ def _new_folder(workspace: Workspace, force: bool) -> Iterator[Path]:
                 os.fsync(stream.fileno())
         try:
             if target.exists():
-                target.rename(old)
+                _move_away(target, old)
             new.rename(target)
         except BaseException:
             if old.exists() and not target.exists():
                 old.rename(target)
             raise
+
+
+def _move_away(target: Path, old: Path) -> None:
+    """Rename an older store; Windows refuses it while a program reads the store."""
+    try:
+        target.rename(old)
+    except PermissionError as error:
+        text = "it is in use by another program: close that first"
+        raise PermissionError(error.errno, text, str(target)) from None
 
 
 def _check_replaceable(target: Path, force: bool) -> None:
