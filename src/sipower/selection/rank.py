@@ -50,6 +50,7 @@ from sipower.selection.outcome import RankSelection
 from sipower.selection.recommendation import explain, recommend, standard_errors
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
+from sipower.selection.stored_rows import sample_stored_rows
 from sipower.selection.worker_fits import check_local_model
 
 Numbers = NDArray[np.float64]
@@ -76,7 +77,8 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     ----------
     V
         Data (samples, features): anything `KLNMF` accepts. Whole numbers are thinned; other data
-        are split into blocks of rows and columns.
+        are split into blocks of rows and columns. Of data on disk with more than 20 million
+        nonzeros, random rows with about so many are used.
     ranks
         Numbers of components to try.
     model
@@ -114,6 +116,8 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
+    seed, fits = first_seed(model, replicates), len(sorted_ranks) * replicates
+    data, observed, sampled = sample_stored_rows(data, observed, seed)
     warn_about_values(V, data)
     counts = are_counts(data)
     as_observation(data.shape, as_given(observed))
@@ -125,7 +129,6 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     model, data, first = place_guides(model, data, sorted_ranks, counts)
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
-    seed, fits = first_seed(model, replicates), len(sorted_ranks) * replicates
     replicas = Replicates(model, on_fit, fits, client)
     task |= {"model": settings} | ({"observed": fingerprints(observed)} if observed else {})
     saved = SavedFits(folder, task)
@@ -153,7 +156,9 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     stability = np.array([_stability(H, features) for H in profiles])
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
-    reason = explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion)
+    reason = (
+        explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion) + sampled
+    )
     plain = counts and not observed
     return RankSelection(
         ranks=sorted_ranks,
@@ -197,7 +202,7 @@ def estimated_seconds(
     """Estimate how long `rank_selection` will take, from a few rounds at the largest rank."""
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
-    data = as_matrix(V, dtype=model.dtype, n_jobs=1)
+    data, _, _ = sample_stored_rows(as_matrix(V, dtype=model.dtype, n_jobs=1), {}, 0)
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
     trial, started = clone(model), time.perf_counter()
     trial.set_params(n_components=sorted_ranks[-1], checkpoint=None, **limits)
