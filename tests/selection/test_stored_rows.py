@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rank_selection` of data on disk: all rows if they are few, else a random sample that it names."""
+"""`rank_selection` of data on disk: all rows if they are few, else a random sample."""
 
 import numpy as np
 import pytest

@@ -116,7 +116,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     if not data.total > 0:
         raise ValueError("The data are all zero: to choose a rank, some must be positive.")
-    seed, fits = first_seed(model, replicates), len(sorted_ranks) * replicates
+    seed = first_seed(model, replicates)
     data, observed, sampled = sample_stored_rows(data, observed, seed)
     warn_about_values(V, data)
     counts = are_counts(data)
@@ -129,7 +129,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     settings = model.get_params() | {"n_components": None, "n_jobs": None, "on_round": None}
     model, data, first = place_guides(model, data, sorted_ranks, counts)
     task = {"task": "rank selection", "data": data.sha256 if folder else "", "ranks": sorted_ranks}
-    replicas = Replicates(model, on_fit, fits, client)
+    replicas = Replicates(model, on_fit, len(sorted_ranks) * replicates, client)
     task |= {"model": settings} | ({"observed": fingerprints(observed)} if observed else {})
     saved = SavedFits(folder, task)
     shared = replicas.scatter(data)
@@ -165,7 +165,9 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
         deviance=errors,
         stability=stability,
         best=sorted_ranks[at],
-        reason=reason,
+        reason=explain(sorted_ranks, errors.mean(axis=1), stability, at)
+        + _remark(dispersion)
+        + sampled,
         method="thinning" if counts else "bi-cross-validation",
         standard_error=standard_error,
         dispersion=dispersion,
