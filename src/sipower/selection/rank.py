@@ -27,7 +27,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.plausibility import warn_about_values
-from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.missing import without_missing
@@ -50,7 +49,7 @@ from sipower.selection.outcome import RankSelection
 from sipower.selection.recommendation import explain, recommend, standard_errors
 from sipower.selection.replicates import Replicates, first_seed
 from sipower.selection.saved_fits import SavedFits
-from sipower.selection.stored_rows import sample_stored_rows
+from sipower.selection.stored_rows import load_rows
 from sipower.selection.worker_fits import check_local_model
 
 Numbers = NDArray[np.float64]
@@ -113,11 +112,8 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
     V, observed = without_missing(check_local_model(model), V, observed)
-    data = as_matrix(V, dtype=model.dtype, n_jobs=1)
-    if not data.total > 0:
-        raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     seed = first_seed(model, replicates)
-    data, observed, sampled = sample_stored_rows(data, observed, seed)
+    data, observed, sampled = load_rows(V, model.dtype, observed, seed)
     warn_about_values(V, data)
     counts = are_counts(data)
     as_observation(data.shape, as_given(observed))
@@ -204,7 +200,7 @@ def estimated_seconds(
     """Estimate how long `rank_selection` will take, from a few rounds at the largest rank."""
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
-    data, _, _ = sample_stored_rows(as_matrix(V, dtype=model.dtype, n_jobs=1), {}, 0)
+    data = load_rows(V, model.dtype, {}, 0)[0]
     limits = {"max_iter": 3, "tol": 0.0, "n_jobs": 1, "random_state": 0}
     trial, started = clone(model), time.perf_counter()
     trial.set_params(n_components=sorted_ranks[-1], checkpoint=None, **limits)

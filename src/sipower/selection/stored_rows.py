@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`sample_stored_rows`: a random sample of rows, in memory, of data on disk."""
+"""`load_rows`: the data for rank selection in memory, all of them or a random sample of rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ MAX_NONZEROS = 20_000_000  # of the sample, about 160 MB
 ROWS_PER_GROUP = 128  # consecutive rows that are drawn, and read, together
 
 
-def sample_stored_rows(
-    V: RowBlocks, observed: dict[str, Any], seed: int
+def load_rows(
+    data: Any, dtype: Any, observed: dict[str, Any], seed: int
 ) -> tuple[RowBlocks, dict[str, Any], str]:
-    """Return rows of V in memory, what was observed of them, and a sentence about the sample.
+    """Return rows of the data in memory, what was observed of them, and a remark on the sample.
 
-    Data in memory are returned as they are, with no sentence, and data on disk of up to
-    MAX_NONZEROS are read whole. Rows are drawn in groups of neighbours and keep their order.
+    Only data on disk with more than MAX_NONZEROS are sampled; the remark is empty for others. Rows
+    are drawn in groups of neighbours and keep their order.
     """
+    V = as_matrix(data, dtype=dtype, n_jobs=1)
+    if not V.total > 0:
+        raise ValueError("The data are all zero: to choose a rank, some must be positive.")
     if V.is_in_memory:
         return V, observed, ""
     n = V.shape[0]
@@ -34,7 +37,7 @@ def sample_stored_rows(
     rows = rows[rows < n]
     given = as_observation(V.shape, as_given(observed)).take(rows).arguments() if observed else {}
     part = as_matrix(V.take(rows), dtype=V.dtype, n_jobs=V.threads)
-    sentence = ""
+    remark = ""
     if len(rows) < n:
-        sentence = f" The data are on disk, so {len(rows):,} of their {n:,} rows were used."
-    return part.with_names(None, V.column_names), given, sentence
+        remark = f" The data are on disk, so {len(rows):,} of their {n:,} rows were used."
+    return part.with_names(None, V.column_names), given, remark
