@@ -152,9 +152,6 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     stability = np.array([_stability(H, features) for H in profiles])
     errors, standard_error = groups.sum(axis=2), standard_errors(groups)
     at = recommend(errors, standard_error)
-    reason = (
-        explain(sorted_ranks, errors.mean(axis=1), stability, at) + _remark(dispersion) + sampled
-    )
     plain = counts and not observed
     return RankSelection(
         ranks=sorted_ranks,
