@@ -22,6 +22,7 @@ from kinds import Kind, kinds  # noqa: E402
 from mutations import damage_file  # noqa: E402
 
 from sipower.io import ReadError  # noqa: E402
+from sipower.store.layout import DamagedStoreError  # noqa: E402
 
 MEMORY = 2 << 30  # bytes that a process may allocate
 MAX_LENGTH = 800  # longest message, without the names of files
@@ -56,7 +57,10 @@ def read(kind: Kind, path: Path) -> str:
         try:
             kind.read(path)
         except ValueError as problem:
-            if type(problem) not in (ValueError, ReadError)[kind.has_counts :]:
+            allowed = (
+                (ReadError,) if kind.has_counts else (ValueError, ReadError, DamagedStoreError)
+            )
+            if type(problem) not in allowed:
                 raise
             outcome, message = "refused", str(problem)
             assert str(path) in message, message

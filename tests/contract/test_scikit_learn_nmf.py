@@ -15,9 +15,9 @@ PAGE = HERE.parents[1] / "docs" / "guide" / "scikit_learn.md"
 
 
 def documented_differences():
-    """Return the tests in the table of the page, each with the word its cases must contain."""
-    rows = re.findall(r"^\| `(test_\w+):?([^`]*)` \|", PAGE.read_text(encoding="utf-8"), re.M)
-    return [(test, word) for test, word in rows]
+    """Return the tests in the table of the page, the word in their cases, and the reason."""
+    row = r"^\| `(test_\w+):?([^`]*)` \| (.*) \|$"
+    return re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +41,18 @@ def test_only_documented_differences_fail(outcomes):
         name
         for name, passed in outcomes.items()
         if not passed
-        and not any(name.split("[")[0] == test and word in name for test, word in differences)
+        and not any(name.split("[")[0] == test and word in name for test, word, _ in differences)
     ]
     assert undocumented == []
 
 
-@pytest.mark.parametrize(("test", "word"), documented_differences())
-def test_documented_difference_is_still_one(outcomes, test, word):
+@pytest.mark.parametrize(("test", "word", "reason"), documented_differences())
+def test_documented_difference_is_still_one(outcomes, test, word, reason):
     cases = {
         name: passed
         for name, passed in outcomes.items()
         if name.split("[")[0] == test and word in name
     }
     assert cases, f"{test} is no test of scikit-learn"
-    assert not all(cases.values()), f"{test} passes: remove it from {PAGE.name}"
+    if "depends on the processor" not in reason:
+        assert not all(cases.values()), f"{test} passes: remove it from {PAGE.name}"

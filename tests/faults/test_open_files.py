@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Locks and files on Windows, where no file that is open can be removed, moved or replaced."""
 
+import gc
 import threading
 import warnings
 from pathlib import Path
@@ -32,6 +33,7 @@ def call(*words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = CliRunner().invoke(app, [str(word) for word in words])
+    gc.collect()  # a command is a process of its own, which closes its files at the end
     assert result.exit_code in (0, 4), (result.output, result.stderr, result.exception)
 
 

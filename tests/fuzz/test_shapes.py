@@ -11,8 +11,13 @@ from sipower import _kernels
 
 ITEMS, COLUMNS, RANK, STEPS = 6, 9, 4, 3
 PER_ITEM, FACTOR = (ITEMS,), (ITEMS, RANK)
-RESULTS = {"sums": (COLUMNS, RANK), "divergence": PER_ITEM, "gaps": PER_ITEM}
-WITHOUT_MASS = ("gradient", "sums", "divergence")
+RESULTS = {
+    "sums": (COLUMNS, RANK),
+    "curvatures": (ITEMS, RANK * (RANK + 1) // 2),
+    "divergence": PER_ITEM,
+    "gaps": PER_ITEM,
+}
+WITHOUT_MASS = ("gradient", "sums", "curvatures", "divergence")
 KERNELS = [
     *WITHOUT_MASS,
     "gaps",
