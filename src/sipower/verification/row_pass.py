@@ -106,17 +106,16 @@ def sum_over_rows(
 
 
 def _ratio_sums(V: Any, W: Float, H: Float) -> tuple[float, Float, Float]:
-    """Return Σ V log(V/Z) and the ratio sums of rows and features, with Z = W Hᵀ."""
-    with np.errstate(divide="ignore"):
-        if isinstance(V, np.ndarray):
-            Z = W @ H.T
-            ratio: Any = np.divide(V, Z, out=np.zeros_like(Z), where=V > 0)
-            log_term = float(rel_entr(V, Z).sum())
-        else:
-            Z = _products_at(V.indptr, V.indices, W, H)
-            quotient = np.divide(V.data, Z, out=np.zeros_like(Z), where=V.data > 0)
-            log_term = float(xlogy(V.data, quotient).sum())
-            ratio = sparse.csr_array((quotient, V.indices, V.indptr), V.shape)
+    """Return Σ V log(V/Z) and the ratio sums of rows and features, with Z = W Hᵀ.
+
+    The sum is infinite if some Z is zero where V is not; its ratio is then left out.
+    """
+    is_dense = isinstance(V, np.ndarray)
+    values, Z = (V, W @ H.T) if is_dense else (V.data, _products_at(V.indptr, V.indices, W, H))
+    ratio = np.divide(values, Z, out=np.zeros_like(Z), where=Z > 0)
+    log_term = float(rel_entr(values, Z).sum())
+    if not is_dense:
+        ratio = sparse.csr_array((ratio, V.indices, V.indptr), V.shape)
     return log_term, ratio @ H, ratio.T @ W
 
 

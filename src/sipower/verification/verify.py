@@ -55,7 +55,7 @@ class Verification:
 
     def is_converged(self, tol: float) -> bool:
         """Return whether the gap is at most `tol`, up to its rounding error."""
-        return bool(self.gap <= tol + self.rounding)
+        return bool(np.isfinite(self.gap) and self.gap <= tol + self.rounding)
 
     def __str__(self) -> str:
         text = (
@@ -94,11 +94,18 @@ def verify_factors(V: Any, W: Any, H: Any, statement: ProblemStatement) -> Verif
     gap_W, gap_H, gap_effects = (
         float(gap) / max(total, tiny) for gap in (gaps.sum(), gaps_H.sum(), effect_gap)
     )
+    gap = gap_W + gap_H + gap_effects
     return Verification(
-        max(divergence, 0.0), objective, gap_W + gap_H + gap_effects, gap_W, gap_H, gap_effects,
-        int(gaps.argmax()), int(gaps_H.argmax()),
+        divergence=max(divergence, 0.0),
+        objective=objective,
+        gap=gap if np.isfinite(divergence) else np.inf,  # infinite: a count with W Hᵀ = 0
+        gap_W=gap_W,
+        gap_H=gap_H,
+        gap_effects=gap_effects,
+        worst_sample=int(gaps.argmax()),
+        worst_feature=int(gaps_H.argmax()),
         rounding=64 * EPS * K * (1 + abs(objective) / max(total, tiny)),
-    )  # fmt: skip
+    )
 
 
 def weighted_total(V: Any, statement: ProblemStatement) -> float:
