@@ -28,7 +28,6 @@ _HOMES = {  # maps every other public name to the module that defines it
     "estimate": "estimators",
     "non_negative_factorization": "estimators",
     "verify": "estimators",
-    "Verification": "verification",
     "GaussianEM": "solvers",
     "Guarded": "solvers",
     "SSciPi": "solvers",

@@ -42,7 +42,6 @@ from sipower.solvers import Guarded as Guarded
 from sipower.solvers import SciPi as SciPi
 from sipower.solvers import SSciPi as SSciPi
 from sipower.theory import diagnose as diagnose
-from sipower.verification import Verification as Verification
 
 __version__: str
 __all__: list[str]

@@ -54,7 +54,7 @@ def test_a_certificate_that_is_too_small_is_caught(fault, monkeypatch):
     function, parameters, data = FAULTS[fault]
     monkeypatch.setattr(kernels, fault.partition(",")[0], function)
     model = KLNMF(4, **{**SETTINGS, **parameters})
-    with pytest.warns(ConvergenceWarning, match=r"[Nn]ot (verified|converged)") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"Not (verified|converged)") as caught:
         W = model.fit_transform(data)
     assert model.status_ != "converged"
     if model.status_ == "not_verified":

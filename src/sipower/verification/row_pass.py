@@ -25,14 +25,14 @@ from scipy.special import rel_entr, xlogy
 
 from sipower.verification.statement import Float, ProblemStatement
 
-__all__ = ["FeatureSums", "RowSums", "row_groups", "sum_over_rows"]
+__all__ = ["FeatureTotals", "RowTotals", "row_groups", "sum_over_rows"]
 
 ENTRIES_AT_ONCE = 2**20  # entries of V, stored or as an array, that are read at a time
 PRODUCTS_AT_ONCE = 2**12  # entries of W Hᵀ that are computed at a time; they fit into the cache
 
 
 @dataclass(eq=False)
-class FeatureSums:
+class FeatureTotals:
     """Sums over rows, for all features.
 
     Parameters
@@ -52,14 +52,14 @@ class FeatureSums:
     counts: Float
     expected: Float
 
-    def __iadd__(self, other: FeatureSums) -> Self:
+    def __iadd__(self, other: FeatureTotals) -> Self:
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class RowSums:
+class RowTotals:
     """Masses (rows,), ratio sums and linear terms (rows, K) of some rows."""
 
     c: Float
@@ -82,7 +82,7 @@ def row_groups(V: Any, entry_weight: Any) -> Iterator[tuple[int, int]]:
 
 def sum_over_rows(
     V: Any, W: Float, H: Float, statement: ProblemStatement, begin: int
-) -> tuple[RowSums, FeatureSums]:
+) -> tuple[RowTotals, FeatureTotals]:
     """Return the sums of the rows from `begin` on; V is an array or CSR of the rows alone."""
     n = V.shape[0]
     V, omega = statement.weigh(V, begin)
@@ -102,7 +102,7 @@ def sum_over_rows(
         expected = members @ (X * (W @ H.T))
     c_rows, c = (np.asarray(V.sum(axis=axis), np.float64).ravel() for axis in (1, 0))
     counts = _as_array(members @ V) if len(effects) > 1 else c[None]
-    return RowSums(c_rows, g_rows, d_rows), FeatureSums(log_term, c, g, d, counts, expected)
+    return RowTotals(c_rows, g_rows, d_rows), FeatureTotals(log_term, c, g, d, counts, expected)
 
 
 def _ratio_sums(V: Any, W: Float, H: Float) -> tuple[float, Float, Float]:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import kl_div, xlogy
 
 from sipower.verification.item_gaps import dual_gaps, linear_gaps
-from sipower.verification.row_pass import FeatureSums, RowSums
+from sipower.verification.row_pass import FeatureTotals, RowTotals
 from sipower.verification.statement import Float, ProblemStatement
 
 __all__ = ["FeatureTerms", "RowTerms", "effect_terms"]
@@ -45,7 +45,7 @@ class RowTerms:
             self.is_linear = False
         self.rates = np.divide(self.b.sum(axis=1), c, out=np.zeros_like(c), where=c > 0)
 
-    def gaps(self, W: Float, rows: RowSums) -> Float:
+    def gaps(self, W: Float, rows: RowTotals) -> Float:
         """Return the certified gap of every row, (rows,)."""
         d = rows.d + self.l1[:, None] + self.rates[:, None] * self.S
         if self.is_linear:
@@ -84,7 +84,7 @@ class FeatureTerms:
             self.a[self.fixed] = 0
         self.is_linear = not (self.has_prior or statement.ridge[1] or self.fixed is not None)
 
-    def gaps(self, sums: FeatureSums) -> Float:
+    def gaps(self, sums: FeatureTotals) -> Float:
         """Return the certified gap of every feature, (m,).
 
         Prior counts couple the features by S. Given S, the problem is convex, and for any
@@ -109,7 +109,7 @@ class FeatureTerms:
         return float(linear + self.ridge @ squares / 2 - xlogy(self.a, profiles).sum())
 
 
-def effect_terms(statement: ProblemStatement, sums: FeatureSums, H: Float) -> tuple[float, float]:
+def effect_terms(statement: ProblemStatement, sums: FeatureTotals, H: Float) -> tuple[float, float]:
     """Return the certified gap of the batch effects β given W and H, and their penalty.
 
     With N = counts, M = expected counts without β and the prior counts a, the objective

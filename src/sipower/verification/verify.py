@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower.verification.row_pass import FeatureSums, row_groups, sum_over_rows
+from sipower.verification.row_pass import FeatureTotals, row_groups, sum_over_rows
 from sipower.verification.side_terms import FeatureTerms, RowTerms, effect_terms
 from sipower.verification.statement import ProblemStatement
 
@@ -75,7 +75,9 @@ def verify_factors(V: Any, W: Any, H: Any, statement: ProblemStatement) -> Verif
     (n, m), K = V.shape, H.shape[1]
     H_scale = statement.column_scale(m)
     H = H.astype(np.float64) * H_scale[:, None]
-    sums = FeatureSums(0.0, *(np.zeros(shape) for shape in ((m,), (m, K), (m, K), (1, 1), (1, 1))))
+    sums = FeatureTotals(
+        0.0, *(np.zeros(shape) for shape in ((m,), (m, K), (m, K), (1, 1), (1, 1)))
+    )
     gaps, penalty, rates = np.zeros(n), 0.0, np.zeros(K)
     for begin, end in row_groups(V, statement.entry_weight):
         scaled = W[begin:end].astype(np.float64) * statement.row_scale(begin, end)[:, None]
