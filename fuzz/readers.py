@@ -57,10 +57,8 @@ def read(kind: Kind, path: Path) -> str:
         try:
             kind.read(path)
         except ValueError as problem:
-            allowed = (
-                (ReadError,) if kind.has_counts else (ValueError, ReadError, DamagedStoreError)
-            )
-            if type(problem) not in allowed:
+            others = () if kind.has_counts else (ValueError, DamagedStoreError)
+            if type(problem) not in (ReadError, *others):
                 raise
             outcome, message = "refused", str(problem)
             assert str(path) in message, message

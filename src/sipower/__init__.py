@@ -27,6 +27,7 @@ _HOMES = {  # maps every other public name to the module that defines it
     "LpPCA": "estimators",
     "estimate": "estimators",
     "non_negative_factorization": "estimators",
+    "verify": "estimators",
     "GaussianEM": "solvers",
     "Guarded": "solvers",
     "SSciPi": "solvers",

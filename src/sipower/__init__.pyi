@@ -15,6 +15,7 @@ from sipower.estimators import KLNMF as KLNMF
 from sipower.estimators import LpPCA as LpPCA
 from sipower.estimators import estimate as estimate
 from sipower.estimators import non_negative_factorization as non_negative_factorization
+from sipower.estimators import verify as verify
 from sipower.inference import bootstrap as bootstrap
 from sipower.inference import compare as compare
 from sipower.inference import differential as differential

@@ -42,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="Exit codes: 0 converged, or stopped by --max-iter or --max-time; 1 a bug in sipower; "
     "2 bad input or options; 3 interrupted, what was finished is saved; 4 saved, but not converged "
-    "within the default number of rounds.",
+    "within the default number of rounds, stalled or not verified.",
 )
 
 

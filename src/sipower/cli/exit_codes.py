@@ -8,7 +8,7 @@ code  meaning
 1     a bug in sipower; ``--debug`` shows the traceback
 2     bad input or options
 3     interrupted; what was finished is saved
-4     saved, but not converged within the default number of rounds
+4     saved, but not converged within the default number of rounds, stalled or not verified
 ====  ==============================================================================
 """
 

@@ -30,7 +30,12 @@ def fit(
         require("plotly", "jinja2")
     folder = out or _default_folder(data, factors.components)
     own_checkpoint, checkpoint = folder / "checkpoint.npz", long_run.checkpoint_path(folder)
-    model = solver.model(n_components=factors.components, init=solver.start(), n_init=solver.n_init)
+    model = solver.model(
+        n_components=factors.components,
+        init=solver.start(),
+        n_init=solver.n_init,
+        verify=solver.verify,
+    )
     cache = long_run.cache_choice()
     if solver.dry_run:
         table, _ = load_files(data, console, long_run, model, cache)

@@ -181,6 +181,7 @@ class FitSolverOptions(SolverOptions):
 
     init: Annotated[Literal["auto", "sample", *INITS] | None, _START] = None  # type: ignore[valid-type]
     n_init: Annotated[int, _limit(help="Number of starts to compare.", min=1)] = 1
+    verify: Annotated[bool, _limit(help="Verify a fit that seems to have converged.")] = True
 
     def start(self) -> str:
         """Return the kind of start: the one given, or the default here or on Dask."""

@@ -156,7 +156,8 @@ def exit_code(run: Run, own_limit: bool) -> int:
     if status == "interrupted":
         return INTERRUPTED
     is_limited = status == "max_rounds" and not own_limit
-    return NOT_CONVERGED if (is_limited or status == "not_finite") and tol > 0 else DONE
+    has_failed = status in ("not_finite", "stalled", "working_precision", "not_verified")
+    return NOT_CONVERGED if (is_limited or has_failed) and tol > 0 else DONE
 
 
 def finished_run(
@@ -233,11 +234,23 @@ def write_derived_files(
         write_report(run, page, differences=older, **derived.report)
 
 
+_REMEDIES = {
+    "stalled": "Not converged, the objective no longer falls: accept the gap with a larger --tol, "
+    "or use another --seed.",
+    "working_precision": "Not converged, the objective no longer falls in float32: use --dtype "
+    "float64, or accept the gap with a larger --tol.",
+    "not_verified": "Not verified: sipower verify shows what the verifier finds; do not rely on "
+    "this run.",
+}
+
+
 def _advice(run: Run) -> str | None:
     """Return what to do about a fit that has not converged, or None."""
     facts, parameters = run.facts, run.facts["parameters"]
     tol, gap = parameters["tol"], facts["certified_gap"]
     options = {"max_rounds": "--max-iter", "max_seconds": "--max-time"}
+    if facts["status"] in _REMEDIES:
+        return _REMEDIES[facts["status"]]
     if not gap > tol > 0 or facts["status"] not in options:
         return None
     option = options[facts["status"]]

@@ -20,7 +20,7 @@ from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
-from sipower.estimators.fit import exact_rows
+from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS
 from sipower.estimators.prior import row_model

@@ -31,6 +31,7 @@ class FittedAttributes:
         self.kkt_residual_ = fit.gap
         self.status_ = str(fit.status)
         self.trace_ = fit.trace
+        self.verification_ = fit.verification
         if fit.effects is not None:
             self.batch_effects_ = fit.effects
 
@@ -49,7 +50,7 @@ class FittedAttributes:
     def _delete_measures(self) -> None:
         """Delete the attributes of an earlier `fit` that no longer belong to the components."""
         divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
-        for name in (*divergences, "n_iter_", "status_", "trace_"):
+        for name in (*divergences, "n_iter_", "status_", "trace_", "verification_"):
             self.__dict__.pop(name, None)
 
     def _set_components(self, components: Array) -> None:

@@ -4,36 +4,33 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
-from sipower.data.row_blocks import RowBlocks
-from sipower.data.validate import as_matrix
+from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.race import race_starts
+from sipower.estimators.verdict import agrees, stall_rounding
 from sipower.kernels import Array
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.loop.trace import NO_WORK, add_counts
 from sipower.nmf import Factors, make_solver
 from sipower.nmf.batch_effects import BatchEffects, BatchFactorization
-from sipower.problems.item_problem import NO_TERMS, Terms
-from sipower.problems.kl import KLBlock
+from sipower.verification import Verification
 
-__all__ = ["Fit", "FitSettings", "as_fit", "exact_rows", "fit", "item_name"]
+__all__ = ["Fit", "FitSettings", "as_fit", "fit"]
 
 
 @dataclass(frozen=True)
 class Fit:
     """The result of a fit: factors W (n, K) and H (m, K) with their divergence, gap and trace.
 
-    `effects` holds the batch effects (batches, m), if there are batches.
+    `effects` holds the batch effects (batches, m), if there are batches. `verification` is the
+    result of the verifier, if it was asked.
     """
 
     W: Array
@@ -44,6 +41,7 @@ class Fit:
     rounds: int
     trace: list[Record]
     effects: Array | None = None
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True)
@@ -61,81 +59,21 @@ class FitSettings:
     surplus: bool = False  # whether to race a random start against one with surplus components
     n_init: int = 1  # number of random starts
     sample: bool = False  # whether a start comes from a sample of the rows
+    # The verifier of a final point of the problem; None: the certificate of the loop decides.
+    verify: Callable[[Any], Verification] | None = None
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock the checkpoint, if there is one, until the block ends."""
         return nullcontext() if self.checkpoint is None else self.checkpoint.lock()
 
 
-# ---- rows for a given H ----------------------------------------------------------------------
-
-
-def exact_rows(V: RowBlocks, H: Array, tol: float, terms: Terms = NO_TERMS) -> Array:
-    """Solve the convex row problems for a given H (m, K) and return W (n, K).
-
-    Every row starts from the uniform point. Counts of features that no component contains (H is
-    zero there) are left out with a warning, because no W can explain them.
-    """
-    V = leave_out_unexplained(V, H)
-    rows, gaps, _ = KLBlock(V, H, terms=terms).solution(tol)
-    if gaps.max() > tol:
-        warnings.warn(
-            f"{int((gaps > tol).sum())} rows of W are certified only to {gaps.max():.1e}, but "
-            f"`transform_tol` is {tol:.1e}: increase it, or use float64.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    with np.errstate(over="ignore"):
-        W = rows.astype(V.dtype)
-    if not np.isfinite(W).all():
-        raise ValueError(f"W is too large for {V.dtype}: rescale H or the data, or use float64.")
-    return W
-
-
-def leave_out_unexplained(V: RowBlocks, H: Array, *, warn: bool = True) -> RowBlocks:
-    """Return V without counts of features that no component contains, and warn if there are any."""
-    missing = ~H.any(axis=1)
-    if not missing.any() or not V.column_mass[missing].sum() > 0:
-        return V
-    if not V.is_in_memory:
-        first = int(np.flatnonzero(missing & (V.column_mass > 0))[0])
-        raise ValueError(
-            f"No component has {item_name('feature', first, V.column_names)}, but the data on disk "
-            "have counts of it: create a store without it, or read the data into memory."
-        )
-    if warn:
-        _warn_about_unexplained(V, missing)
-    explained = V.array * ~missing if V.dense else sp.csr_array(V.array.multiply(~missing))
-    return as_matrix(explained, dtype=V.dtype, n_jobs=V.threads)
-
-
-def _warn_about_unexplained(V: RowBlocks, missing: Any) -> None:
-    lost = V.array[:, np.flatnonzero(missing)]
-    row, column = (int(i[0]) for i in lost.nonzero())
-    feature, count = int(np.flatnonzero(missing)[column]), int(lost.astype(bool).sum())
-    entries = "1 such entry is" if count == 1 else f"{count:,} such entries are"
-    warnings.warn(
-        f"No component has {item_name('feature', feature, V.column_names)}, but "
-        f"{item_name('row', row, V.row_names)} has counts of it: {entries} left out.",
-        UserWarning,
-        stacklevel=5,
-    )
-
-
-def item_name(kind: str, at: int, names: Array | None) -> str:
-    """Return the name of a sample or feature for a message."""
-    return f"{kind} {at} (counted from 0)" if names is None else f"{kind} {str(names[at])!r}"
-
-
-# ---- the fit ---------------------------------------------------------------------------------
-
-
 def fit(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
     """Fit a factorisation until both halves are certified, with W the exact solution for H.
 
     The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
-    above the tolerance, another loop with half the tolerance follows. Ctrl-C and the time limit
-    leave the factors of the last completed round. If `start` is None, the solver draws one.
+    above the tolerance, another loop with half the tolerance follows. The loop only proposes that
+    the fit has converged; `settings.verify` decides. Ctrl-C and the time limit leave the factors of
+    the last completed round. If `start` is None, the solver draws one.
     """
     with settings.lock():
         loops = _Loops(problem, settings)
@@ -160,12 +98,34 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
         end = replace(loops.last, objective=problem.value(x), gap=problem.residual(x))
         loops.trace.append(end)
         status = loops.limit() if result.status is Status.CONVERGED else result.status
+        verification = None
         if end.gap <= settings.stop.tol:
-            status = Status.CONVERGED
+            verdict, verification = _verify(loops, x, end)
+            status = verdict or status
+        elif status is Status.STALLED and problem.V.dtype != np.float64:
+            status = Status.WORKING_PRECISION
         if status is not None:
-            return _as_fit(problem, x, end, status, loops.trace)
+            fit = _as_fit(problem, x, end, status, loops.trace)
+            return replace(fit, verification=verification)
         result = loops.run(x)
     return as_fit(problem, result)
+
+
+def _verify(loops: _Loops, x: Any, end: Record) -> tuple[Status | None, Verification | None]:
+    """Return the status of a point whose gap, by the solver, is at most the tolerance.
+
+    The status is None if the verifier confirms the numbers of the solver, but its gap exceeds the
+    tolerance by a rounding error.
+    """
+    problem, settings = loops.problem, loops.settings
+    if settings.verify is None:
+        return Status.CONVERGED, None
+    verification = settings.verify(x)
+    found = problem.without_penalties(end.objective, x), end.gap
+    if not agrees(verification, *found, problem.V):
+        return Status.NOT_VERIFIED, verification
+    is_converged = verification.is_converged(settings.stop.tol)
+    return Status.CONVERGED if is_converged else None, verification
 
 
 def _solve_rows(problem: Any, x: Any, tol: float) -> Any:
@@ -245,6 +205,7 @@ class _Loops:
         """Run a loop from x within the remaining limits."""
         settings, before = self.settings, self.last
         stop = settings.stop.remaining(before, self._elapsed())
+        rounding = stall_rounding(self.problem.V) if stop.tol > 0 else None
 
         def on_state(record: Record, state: Any) -> object:
             return settings.on_round(add_counts(before, record), state.x)
@@ -254,7 +215,7 @@ class _Loops:
                 self.problem,
                 self._make_solver(near=before.round > 0),
                 x,
-                stop=replace(stop, tol=stop.tol / 2**self.count),
+                stop=replace(stop, tol=stop.tol / 2**self.count, rounding=rounding),
                 seed=settings.seed,
                 on_state=on_state,
                 trace=settings.trace,

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 
+from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
+from sipower.estimators.certificate import state_problem
 from sipower.estimators.fingerprints import fingerprints
-from sipower.estimators.fit import as_fit, fit
+from sipower.estimators.fit import Fit, as_fit, fit
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
 from sipower.estimators.observation import ARGUMENTS, Observation
@@ -23,6 +27,7 @@ from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Status
+from sipower.verification import Verification, verify_factors
 
 __all__ = ["Fitting"]
 
@@ -34,6 +39,7 @@ class Fitting(NewData, FittedAttributes):
     solver: str
     alpha_W: float  # noqa: N815 - scikit-learn's name
     random_state: Any
+    verify: bool
 
     def fit(  # noqa: PLR0913 - scikit-learn's arguments and ours
         self,
@@ -115,6 +121,9 @@ class Fitting(NewData, FittedAttributes):
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
+            check = partial(self._verify, V, observation) if self.verify else None
+            if check is not None:
+                settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
             try:
                 result = fit(problem, start, settings)
             except Interrupted as interrupt:
@@ -127,11 +136,28 @@ class Fitting(NewData, FittedAttributes):
             is_weighted = sample_weight is not None and not self.alpha_W
             if is_weighted and result.status is not Status.MAX_SECONDS:
                 rows = self._exact_rows(V, observation.without_sample_weights())
-                result = replace(result, W=rows)
+                result = self._replace_rows(result, rows, check)
+                self.status_, self.verification_ = str(result.status), result.verification
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
         warn_if_confounded(result.W, self.components_, observation.batch)
         return result.W
+
+    def _verify(self, V: RowBlocks, observation: Observation, x: Any) -> Verification:
+        """Verify a point (W, H) or (W, H, β) in the scale of the user."""
+        effects = getattr(x, "effects", None)
+        statement = state_problem(self, V, observation, x.H.shape[1], effects)
+        return verify_factors(V, x.W, x.H, statement)
+
+    def _replace_rows(self, fit: Fit, W: Array, check: Callable[[Any], Verification] | None) -> Fit:
+        """Return the fit with another W that is the exact one for samples of any weight."""
+        fit = replace(fit, W=W)
+        if check is None or fit.status is not Status.CONVERGED:
+            return fit
+        verification = check(fit)
+        is_converged = verification.is_converged(self.tol)
+        status = Status.CONVERGED if is_converged else Status.NOT_VERIFIED
+        return replace(fit, verification=verification, status=status)
 
     def _set_batches(self, observation: Observation, features: int) -> None:
         """Set the batches and their effects before the fit, or delete those of an earlier fit."""

@@ -94,6 +94,9 @@ class KLNMF(
         one round can be lost. If it exists, the fit is resumed from it and gives the same bits; a
         checkpoint of other data or parameters is refused. `max_iter` and `max_time` may differ,
         and `max_time` counts from the resumption.
+    verify : bool
+        Whether a fit that seems to have converged is verified (`sipower.verify`): "converged" then
+        is the verdict of code that shares nothing with the solvers. On disk it is one more read.
     alpha_W, alpha_H, l1_ratio : float; float or "same"; float
         scikit-learn's penalties, with its scaling: α_W m [ρ‖W‖₁ + ½(1 − ρ)‖W‖²] with ρ = `l1_ratio`
         and m features, and the same for H with n samples. They prune and shrink components.
@@ -111,7 +114,10 @@ class KLNMF(
     kkt_residual_ : float
         Certified gap of both convex halves (one factor fixed), not of the global minimum.
     status_ : str
-        "converged", "max_rounds", "max_seconds", "stopped", "interrupted" or "not_finite".
+        "converged", "max_rounds", "max_seconds", "stopped", "interrupted", "not_finite", "stalled",
+        "working_precision" (stalled in float32) or "not_verified".
+    verification_ : Verification or None
+        Result of `sipower.verify`; None if the fit was not verified.
     trace_ : list of Record
         Objective (D, penalties, prior of batch effects) and gap over rounds, passes and seconds.
     guides_ : list of GuideReport
@@ -161,6 +167,7 @@ class KLNMF(
         on_round: Callable[[Record], object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        verify: bool = True,
         beta_loss: str | float = "kullback-leibler",
         alpha_W: float = 0.0,
         alpha_H: float | Literal["same"] = "same",
@@ -191,6 +198,7 @@ class KLNMF(
         self.on_round = on_round
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.verify = verify
         self.beta_loss = beta_loss
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from sipower.data.row_blocks import RowBlocks
+from sipower.estimators.exact_rows import item_name
 from sipower.estimators.fingerprints import fingerprint
-from sipower.estimators.fit import Fit, item_name
+from sipower.estimators.fit import Fit
 from sipower.estimators.guides import Guide, GuideReport, as_guides, report_guides
 from sipower.estimators.observation import as_boolean, check_names
 from sipower.estimators.parameters import fit_rank, initial_point

@@ -15,7 +15,7 @@ from sipower.data.containers import as_frame
 from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
-from sipower.estimators.fit import exact_rows, leave_out_unexplained
+from sipower.estimators.exact_rows import exact_rows, leave_out_unexplained
 from sipower.estimators.missing import hide_unobserved, split_missing
 from sipower.estimators.observation import (
     ARGUMENTS,

@@ -65,6 +65,7 @@ CONSTRAINTS: dict[str, Any] = {
     "checkpoint": [str, PathLike, None],
     "checkpoint_every": [Interval(Real, 0, None, closed="left")],
     "on_round": [callable, None],
+    "verify": ["boolean"],
     "beta_loss": [StrOptions({"kullback-leibler", "frobenius", "itakura-saito"}), Real],
     "alpha_W": [Interval(Real, 0, None, closed="left")],
     "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],

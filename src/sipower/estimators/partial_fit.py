@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure
-from sipower.estimators.fit import exact_rows
+from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.parameters import as_seed, check_supported, initial_components
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prior import has_prior

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.weighting import apply_weights
-from sipower.estimators.fit import item_name
+from sipower.estimators.exact_rows import item_name
 from sipower.estimators.observation import Observation
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure

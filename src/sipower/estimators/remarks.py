@@ -20,6 +20,13 @@ __all__ = ["warn_about_data", "warn_unless_converged"]
 # them relative to a pass of a simple rule.
 AUTO_PASSES, AUTO_PASS_TIME = (200, 800), 2.0
 
+_REMEDIES = {
+    Status.STALLED: "The objective no longer falls: accept the gap with a larger `tol`, or use "
+    "another `random_state`.",
+    Status.WORKING_PRECISION: "The objective no longer falls in float32: use dtype=float64, or "
+    "accept the gap with a larger `tol`.",
+}
+
 
 def warn_about_data(V: RowBlocks, n_components: Any) -> None:
     """Warn if the data are all zero or a given number of components exceeds a dimension of V.
@@ -46,13 +53,22 @@ def warn_unless_converged(fit: Fit, tol: float, solver: str | None = None) -> No
     `solver` is the name of the solver if "auto" could take its place, else None. The warning points
     to the call of `fit_transform`.
     """
-    if fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE) and tol > 0:
-        warnings.warn(
-            f"Not converged after {fit.rounds} rounds: the certified gap is {fit.gap:.2e}, "
-            f"tol is {tol:.2e}. {_advice(fit, tol, solver)}",
-            ConvergenceWarning,
-            stacklevel=3,
+    if tol > 0 and fit.status in _REMEDIES:
+        reached = f"the certified gap is {fit.gap:.2e}, tol is {tol:.2e}. "
+        text = f"Not converged after {fit.rounds} rounds: {reached}{_REMEDIES[fit.status]}"
+    elif tol > 0 and fit.status in (Status.MAX_ROUNDS, Status.NOT_FINITE):
+        reached = f"the certified gap is {fit.gap:.2e}, tol is {tol:.2e}. "
+        text = f"Not converged after {fit.rounds} rounds: {reached}{_advice(fit, tol, solver)}"
+    elif fit.status is Status.NOT_VERIFIED and fit.verification is not None:
+        text = (
+            f"Not verified: the certified gap is {fit.gap:.6e} with a divergence of "
+            f"{fit.divergence:.10g} by the solver, but {fit.verification.gap:.6e} with "
+            f"{fit.verification.divergence:.10g} by the verifier. Do not rely on W and "
+            "`components_`; please report the data."
         )
+    else:
+        return
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 def _advice(fit: Fit, tol: float, solver: str | None) -> str:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.fit import exact_rows
+from sipower.estimators.exact_rows import exact_rows
 from sipower.inference.component_quality import TopicQuality
 from sipower.inference.perplexity import held_out_perplexity
 from sipower.kernels import Array

@@ -47,7 +47,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
-from sipower.estimators.fit import exact_rows
+from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.observation import as_given
 from sipower.kernels import Array, run_blocks
 from sipower.problems.item_problem import Terms

@@ -20,6 +20,7 @@ import numpy as np
 from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.loop.checkpoint import Checkpoint, CheckpointWriter
 from sipower.loop.protocols import S, Solver, State, check_contract
+from sipower.loop.stall import is_stalled
 from sipower.loop.stop import Status, Stop
 from sipower.loop.trace import Clock, Record, Trace
 
@@ -200,7 +201,9 @@ def _status(
     is_asked_to_stop = listener is not None and listener(record, state)
     if record.gap <= stop.tol:
         return Status.CONVERGED
-    return Status.STOPPED if is_asked_to_stop else limit
+    if is_asked_to_stop or limit is not None or stop.rounding is None:
+        return Status.STOPPED if is_asked_to_stop else limit
+    return Status.STALLED if is_stalled(notes.records, stop.rounding(notes.records[-1])) else None
 
 
 def _result(notes: Trace, state: S, status: Status) -> Result[S]:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Status(enum.Enum):
-    """The reason why `solve` stopped."""
+    """The reason why `solve` or a fit stopped."""
 
     CONVERGED = "converged"
     MAX_ROUNDS = "max_rounds"
@@ -19,6 +20,9 @@ class Status(enum.Enum):
     STOPPED = "stopped"  # a callback returned true
     INTERRUPTED = "interrupted"
     NOT_FINITE = "not_finite"
+    STALLED = "stalled"  # the objective no longer falls although the gap is open
+    WORKING_PRECISION = "working_precision"  # as before, in a working type other than float64
+    NOT_VERIFIED = "not_verified"  # the verifier contradicts the certificate of the solver
 
     def __str__(self) -> str:
         return self.value
@@ -46,15 +50,20 @@ class Stop:
         The run has converged when its residual is at most `tol`.
     rounds, passes, seconds
         Limits on rounds, passes over the data and wall time; None: no limit.
+    rounding
+        Function that returns the rounding error of the objective of a record. With it, a run also
+        stops when it has stalled (`sipower.loop.stall`). None: it goes on.
     """
 
     tol: float = 1e-6
     rounds: int | None = 1000
     passes: float | None = None
     seconds: float | None = None
+    rounding: Callable[[Any], float] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, limit in vars(self).items():
+        for name in ("tol", "rounds", "passes", "seconds"):
+            limit = getattr(self, name)
             number = isinstance(limit, Real) and float(limit) >= 0
             if not number and (limit is not None or name == "tol"):
                 raise ValueError(f"`{name}` must be a non-negative number, got {limit}.")

@@ -11,7 +11,12 @@ from sipower.estimators.fingerprints import describe_value
 
 __all__ = ["recorded_parameters"]
 
-_NOT_RECORDED = ("on_round", "checkpoint", "checkpoint_every")  # they do not change the factors
+_NOT_RECORDED = (
+    "on_round",
+    "checkpoint",
+    "checkpoint_every",
+    "verify",
+)  # they do not change the factors
 
 
 def recorded_parameters(model: Any) -> dict[str, Any]:

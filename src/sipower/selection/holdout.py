@@ -33,7 +33,7 @@ from scipy.special import xlogy
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.fit import exact_rows
+from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.observation import as_given
 from sipower.kernels import Array
 from sipower.nmf.exposure import Exposure

@@ -37,6 +37,9 @@ STATUS = {
     "max_seconds": "The time limit was reached before the tolerance.",
     "stopped": "A callback stopped the fit.",
     "interrupted": "The fit was interrupted; these are the factors of the last finished round.",
+    "stalled": "The objective no longer fell, although the tolerance was not reached.",
+    "working_precision": "The objective no longer fell in float32; use float64.",
+    "not_verified": "The verifier contradicts the certificate of the solver: do not rely on this.",
     "not_finite": "The fit met values that are not finite; these are the last finite factors.",
 }
 HELD_OUT = {
