@@ -67,6 +67,10 @@ def guide_components(
     H[:, guided] *= 1 - PRIOR_SHARE
     H[:, guided] += PRIOR_SHARE * guidance[:, guided] / total[guided]
     H[:, ~is_free] = given[:, ~is_free]
+    if terms.fixed is not None:  # zeros that do not move with their components
+        H[terms.fixed & is_free] = 0
+        unseen = (c > 0) & ~H.any(axis=1)
+        H[unseen] = np.where(terms.fixed[unseen], 0, BACKGROUND)
     return np.ascontiguousarray(H, given.dtype), order
 
 

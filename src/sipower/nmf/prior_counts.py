@@ -102,8 +102,14 @@ class PriorCounts:
         return sums
 
     def row_terms(self, H: Array) -> tuple[Float | None, Float | None]:
-        """Return what is added to d of the samples, (n, K), and their prior counts."""
-        return None if self.rates is None else self.rates[:, None] * _sums(H), self.rows
+        """Return what is added to d of the samples, (n, K), and their prior counts.
+
+        A component that is zero gets none: no W makes its objective, which is infinite, smaller.
+        """
+        S, rows = _sums(H), self.rows
+        if rows is not None and not S.all():
+            rows = np.where(S > 0, rows, 0.0)
+        return None if self.rates is None else self.rates[:, None] * S, rows
 
     def feature_terms(
         self, H: Array, sums: RowSums, d: Float, *, safe: bool
