@@ -38,6 +38,7 @@ def guide_start(problem: Factorization, x: Factors) -> tuple[Factors, float]:
         return x, 0.0
     guided = guide_components(problem.terms, x.H, problem.column_mass)
     H, order = (x.H.copy(), np.arange(problem.rank)) if guided is None else guided
+    prior.restart_empty(H, problem.column_mass, problem.terms.fixed)
     prior.lift_unseen(H)
     x = Factors(np.ascontiguousarray(x.W[:, order]), H)
     if guided is None and prior.rows is None:

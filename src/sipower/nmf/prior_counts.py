@@ -163,6 +163,19 @@ class PriorCounts:
         lifted = np.asarray(SHARE_OF_UNSEEN * _sums(H) * self.columns / A, H.dtype)
         np.copyto(H, lifted, where=(self.columns > 0) & (H == 0))
 
+    def restart_empty(self, H: Array, c: Float, fixed: NDArray[np.bool_] | None) -> None:
+        """Give components that are zero the profile of the data, in place; see `lift_unseen`.
+
+        The prior of such a component is infinite, and no update changes it. `c` holds the masses of
+        the features, (m,); entries that are `fixed` stay zero.
+        """
+        empty = ~H.any(axis=0)
+        if not empty.any():
+            return
+        profile = c / c.sum() + SHARE_OF_UNSEEN / len(c)
+        allowed = True if fixed is None else ~fixed[:, empty]
+        H[:, empty] = np.where(allowed, profile[:, None], 0.0)
+
     def floor(self, H: Array) -> Array | None:
         """Return the smallest values that H may have, (K,); None: zero."""
         return None if self.rows is None else np.asarray(FLOOR * _sums(H), H.dtype)
