@@ -124,7 +124,7 @@ def check_divergence(case: FitCase, model: KLNMF, W: np.ndarray, V: np.ndarray) 
         X = X * case.observed["offsets"][:, None]
     W, H = W.astype(float), model.components_.astype(float)
     value, size = divergence(V, X, omega, W, H)
-    eps = np.finfo(model.components_.dtype).eps
+    eps = float(np.finfo(model.components_.dtype).eps)
     total = float((omega * V).sum())
     general = bool(case.observed or case.terms)
     rounding = (1e-13 if not general else 1e-12) * (H.shape[0] + 20) * size
