@@ -4,8 +4,8 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.?pp cpp/*/*.?pp)
 
-.PHONY: demo test check stress fuzz sanitize mutants coverage dependencies audit lint types bench \
-        microbench docs wheel clean
+.PHONY: demo test check stress fuzz campaign sanitize mutants coverage dependencies audit lint types \
+        bench microbench docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sipower demo --out build/demo --force
@@ -25,6 +25,9 @@ fuzz: $(VENV)/.tools         ## 220,000 strange arguments and files, the last ch
 	$(BIN)/python fuzz/bindings.py --inputs 150000 --seed 0
 	$(BIN)/python fuzz/readers.py --inputs 50000 --seed 0
 	$(BIN)/python fuzz/readers.py --inputs 20000 --seed 0 --guided
+
+campaign: $(VENV)/.tools     ## 100,000 generated fits and 1,000,000 fuzzed inputs, about two hours; resumable
+	$(BIN)/python tools/campaign.py
 
 sanitize: $(VENV)/.tools     ## kernels and bindings under address, undefined, thread and bounds checks
 	$(BIN)/python tools/sanitize.py

@@ -86,20 +86,20 @@ def do_nothing() -> None:
     """Do nothing, where no preparation is needed."""
 
 
-def run(
+def run(  # noqa: PLR0913 - all after `seed` have defaults
     target: Target,
     inputs: int,
     seed: int = 0,
     jobs: int = 2,
     seconds: float = 60,
     prepare: Callable[[], None] = do_nothing,
+    *,
+    first: int = 0,
 ) -> Outcome:
-    """Run the inputs 0, ..., inputs - 1 of a seed in `jobs` parallel children."""
+    """Run the inputs first, ..., first + inputs - 1 of a seed in `jobs` parallel children."""
     outcome = Outcome(Counter(), [])
-    waiting = [
-        range(first, min(first + INPUTS_PER_CHILD, inputs))
-        for first in range(0, inputs, INPUTS_PER_CHILD)
-    ][::-1]
+    end, size = first + inputs, max(min(INPUTS_PER_CHILD, -(-inputs // jobs)), 1)
+    waiting = [range(at, min(at + size, end)) for at in range(first, end, size)][::-1]
     running: dict[int, tuple[range, Path]] = {}
     with tempfile.TemporaryDirectory() as folder:
         while running or waiting:

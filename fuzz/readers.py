@@ -21,9 +21,11 @@ import driver  # noqa: E402 - the line above makes these imports possible
 from kinds import Kind, kinds  # noqa: E402
 from mutations import damage_file  # noqa: E402
 
+from sipower.data.formats import NewerFormatError  # noqa: E402
 from sipower.io import ReadError  # noqa: E402
 from sipower.store.layout import DamagedStoreError  # noqa: E402
 
+OWN_ERRORS = (ValueError, ReadError, DamagedStoreError, NewerFormatError)
 MEMORY = 2 << 30  # bytes that a process may allocate
 MAX_LENGTH = 800  # longest message, without the names of files
 
@@ -57,8 +59,8 @@ def read(kind: Kind, path: Path) -> str:
         try:
             kind.read(path)
         except ValueError as problem:
-            others = () if kind.has_counts else (ValueError, DamagedStoreError)
-            if type(problem) not in (ReadError, *others):
+            # No other subclass of ValueError: those of libraries say nothing to the user.
+            if type(problem) not in ((ReadError,) if kind.has_counts else OWN_ERRORS):
                 raise
             outcome, message = "refused", str(problem)
             assert str(path) in message, message

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def _as_guide(name: str, features: Any, places: Mapping[Any, int]) -> Guide:
             f"weights, got {features!r}."
         )
     weights = features if isinstance(features, Mapping) else dict.fromkeys(features, 1.0)
-    known = {key: float(w) for key, w in weights.items() if _key(key) in places}
+    known = {key: float(w) for key, w in weights.items() if _key(key, places) in places}
     missing = tuple(key for key in weights if key not in known)
     if not known:
         names = "" if isinstance(next(iter(places)), str) else "; the data have no feature names"
@@ -143,12 +144,15 @@ def _as_guide(name: str, features: Any, places: Mapping[Any, int]) -> Guide:
             UserWarning,
             stacklevel=2,
         )
-    positions = np.array([places[_key(key)] for key in known], np.int64)
+    positions = np.array([places[_key(key, places)] for key in known], np.int64)
     return Guide(name, positions, values / values.sum())
 
 
-def _key(feature: Any) -> Any:
-    return int(feature) if isinstance(feature, np.integer) else feature
+def _key(feature: Any, places: Mapping[Any, int]) -> Any:
+    """Return the key of a feature: columns of a DataFrame that are numbers have texts as names."""
+    if not isinstance(feature, Integral):
+        return feature
+    return int(feature) if feature in places else str(feature)
 
 
 def _join_names(features: tuple[Any, ...]) -> str:

@@ -23,6 +23,7 @@ from sipower.estimators.prior import has_prior, prior_counts
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
 from sipower.nmf.batch_effects import BatchFactorization, BatchFactors, centre, overlaps
+from sipower.nmf.prior_counts import PriorCounts
 from sipower.nmf.terms import ModelTerms
 
 __all__ = ["Model", "check_batches", "warn_if_confounded"]
@@ -77,6 +78,7 @@ class Model:
         prior = prior_counts(
             self.estimator, self.prepared, self.guides, fixed, self._known_count, rank
         )
+        self._check_forbidden(fixed, values, prior)
         return ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
 
     def restore(self, result: Fit) -> Fit:
@@ -183,6 +185,21 @@ class Model:
             raise ValueError(
                 f"No component may contain {feature}, but the data have counts of it: leave it out "
                 "by `mask`, or change `components_fixed` or `components_zero`."
+            )
+
+    def _check_forbidden(
+        self, fixed: Array | None, values: Array | None, prior: PriorCounts | None
+    ) -> None:
+        """Check that every component whose weights have prior counts may have some feature."""
+        if fixed is None or values is None or prior is None or prior.rows is None:
+            return
+        counts = np.atleast_2d(prior.rows).sum(axis=0)
+        empty = fixed.all(axis=0) & ~values.any(axis=0) & (counts > 0)
+        if empty.any():
+            raise ValueError(
+                f"`components_zero` must be False for some feature of component "
+                f"{int(np.argmax(empty))}, which has prior counts: allow a feature, or set its "
+                "`prior_W` to 0."
             )
 
     @property

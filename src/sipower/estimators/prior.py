@@ -72,7 +72,7 @@ def prior_counts(
     known: int,
     rank: int,
 ) -> PriorCounts | None:
-    """Return all prior counts, or None.
+    """Return all prior counts; None if there are none, or if all data are zero.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ def prior_counts(
     rank
         Number of all components.
     """
+    if not prepared.V.total > 0:  # W is zero, and nothing bounds the scale of H
+        return None
     rows = row_prior(estimator, prepared, rank) or PriorCounts()
     columns = _column_prior(estimator, prepared, guides, known, rank)
     if columns is not None:

@@ -84,6 +84,7 @@ class Alternating:
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
         if problem.terms.prior is not None:
+            problem.terms.prior.restart_empty(H, V.columns.mass, problem.terms.fixed)
             problem.terms.prior.lift_unseen(H)
         problem.terms.insert_fixed(H, given)
         return NMFState(W, H, step=self.rule.step, seed=seed)

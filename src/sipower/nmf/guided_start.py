@@ -38,6 +38,7 @@ def guide_start(problem: Factorization, x: Factors) -> tuple[Factors, float]:
         return x, 0.0
     guided = guide_components(problem.terms, x.H, problem.column_mass)
     H, order = (x.H.copy(), np.arange(problem.rank)) if guided is None else guided
+    prior.restart_empty(H, problem.column_mass, problem.terms.fixed)
     prior.lift_unseen(H)
     x = Factors(np.ascontiguousarray(x.W[:, order]), H)
     if guided is None and prior.rows is None:
@@ -67,6 +68,10 @@ def guide_components(
     H[:, guided] *= 1 - PRIOR_SHARE
     H[:, guided] += PRIOR_SHARE * guidance[:, guided] / total[guided]
     H[:, ~is_free] = given[:, ~is_free]
+    if terms.fixed is not None:  # zeros that do not move with their components
+        H[terms.fixed & is_free] = 0
+        unseen = (c > 0) & ~H.any(axis=1)
+        H[unseen] = np.where(terms.fixed[unseen], 0, BACKGROUND)
     return np.ascontiguousarray(H, given.dtype), order
 
 

@@ -102,8 +102,14 @@ class PriorCounts:
         return sums
 
     def row_terms(self, H: Array) -> tuple[Float | None, Float | None]:
-        """Return what is added to d of the samples, (n, K), and their prior counts."""
-        return None if self.rates is None else self.rates[:, None] * _sums(H), self.rows
+        """Return what is added to d of the samples, (n, K), and their prior counts.
+
+        A component that is zero gets none: no W makes its objective, which is infinite, smaller.
+        """
+        S, rows = _sums(H), self.rows
+        if rows is not None and not S.all():
+            rows = np.where(S > 0, rows, 0.0)
+        return None if self.rates is None else self.rates[:, None] * S, rows
 
     def feature_terms(
         self, H: Array, sums: RowSums, d: Float, *, safe: bool
@@ -156,6 +162,19 @@ class PriorCounts:
         A = np.maximum(self.columns.sum(axis=0), np.finfo(float).tiny)
         lifted = np.asarray(SHARE_OF_UNSEEN * _sums(H) * self.columns / A, H.dtype)
         np.copyto(H, lifted, where=(self.columns > 0) & (H == 0))
+
+    def restart_empty(self, H: Array, c: Float, fixed: NDArray[np.bool_] | None) -> None:
+        """Give components that are zero the profile of the data, in place; see `lift_unseen`.
+
+        The prior of such a component is infinite, and no update changes it. `c` holds the masses of
+        the features, (m,); entries that are `fixed` stay zero.
+        """
+        empty = ~H.any(axis=0)
+        if not empty.any():
+            return
+        profile = c / c.sum() + SHARE_OF_UNSEEN / len(c)
+        allowed = True if fixed is None else ~fixed[:, empty]
+        H[:, empty] = np.where(allowed, profile[:, None], 0.0)
 
     def floor(self, H: Array) -> Array | None:
         """Return the smallest values that H may have, (K,); None: zero."""

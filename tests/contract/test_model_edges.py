@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prior counts, guides and forbidden entries on data that leave components without counts."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import kl_div
+
+from sipower import KLNMF
+
+RNG = np.random.default_rng(0)
+V = RNG.poisson(RNG.gamma(0.5, 2, (30, 3)) @ RNG.gamma(0.5, 2, (3, 12))) * 1.0
+SOLVERS = ["auto", "ccd", "mu", "newton"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("parameters", [{"prior_H": 0.1}, {"prior_W": 1.0, "prior_H": 0.1}])
+@pytest.mark.parametrize("start", [{}, {"W": np.ones((4, 2)), "H": np.ones((2, 5))}])
+def test_data_that_are_all_zero_have_factors_that_are_zero(solver, parameters, start):
+    init = "custom" if start else "auto"
+    model = KLNMF(2, solver=solver, init=init, random_state=0, **parameters)
+    with pytest.warns(UserWarning, match="The data are all zero: W and H are zero"):
+        W = model.fit_transform(np.zeros((4, 5)), **start)
+    assert not W.any()
+    assert not (W @ model.components_).any()
+    assert model.kl_divergence_ == 0
+
+
+@pytest.mark.parametrize("parameters", [{"prior_H": 0.1}, {"prior_W": 0.1}])
+@pytest.mark.parametrize("init", ["auto", "random", "nndsvda", "custom"])
+def test_components_that_no_count_needs_keep_their_profiles(parameters, init):
+    """A component that was zero once made the divergence NaN, or ended the fit."""
+    data = np.diag([1.0, 5, 8, 20, 300])
+    rank = 5 if init == "nndsvda" else 11
+    start = {"W": np.ones((5, rank)), "H": np.ones((rank, 5))} if init == "custom" else {}
+    if start:
+        start["H"][3] = 0
+    model = KLNMF(rank, init=init, random_state=0, max_iter=500, **parameters)
+    W = model.fit_transform(data, **start)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-9)
+    assert model.kl_divergence_ == pytest.approx(kl_div(data, W @ model.components_).sum())
+    assert np.isfinite(model.trace_[-1].objective)
+
+
+@pytest.mark.parametrize("solver", ["auto", "ccd"])
+def test_forbidden_entries_stay_zero_where_guided_components_change_places(solver):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        zero = rng.random((6, 12)) < 0.3
+        zero[:, zero.all(axis=0)] = False
+        guides = {"first": [int(rng.integers(12))], "second": [int(rng.integers(12))]}
+        model = KLNMF(6, components_zero=zero, guides=guides, random_state=seed, solver=solver)
+        W = model.fit_transform(V)
+        assert not model.components_[zero].any()
+        assert model.kl_divergence_ == pytest.approx(kl_div(V, W @ model.components_).sum())
+
+
+def test_a_component_with_prior_counts_and_without_features_is_refused():
+    zero = np.zeros((3, 12), bool)
+    zero[1] = True
+    with pytest.raises(ValueError, match=r"False for some feature of component 1, which has prior"):
+        KLNMF(3, components_zero=zero, prior_W=0.1).fit(V)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KLNMF(3, components_zero=zero, random_state=0).fit(V)
+    assert not model.components_[1].any()
+
+
+def test_guides_find_the_columns_of_a_frame_without_names():
+    guides = {"first": [0, 3], "second": {7: 1.0}}
+    model = KLNMF(3, guides=guides, random_state=0).fit(V)
+    framed = KLNMF(3, guides=guides, random_state=0).fit(pd.DataFrame(V))
+    assert framed.components_.tobytes() == model.components_.tobytes()
