@@ -45,7 +45,7 @@ library = ctypes.CDLL(os.environ["LD_PRELOAD"])
 def watch_kernels() -> None:
     """Tell the allocator where the code of the kernels is."""
     name = str(Path(_kernels.__file__).resolve())
-    lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    lines = [line.split() for line in Path("/proc/self/maps").read_text("utf-8").splitlines()]
     bounds = [int(b, 16) for line in lines if line[-1] == name for b in line[0].split("-")]
     library.set_kernel_code(ctypes.c_void_p(min(bounds)), ctypes.c_void_p(max(bounds)))
 
