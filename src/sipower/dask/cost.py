@@ -87,7 +87,8 @@ class Constants(NamedTuple):
 
 
 # Fitted to rounds with 1, 4 and 8 workers on the first sizes of `benchmarks/cluster.py rounds`, by
-# their relative errors; 2 workers and the other sizes were only used to check them.
+# their relative errors; 2 workers and the other sizes were only used to check them. The time of a
+# task was set by hand, so that small data get the right kind of rounds.
 CONSTANTS: dict[Method, Constants] = {
     "auto": Constants(0, 4.6e-9, 0.7e-9, 3.0e-9, 0, 10e-3),
     "rows": Constants(35e-9, 21e-9, 2.7e-9, 1.5e-9, 1.3e-9, 4e-3),
