@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure what the verification of a fit costs: python benchmarks/verification.py
+"""Measure what the verification of a fit costs.
+
+    python benchmarks/verification.py
 
 KOS and WT (the folder is in the variable SIPOWER_DATA) and counts of 20,000 x 5,000, K = 20, one
 thread. Fits with and without verification take turns; the share is that of the medians.
