@@ -227,7 +227,7 @@ def check_differential(source: random.Random) -> str:
         model.fit(V)
         result = differential(V, model, contrast=contrast, check=source.random() < 0.3)
     except ValueError:
-        if rank > 1:
+        if rank > 1 and V.any():
             raise
         return "differential analysis, refused"
     assert np.array_equal(before, V)
