@@ -7,16 +7,19 @@ import gzip
 import json
 import struct
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import anndata
 import numpy as np
 from read_checks import (
     CHECKPOINT,
     STATE,
     read_backed,
+    read_cache,
     read_checkpoint,
     read_consensus,
     read_converted,
@@ -30,10 +33,12 @@ from read_checks import (
     read_saved_fit,
     read_selection,
     read_store,
+    read_zarr,
 )
 from scipy.sparse import coo_array, csr_array, save_npz
 
 from good_files import CELLS, GENES, WRITERS, V
+from sipower.io.cache import CacheEntry
 from sipower.loop.solve import Record
 from sipower.results import Run, save_run
 from sipower.selection import Consensus, RankSelection
@@ -108,6 +113,23 @@ def _write_bmp(folder: Path) -> None:
     (folder / "v.bmp").write_bytes(head + bytes(range(36)))
 
 
+def _zarr_writer(version: int) -> Write:
+    def write(folder: Path) -> None:
+        with anndata.settings.override(zarr_write_format=version), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # both formats, and names of types, may change
+            anndata.read_h5ad(WRITERS["h5ad"](folder)).write_zarr(folder / "v.zarr")
+        (folder / "v.h5ad").unlink()
+
+    return write
+
+
+def _write_cache(folder: Path) -> None:
+    """Convert a file as `sipower fit` does; the folder of the entry depends on its path."""
+    entry = CacheEntry(folder / "v.mtx-0123456789abcdef")
+    write_store(csr_array(V), entry.store)
+    entry.write_label({"file": "/nowhere/v.mtx", "size": 1, "layer": None}, ("A remark.",))
+
+
 def _writer(name: str, content: bytes) -> Write:
     return lambda folder: (folder / name).write_bytes(content)
 
@@ -127,6 +149,9 @@ _KINDS: dict[str, tuple[Write, str, Read]] = {
     "bare csv": (_writer("v.csv", b"1,2,3\n4,5,6\n7,0,9\n"), "v.csv", read_counts),
     "coo npz": (lambda folder: save_npz(folder / "v.npz", coo_array(V)), "v.npz", read_counts),
     "folder of 10x": (_write_tenx, "", read_counts),
+    "zarr 2": (_zarr_writer(2), "v.zarr", read_zarr),
+    "zarr 3": (_zarr_writer(3), "v.zarr", read_zarr),
+    "cache": (_write_cache, ".", read_cache),
     "store": (lambda folder: write_store(csr_array(V), folder / "s"), "s", read_store),
     "prepared": (WRITERS["npz"], "", read_prepared),
     "images": (lambda folder: np.savez(folder / "v.npz", V=V), "v.npz", read_images),
@@ -145,7 +170,7 @@ _KINDS: dict[str, tuple[Write, str, Read]] = {
 }
 
 NAMES = tuple(_KINDS)
-_READERS_OF_COUNTS = (read_counts, read_long, read_converted, read_backed)
+_READERS_OF_COUNTS = (read_counts, read_zarr, read_long, read_converted, read_backed)
 
 
 @cache

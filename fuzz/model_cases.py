@@ -27,6 +27,7 @@ from sipower.nmf import SOLVERS
 # Beginnings of the messages by which a valid case may be refused.
 REFUSALS = (
     "No component may contain",
+    "No entry is observed",
     "`components_zero` must be False for some feature",
     "`n_components` must be",
     "W is too large for float32",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import gzip
 import io
+import re
 import struct
 import warnings
 import zipfile
@@ -34,6 +35,10 @@ def damage_file(name: str, content: bytes, source: Source) -> bytes:
     if ending == "gz":
         inside = damage_file(name.removesuffix(".gz"), gzip.decompress(content), source)
         return gzip.compress(inside, 1, mtime=0)
+    if ending in ("zarray", "zattrs", "zgroup", "zmetadata"):
+        return damage_json(content, source)
+    if "." not in name.rpartition("/")[2] or re.fullmatch(r"[0-9.]+", name.rpartition("/")[2]):
+        return damage_bytes(content, source)  # a chunk of Zarr
     return _DAMAGES.get(ending, damage_text)(content, source)
 
 

@@ -19,6 +19,7 @@ from sipower import KLNMF, as_matrix
 from sipower.datasets import catalogue, originals
 from sipower.experiments import table as experiments
 from sipower.io import ReadError, convert, open_on_disk, open_store, read
+from sipower.io.cache import cache_entries
 from sipower.loop.checkpoint import Checkpoint
 from sipower.loop.solve import Record
 from sipower.nmf.alternating import NMFState
@@ -36,6 +37,21 @@ def read_counts(path: Path) -> None:
         assert_counts(table)
     else:
         assert_valid(path, table)
+
+
+def read_zarr(path: Path) -> None:
+    """Read an AnnData file in a format of Zarr."""
+    assert_counts(read(path))
+
+
+def read_cache(path: Path) -> None:
+    """List a cache folder: an entry says what is in it, whatever its files hold."""
+    for entry in cache_entries(path):
+        assert entry.status in ("unfinished", "file is gone", "file has changed", "damaged")
+        assert isinstance(entry.source, dict)
+        assert all(isinstance(remark, str) for remark in entry.remarks)
+        assert entry.size > 0
+        assert entry.last_used is not None
 
 
 def read_long(path: Path) -> None:

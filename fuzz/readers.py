@@ -67,8 +67,9 @@ def read(kind: Kind, path: Path) -> str:
             assert message.endswith("."), message
             assert len(message.splitlines()) == 1, message
             assert len(message.replace(str(path), "")) < MAX_LENGTH, message
-            # The files have less than a megabyte, so only a false size can need more memory.
-            assert "more memory" not in message, message
+            # The files have less than a megabyte, so only a false size can need more memory. The
+            # codecs of Zarr allocate what a chunk declares, and are refused the memory.
+            assert "more memory" not in message or path.suffix == ".zarr", message
             assert not message.endswith((": .", " .")), message
     assert not warned, [str(warning.message) for warning in warned]
     return outcome

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from scipy.special import kl_div
 
-from sipower import KLNMF
+from sipower import KLNMF, differential
+from sipower.nmf.batch_effects import _with_mean_one
 
 RNG = np.random.default_rng(0)
 V = RNG.poisson(RNG.gamma(0.5, 2, (30, 3)) @ RNG.gamma(0.5, 2, (3, 12))) * 1.0
@@ -73,3 +74,32 @@ def test_guides_find_the_columns_of_a_frame_without_names():
     model = KLNMF(3, guides=guides, random_state=0).fit(V)
     framed = KLNMF(3, guides=guides, random_state=0).fit(pd.DataFrame(V))
     assert framed.components_.tobytes() == model.components_.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["ccd", "newton", "scd"])
+def test_a_component_whose_features_have_no_counts_keeps_its_profile(solver):
+    zero = np.zeros((2, 3), bool)
+    zero[0, :2] = True  # all that the first component may have is a feature without counts
+    data = np.array([[4.0, 7.0, 0.0], [1.0, 2.0, 0.0]])
+    model = KLNMF(2, solver=solver, components_zero=zero, prior_W=0.1, random_state=0, max_iter=50)
+    W = model.fit_transform(data)
+    np.testing.assert_allclose(model.components_[0], [0, 0, 1], rtol=1e-12)
+    assert model.kl_divergence_ == pytest.approx(kl_div(data, W @ model.components_).sum())
+
+
+def test_differences_of_data_that_are_all_zero_are_refused():
+    with pytest.warns(UserWarning, match="all zero"):
+        model = KLNMF(2, random_state=0).fit(np.zeros((4, 5)))
+    with pytest.raises(ValueError, match="`V` must have counts"):
+        differential(np.zeros((4, 5)), model)
+
+
+def test_batch_effects_of_a_feature_that_one_batch_lacks_are_finite():
+    """Their denominators once cancelled to zero beside 1e15 expected counts."""
+    counts = np.array([[10.0, 10.0], [1e15, 30.0], [1e15, 20.0]])
+    expected = np.array([[1e15, 10.0], [1e15 / 3, 10.0], [1e14, 40.0]])
+    effects = _with_mean_one(counts, expected)
+    assert np.isfinite(effects).all()
+    np.testing.assert_allclose(effects.mean(axis=0), 1, rtol=1e-9)
+    multipliers = counts[:, 1] / effects[:, 1] - expected[:, 1]
+    np.testing.assert_allclose(multipliers, multipliers[0], rtol=1e-9)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cache folder: interruptions, locks, full disks, and what is never removed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -230,3 +231,13 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "lab"
     assert cache_folder("~/x").name == "x"
     assert cache_folder(tmp_path / "own") == tmp_path / "own"
+
+
+@pytest.mark.parametrize("remarks", [1.5, {"a": 1}, None, "text"])
+def test_damaged_remarks_are_left_out(file, cache, remarks):
+    assert open_on_disk(file, cache=cache).total == V.sum()
+    (entry,) = cache_entries(cache)
+    label = entry.label | {"remarks": remarks}
+    (entry.folder / "source.json").write_text(json.dumps(label))
+    assert entry.remarks == ()
+    assert entry.status == "current"

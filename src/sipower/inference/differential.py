@@ -172,6 +172,8 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
         W = _as_weights(model, matrix.shape[0])
     if W.shape[1] < 2:
         raise ValueError("`model` must have at least two components to compare.")
+    if not W.any():
+        raise ValueError("`V` must have counts, got data that are all zero for `model`.")
     return matrix, prepared, np.asarray(W, np.float64)
 
 

@@ -90,8 +90,9 @@ class CacheEntry:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences for the user about the file."""
-        return tuple(map(str, self.label.get("remarks", ())))
+        """Sentences for the user about the file; none if they are damaged."""
+        remarks = self.label.get("remarks")
+        return tuple(map(str, remarks)) if isinstance(remarks, list) else ()
 
     @cached_property
     def status(self) -> str:

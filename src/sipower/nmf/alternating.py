@@ -83,10 +83,10 @@ class Alternating:
         sums = H.sum(axis=0, dtype=np.float64), W.sum(axis=0, dtype=np.float64)
         for factor, d, mass in zip(x, sums, (V.mass, V.columns.mass), strict=True):
             lift_zeros(factor, d, mass)
+        problem.terms.insert_fixed(H, given)
         if problem.terms.prior is not None:
             problem.terms.prior.restart_empty(H, V.columns.mass, problem.terms.fixed)
             problem.terms.prior.lift_unseen(H)
-        problem.terms.insert_fixed(H, given)
         return NMFState(W, H, step=self.rule.step, seed=seed)
 
     def advance(

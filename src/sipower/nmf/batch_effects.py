@@ -205,14 +205,17 @@ def _with_mean_one(counts: Float, expected: Float) -> Float:
     """Return β = counts/(expected + λ) with λ such that the mean over the batches is 1.
 
     These are the best effects of features whose effects must have mean 1. Newton's method starts
-    where the mean is at least 1. The mean is convex and decreasing in λ, so it converges.
+    where the mean is at least 1. The mean is convex and decreasing in λ, so it converges. No effect
+    exceeds the number of batches, so no denominator is below `least`, but for rounding errors.
     """
-    multiplier = (counts / len(counts) - expected).max(axis=0)
+    least = counts / len(counts)
+    multiplier = (least - expected).max(axis=0)
     for _ in range(MAX_NEWTON_STEPS):
-        effects = counts / (expected + multiplier)
-        slope = (effects / (expected + multiplier)).mean(axis=0)
+        denominator = np.maximum(expected + multiplier, least)
+        effects = counts / denominator
+        slope = (effects / denominator).mean(axis=0)
         multiplier = multiplier + (effects.mean(axis=0) - 1) / slope
-    return np.asarray(counts / (expected + multiplier))
+    return np.asarray(counts / np.maximum(expected + multiplier, least))
 
 
 def centre(x: BatchFactors, batch: Array) -> BatchFactors:
