@@ -26,6 +26,14 @@ def test_a_tree_adds_what_the_client_would_add(client, count):
         assert number == 2**count - 1
 
 
+def test_the_sum_of_a_single_task_is_a_copy_that_kernels_can_read():
+    """Arrays that are received may not be aligned to their type."""
+    unaligned = np.frombuffer(bytes(81), np.uint8)[1:].view(np.float64)
+    assert not unaligned.flags.aligned
+    (total,) = collective.add_tuples([(unaligned,)])
+    assert total.flags.aligned
+
+
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 30])
 def test_every_worker_gets_a_large_factor_and_the_client_sends_it_once(client, count):
     holders = sorted(client.nthreads()) * count

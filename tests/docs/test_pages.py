@@ -80,7 +80,7 @@ def test_the_page_of_the_command_line_is_complete() -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", page)) - {"--help"}
     assert named <= options, named - options
     of_fit = {option for p in commands["fit"].params for option in p.opts if option[:2] == "--"}
-    assert of_fit - {"--report"} <= named, of_fit - named
+    assert of_fit - {"--report", "--verify"} <= named, of_fit - named
 
 
 def test_sections_of_docstrings_begin_their_lines():

@@ -8,8 +8,6 @@ sends or receives more than FAN of them for each level, however many workers the
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import Any
 
 from sipower.dask.task_names import task_key
@@ -68,5 +66,9 @@ def _hold(factor: Array) -> Array:
 
 
 def add_tuples(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return the sums of tuples of arrays and numbers, added in their order."""
-    return tuple(reduce(add, column) for column in zip(*parts, strict=True))
+    """Return the sums of tuples of arrays and numbers, added in their order.
+
+    The sums begin with 0, so that the result is a copy also of a single array: received arrays may
+    not be aligned.
+    """
+    return tuple(sum(column) for column in zip(*parts, strict=True))

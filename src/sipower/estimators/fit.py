@@ -25,6 +25,9 @@ from sipower.verification import Verification
 __all__ = ["Fit", "FitSettings", "as_fit", "fit"]
 
 
+MAX_LOOPS = 50  # each halves the tolerance
+
+
 @dataclass(frozen=True)
 class Fit:
     """The result of a fit: factors W (n, K) and H (m, K) with their divergence, gap and trace.
@@ -118,14 +121,15 @@ def _verify(loops: _Loops, x: Any, end: Record) -> tuple[Status | None, Verifica
     tolerance by a rounding error.
     """
     problem, settings = loops.problem, loops.settings
-    if settings.verify is None:
+    if settings.verify is None or not problem.V.total > 0:  # no counts: the factors are zero
         return Status.CONVERGED, None
     verification = settings.verify(x)
     found = problem.without_penalties(end.objective, x), end.gap
     if not agrees(verification, *found, problem.V):
         return Status.NOT_VERIFIED, verification
-    is_converged = verification.is_converged(settings.stop.tol)
-    return Status.CONVERGED if is_converged else None, verification
+    if verification.is_converged(settings.stop.tol):
+        return Status.CONVERGED, verification
+    return Status.NOT_VERIFIED if loops.count >= MAX_LOOPS else None, verification
 
 
 def _solve_rows(problem: Any, x: Any, tol: float) -> Any:

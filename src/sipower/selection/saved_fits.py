@@ -34,6 +34,9 @@ class SavedFits:
         seed = task["model"]["random_state"]
         if not isinstance(seed, Integral):
             raise ValueError(f"`random_state` must be an integer if `folder` is given, got {seed}.")
+        # Verification changes no fit, and folders of earlier versions do not name it.
+        model = {name: value for name, value in task["model"].items() if name != "verify"}
+        task = task | {"model": model}
         self.folder.mkdir(parents=True, exist_ok=True)
         note = self.folder / "task.json"
         text = json.dumps(FITS.stamp() | task, sort_keys=True, default=describe_value)
