@@ -11,7 +11,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import (
+    FIRST_EXCEPTION,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import nullcontext
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -27,6 +33,7 @@ from sipower.kernels import count_threads
 from sipower.loop.solve import Record
 
 T = TypeVar("T")
+POLL_SECONDS = 0.2
 
 
 def first_seed(model: KLNMF, replicates: int) -> int:
@@ -83,7 +90,7 @@ class Replicates:
         with group or nullcontext(), ThreadPoolExecutor(jobs) as pool:
             try:
                 futures = [pool.submit(work, piece) for piece in range(pieces)]
-                return [future.result() for future in futures]
+                return wait_for_results(futures)
             except BaseException:
                 self.over.set()
                 if group is not None:
@@ -151,3 +158,16 @@ class Replicates:
             self.done += fits
             if self.on_fit is not None and fits:
                 self.on_fit(self.done, self.total)
+
+
+def wait_for_results(futures: list[Future[T]]) -> list[T]:
+    """Return the results in order, or raise the first exception.
+
+    Waits with a timeout end by themselves, so Ctrl-C is noticed even if the signal interrupts none.
+    """
+    pending = set(futures)
+    while pending:
+        finished, pending = wait(pending, POLL_SECONDS, FIRST_EXCEPTION)
+        for future in finished:
+            future.result()
+    return [future.result() for future in futures]
