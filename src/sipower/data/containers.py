@@ -14,7 +14,7 @@ import numpy as np
 from sipower._files import shorten
 from sipower.kernels import Array
 
-__all__ = ["as_frame", "frame_names", "is_sparse_frame", "library_of", "refill", "type_name"]
+__all__ = ["as_frame", "frame_names", "is_sparse_frame", "library_name", "refill", "type_name"]
 
 _ON_DISK = "a sparse matrix on disk: load it with V.to_memory(), or open its file with "
 _ON_DISK += "sipower.io.open_on_disk"
@@ -33,7 +33,7 @@ _REFUSED = {
 }
 
 
-def library_of(V: Any) -> str:
+def library_name(V: Any) -> str:
     """Return the library that defines the type of an object."""
     return type(V).__module__.partition(".")[0]
 
@@ -41,7 +41,7 @@ def library_of(V: Any) -> str:
 def type_name(V: Any) -> str:
     """Return the type of an object as text, with its library."""
     kind = type(V)
-    library = library_of(V)
+    library = library_name(V)
     return kind.__qualname__ if library == "builtins" else f"{library}.{kind.__qualname__}"
 
 
@@ -51,7 +51,7 @@ def as_frame(V: Any) -> Any:
     DataArrays of xarray become data frames with their names, record batches of Arrow become tables.
     No number is converted; everything else is returned as it is.
     """
-    library, name = library_of(V), type(V).__name__.lstrip("_")
+    library, name = library_name(V), type(V).__name__.lstrip("_")
     advice = _REFUSED.get((library, name)) or _REFUSED.get((library, ""))
     if advice is not None:
         raise TypeError(f"The data are {advice}.")
@@ -110,13 +110,13 @@ def _check_sparse_columns(frame: Any) -> None:
 
 def is_sparse_frame(V: Any) -> bool:
     """Return whether data are a DataFrame of sparse columns, which `as_frame` has accepted."""
-    is_frame = library_of(V) == "pandas" and hasattr(V, "columns")
+    is_frame = library_name(V) == "pandas" and hasattr(V, "columns")
     return is_frame and bool(len(V.dtypes)) and all(map(_is_sparse, V.dtypes))
 
 
 def frame_names(V: Any) -> tuple[Array | None, Array | None]:
     """Return the row and column names of a DataFrame; polars and Arrow have no row names."""
-    if library_of(V) == "pyarrow" and hasattr(V, "column_names"):
+    if library_name(V) == "pyarrow" and hasattr(V, "column_names"):
         return None, np.array(V.column_names, object)
     if not hasattr(V, "columns"):
         return None, None
@@ -126,9 +126,9 @@ def frame_names(V: Any) -> tuple[Array | None, Array | None]:
 
 def refill(V: Any, array: Array) -> Any:
     """Return an array as a frame of polars or Arrow with the names of V; else the array itself."""
-    if library_of(V) == "polars":
+    if library_name(V) == "polars":
         return type(V)(array, schema=list(V.columns))
-    if library_of(V) == "pyarrow" and hasattr(V, "column_names"):
+    if library_name(V) == "pyarrow" and hasattr(V, "column_names"):
         from pyarrow import array as as_column  # noqa: PLC0415 - optional
 
         return type(V).from_arrays([as_column(column) for column in array.T], V.column_names)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower._files import shorten
-from sipower.data.containers import frame_names, is_sparse_frame, library_of, type_name
+from sipower.data.containers import frame_names, is_sparse_frame, library_name, type_name
 from sipower.kernels import Array
 
 
@@ -65,9 +65,9 @@ def _refuse_texts(V: Any, array: Array) -> None:
 
 
 def _how_to_drop(V: Any, name: Any) -> str:
-    if library_of(V) == "polars":
+    if library_name(V) == "polars":
         return f"drop it (V.drop({name!r}))"
-    if library_of(V) == "pyarrow":
+    if library_name(V) == "pyarrow":
         return f"drop it (V.drop_columns([{name!r}]))"
     return f"drop it (V.drop(columns={name!r})) or make it the index (V.set_index({name!r}))"
 
@@ -84,7 +84,7 @@ def _fill_missing(frame: Any) -> Array:
 
 def _conversion_error(V: Any) -> TypeError:
     """Return the error for an object that NumPy makes no array of numbers of."""
-    if library_of(V) == "torch":
+    if library_name(V) == "torch":
         return TypeError(
             "The data are a tensor that NumPy cannot read: pass "
             "V.detach().cpu().to_dense().double().numpy()."

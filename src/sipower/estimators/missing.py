@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sipower.data.containers import as_frame, is_sparse_frame, library_of, refill
+from sipower.data.containers import as_frame, is_sparse_frame, library_name, refill
 from sipower.estimators.observation import as_boolean, is_sparse
 from sipower.kernels import Array
 
@@ -32,7 +32,7 @@ def hide_unobserved(X: Any, mask: Any) -> Any:
         return visible
     if hasattr(X, "where"):  # a DataFrame keeps its names
         return X.where(observed, 0)
-    is_table = library_of(X) in ("polars", "pyarrow")
+    is_table = library_name(X) in ("polars", "pyarrow")
     return refill(X, np.where(observed, X, 0)) if isinstance(X, np.ndarray) or is_table else X
 
 

@@ -63,7 +63,7 @@ class CCD(Rule):
         """Sweep over the coordinates of every item."""
         V, draw = block.V, half_step.draw()
         out, options = np.zeros_like(h), (self.sweeps, self.order, draw.key, draw.place)
-        kernel = half_step.measured(kernels.coordinate)
+        kernel = half_step.with_divergences(kernels.coordinate)
         return V.for_items(kernel, block.basis, h, out, block.c, *options)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:

@@ -53,7 +53,7 @@ class PowerSearch(Rule):
     def update(self, block: KLBlock, h: Array, half_step: HalfStep) -> Array:
         """Return h after one power step with a line search."""
         out = np.zeros_like(h)
-        kernel = half_step.measured(kernels.power_search)
+        kernel = half_step.with_divergences(kernels.power_search)
         return block.V.for_items(kernel, block.basis, h, out, block.c, self.exponent)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:

@@ -53,7 +53,7 @@ class HalfStep(NamedTuple):
         """Return the key of the random numbers of this half-step, or of one of its inner steps."""
         return Draw(self.seed, Stream.BATCH, self.round, self.side, inner)
 
-    def measured(self, kernel: Kernel) -> Kernel:
+    def with_divergences(self, kernel: Kernel) -> Kernel:
         """Return the kernel of an update, followed by that of `divergences` if these are given."""
         return kernel if self.divergences is None else MeasuredKernel(kernel, self.divergences)
 

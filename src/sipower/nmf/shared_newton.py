@@ -49,7 +49,7 @@ class SharedNewton(Rule):
         """Return h after a step on every item."""
         check_rank(block.shape[1])
         R, out = correlations(block, h), np.zeros_like(h)
-        kernel = half_step.measured(kernels.shared_newton)
+        kernel = half_step.with_divergences(kernels.shared_newton)
         return block.V.for_items(kernel, block.basis, h, out, block.c, R)
 
     def passes(self, block: KLBlock, half_step: HalfStep) -> float:
