@@ -44,6 +44,7 @@ private:
     // f - delta slope + curvature (-log(1 - m delta) - m delta)/m^2. This bound is minimised by
     // delta = newton/(1 + m newton), where newton = slope/curvature. So no step raises the objective,
     // and no z reaches 0. A ridge r adds r to the curvature: r delta^2/2 is below its share of the bound.
+    // 1 - m h_k is the part of some z that other components explain: if rounding hides it, h_k must not reach 0.
     template <bool general> void step(GatheredItem<T>& item, int k) {
         const Basis<T>& B = item.basis();
         double slope = B.d[k], curvature = 0, steepest = 0;
@@ -69,16 +70,20 @@ private:
             steepest = steepest > m ? steepest : m;
         });
         if (slope >= 0 && !(item.h[k] > 0)) return;  // h_k is zero and must not become negative
-        double delta;
-        if (curvature > 0) {
-            delta = slope / curvature;
-            if (delta > 0) delta /= 1 + steepest * delta;
+        const double h = item.h[k], newton = slope / curvature;
+        double next;
+        if (!(curvature > 0)) {
+            next = 0;  // no nonzero depends on the component
+        } else if (newton > 0) {
+            const double others = 1 - steepest * h;
+            next = (others > rounding() ? h - newton * others : h) / (1 + steepest * newton);
         } else {
-            delta = item.h[k];  // no nonzero depends on the component: zero is optimal
+            next = h - newton;
         }
-        const double next = item.h[k] > delta ? item.h[k] - delta : 0;
-        item.set(k, next);
+        item.set(k, next > 0 ? next : 0);
     }
+
+    static double rounding() { return sizeof(T) == 4 ? 2e-6 : 4e-15; }
 
     const Basis<T>& B_;
     const bool general_;  // whether there is a ridge or a fixed component

@@ -84,16 +84,21 @@ public:
         for (int k = 0; k < basis().k; ++k) h[k] *= scale;
     }
 
-    // Set h_k = next and update z and w.
+    // Set h_k = next and update z and w. If little is left of some z, the rounding error of the update may exceed it,
+    // so all are computed again.
     void set(int k, double next) {
         const Vec<T> change = broadcast(static_cast<T>(next - h[k]));
+        Vec<T> lost = {};
         h[k] = next;
         for_tiles([&](const T* tile, int64_t at, int n) {
             for (int t = 0; t < n; t += L) {
-                const Vec<T> old = load(z_.get() + at + t);
-                set_z(at + t, at_least(old + change * load(tile + k * TILE + t), old));
+                const Vec<T> old = load(z_.get() + at + t), z = old + change * load(tile + k * TILE + t);
+                const Vec<T> missing = old * smallest_share() - z;
+                lost = missing > lost ? missing : lost;
+                set_z(at + t, z);
             }
         });
+        if (largest(lost) > 0) refresh();
     }
 
     // Return sum v log(v/z) + d.h, which is the objective d.h - sum v log z up to a constant.
@@ -193,9 +198,10 @@ private:
 
     // Return z, raised to at least a tiny share of its old value, because rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
-        const Vec<T> smallest = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
+        const Vec<T> smallest = old * smallest_share();
         return z > smallest ? z : smallest;
     }
+    static Vec<T> smallest_share() { return broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14)); }
     void set_z(int64_t t, Vec<T> z) {
         store(z_.get() + t, z);
         store(w_.get() + t, broadcast(T(1)) / z);

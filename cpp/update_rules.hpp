@@ -51,20 +51,20 @@ template <class T> void start_general(const Basis<T>& B, double mass, double* u)
 
 // Set u to h scaled to the mass of the item, d.u = mass. An item whose h is zero starts again from the uniform
 // point. A component with d_k = 0 has a zero basis column and carries no mass. With a ridge or fixed components
-// no scale is known, and u = h; see `start_general`.
+// the best scale is not known, but the components that may change never have more than the mass at the optimum:
+// scaling them down to it lowers the objective all the way. See `start_general` too.
 template <class T> void scale_to_mass(const Basis<T>& B, const T* h, double mass, double* u) {
     double current = 0;
     for (int i = 0; i < B.k; ++i) {
         u[i] = static_cast<double>(h[i]);
-        current += B.d[i] * u[i];
+        if (!B.is_fixed(i)) current += B.d[i] * u[i];
     }
-    if (B.is_scaled()) {
-        if (current > 0) {
-            const double scale = mass / current;
-            for (int i = 0; i < B.k; ++i) u[i] *= scale;
-        } else {
-            start_uniform(B, mass, u);
-        }
+    if (B.is_scaled() && !(current > 0)) {
+        start_uniform(B, mass, u);
+    } else if (B.is_scaled() || current > mass) {
+        const double scale = mass / current;
+        for (int i = 0; i < B.k; ++i)
+            if (!B.is_fixed(i)) u[i] *= scale;
     }
     if (B.prior || !B.is_scaled()) start_general(B, mass, u);
 }

@@ -44,10 +44,13 @@ def read_zarr(path: Path) -> None:
     assert_counts(read(path))
 
 
+STATUSES = ("unfinished", "file is gone", "file has changed", "damaged", "of a newer sipower")
+
+
 def read_cache(path: Path) -> None:
     """List a cache folder: an entry says what is in it, whatever its files hold."""
     for entry in cache_entries(path):
-        assert entry.status in ("unfinished", "file is gone", "file has changed", "damaged")
+        assert entry.status in STATUSES
         assert isinstance(entry.source, dict)
         assert all(isinstance(remark, str) for remark in entry.remarks)
         assert entry.size > 0

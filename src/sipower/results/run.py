@@ -109,10 +109,11 @@ class Run:
 
     def _sort_components(self) -> None:
         if self.order is not None:
-            order = np.asarray(self.order, dtype=np.intp)
-            if not np.array_equal(np.sort(order), np.arange(len(self.H))):
+            order = np.asarray(self.order)
+            is_integer = order.dtype.kind in "iu"
+            if not (is_integer and np.array_equal(np.sort(order), np.arange(len(self.H)))):
                 raise ValueError(f"`order` must hold each of 0 to {len(self.H) - 1} once.")
-            object.__setattr__(self, "order", order)
+            object.__setattr__(self, "order", order.astype(np.intp))
             return
         order = order_by_size(self.W, self.H)
         object.__setattr__(self, "order", order)
