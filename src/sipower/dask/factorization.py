@@ -177,11 +177,19 @@ class WorkerFactorization:
         arguments = [W.pairs, self.tasks.same(W.side)]
         return np.asarray(sum(self._gather("weights", _weight_group, arguments)))
 
-    def gather_rows(self, x: Factors) -> Array:
-        """Return W in the scale of the user, in the memory of the client, (n, K)."""
+    def restored_rows(self, x: Factors, used: Array) -> list[Any]:
+        """Return W in the scale of the user, where the rows are: a future for every group.
+
+        Components that are not `used`, bool (K,), are set to zero.
+        """
         W = self.place_rows(*x)
-        parts = self._gather("gather", _restore_group, [W.pairs, self.tasks.same(W.side)])
-        rows = np.zeros(W.shape, self.dtype)
+        same = self.tasks.same
+        return self.tasks.submit("restored", _restore_group, W.pairs, same(W.side), same(used))
+
+    def gather_rows(self, x: Factors, used: Array) -> Array:
+        """Return W as `restored_rows` does, in the memory of the client, (n, K)."""
+        parts = gather_results(self.V.client, self.restored_rows(x, used))
+        rows = np.zeros((self.V.shape[0], self.rank), self.dtype)
         for ranges, part in zip(self.tasks.ranges, parts, strict=True):
             for (begin, end), chunk in zip(ranges, part, strict=True):
                 rows[begin:end] = chunk
@@ -259,9 +267,9 @@ def _weight_group(pair: Any, side: int, *chunks: LoadedChunk) -> Array:
     return np.asarray(sum(p.restore_rows(W).sum(axis=0, dtype=np.float64) for p, W in parts))
 
 
-def _restore_group(pair: Any, side: int, *chunks: LoadedChunk) -> list[Array]:
+def _restore_group(pair: Any, side: int, used: Array, *chunks: LoadedChunk) -> list[Array]:
     parts = zip(prepare_chunks(chunks), pair[side], strict=True)
-    return [p.restore_rows(W) for p, W in parts]
+    return [p.restore_rows(W) * used for p, W in parts]
 
 
 def _flatten(sums: FeatureSums) -> tuple[Any, ...]:

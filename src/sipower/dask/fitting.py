@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import dask.array as da
@@ -18,7 +19,9 @@ from sipower.dask.lazy_transform import LazyTransform, gather_rows
 from sipower.dask.loaded_data import LoadedData, check_loaded
 from sipower.dask.plan import uses_columns
 from sipower.dask.task_names import task_key
+from sipower.dask.verifying import verify_on_workers
 from sipower.dask.waiting import check_workers
+from sipower.dask.worker_factor import RowTasks
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
@@ -30,11 +33,14 @@ from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
+from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Status
 from sipower.nmf import Factors
+from sipower.nmf.batch_effects import BatchFactors
 from sipower.nmf.exposure import Exposure
 from sipower.nmf.row_rounds import draw_start
 from sipower.nmf.row_sample import fit_sample
+from sipower.verification import Verification
 
 __all__ = ["WorkerFitting"]
 
@@ -51,6 +57,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
     alpha_W: float  # noqa: N815 - scikit-learn's name
     random_state: Any
     dtype: Any
+    verify: bool
 
     def fit(  # noqa: PLR0913 - arguments of sipower.KLNMF
         self,
@@ -164,6 +171,9 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             self, model.V, None, seed=seed, started=started, listener=listener,
             digest=_join(model.digest, rows.digest),
         )  # fmt: skip
+        if self.verify:
+            check = partial(self._verify_both, RowTasks(rows), batch)
+            settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
         try:
             result = model.restore(fit(problem, None, settings))
         except Interrupted as interrupt:
@@ -188,6 +198,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             digest=_join(model.digest, V.digest),
         )  # fmt: skip
         settings = replace(settings, solver="rows", n_init=1)
+        if self.verify:
+            settings = replace(settings, verify=partial(self._verify_rows, problem, model))
         try:
             result = fit(problem, start, settings)
         except Interrupted as interrupt:
@@ -208,8 +220,20 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         is_small = problem.place_rows(*x).nbytes <= MAX_SNAPSHOT
         if result.status is not Status.MAX_SECONDS or not is_small:
             return restored
-        # A penalty removes components that explain nothing.
-        return replace(restored, W=np.where(restored.W > 0, problem.gather_rows(x), 0))
+        return replace(restored, W=problem.gather_rows(x, _used(restored)))
+
+    def _verify_both(self, tasks: RowTasks, batch: Any, x: BatchFactors) -> Verification:
+        """Verify a point in the scale of the user, with W on the client."""
+        labels = None if batch is None else as_labels(batch, len(batch))
+        return verify_on_workers(
+            self, tasks, tasks.divide(x.W), x.H, batch=labels, effects=x.effects
+        )
+
+    def _verify_rows(self, problem: WorkerFactorization, model: Model, x: Factors) -> Verification:
+        """Verify a point with W on the workers."""
+        restored = model.restore_point(x._replace(W=problem.weights(x)[None]))
+        W = problem.restored_rows(x, _used(restored))
+        return verify_on_workers(self, problem.tasks, W, restored.H)
 
     def _set_batches(self, batch: Any, features: int) -> None:
         """Set the batches and their effects before the fit, or delete those of an earlier fit."""
@@ -240,6 +264,11 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             raise TypeError("`client` must not be asynchronous: use Client(asynchronous=False).")
         check_workers(client)
         return client
+
+
+def _used(restored: Any) -> Array:
+    """Return which components have weight; a penalty removes those that explain nothing."""
+    return np.asarray(restored.W[0] > 0)
 
 
 def _join(*digests: str | None) -> str | None:

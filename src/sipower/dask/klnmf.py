@@ -21,7 +21,7 @@ SHARED_PARAMETERS = (
     "n_init", "tol", "max_iter", "max_time", "random_state", "dtype", "transform_tol", "verbose",
     "on_round", "checkpoint", "checkpoint_every", "components_fixed", "components_zero", "prior_W",
     "prior_H", "guides", "guide_strength", "batch_prior", "missing", "alpha_W", "alpha_H",
-    "l1_ratio",
+    "l1_ratio", "verify",
 )  # fmt: skip
 
 
@@ -68,10 +68,14 @@ class KLNMF(  # type: ignore[call-arg]
         As in `sipower.KLNMF`. `missing` concerns arrays: NaN in a file is an error.
     alpha_W, alpha_H, l1_ratio
         As in `sipower.KLNMF`.
+    verify
+        As in `sipower.KLNMF`. Workers verify their rows of V and W.
 
     Attributes
     ----------
     components_, n_iter_, kl_divergence_, reconstruction_err_, kkt_residual_, status_, trace_
+        As in `sipower.KLNMF`.
+    verification_ : Verification or None
         As in `sipower.KLNMF`.
     guides_ : list of GuideReport
         As in `sipower.KLNMF`; only with `guides`.
@@ -129,6 +133,7 @@ class KLNMF(  # type: ignore[call-arg]
         alpha_W: float = 0.0,
         alpha_H: float | Literal["same"] = "same",
         l1_ratio: float = 0.0,
+        verify: bool = True,
     ) -> None:
         self.n_components = n_components
         self.client = client
@@ -156,6 +161,7 @@ class KLNMF(  # type: ignore[call-arg]
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.verify = verify
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # a connection cannot be stored

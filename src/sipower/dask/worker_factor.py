@@ -131,9 +131,12 @@ class RowTasks:
 
     def place(self, W: Array) -> WorkerFactor:
         """Return W (n, K) on the workers, as data of tasks that depend on no other task."""
-        W = np.asarray(W, self.V.dtype)
-        parts = [[W[begin:end] for begin, end in rows] for rows in self.ranges]
+        parts = self.divide(np.asarray(W, self.V.dtype))
         return self.restore(parts, parts, W.shape[1])[0]
+
+    def divide(self, W: Array) -> list[list[Array]]:
+        """Return the rows of W of every chunk of every group."""
+        return [[W[begin:end] for begin, end in rows] for rows in self.ranges]
 
     def restore(self, W: Any, W_ahead: Any, rank: int) -> tuple[WorkerFactor, WorkerFactor]:
         """Return a gathered W and its extrapolation as data of tasks that depend on no other."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,13 @@ Float = NDArray[np.float64]
 
 
 def state_problem(
-    model: Any, V: RowBlocks, observation: Observation, rank: int, effects: Any = None
+    model: Any,
+    V: RowBlocks,
+    observation: Observation,
+    rank: int,
+    effects: Any = None,
+    *,
+    sum_data: Callable[[], float] | None = None,
 ) -> ProblemStatement:
     """Return the problem that a model solves on some data.
 
@@ -34,6 +42,8 @@ def state_problem(
         Number of components K.
     effects
         Batch effects (batches, m).
+    sum_data
+        A function that returns the sum of the weighted data; None: their rows are here.
     """
     (n, m), weights = V.shape, observation.weights
     alpha_W = model.alpha_W * m
@@ -54,8 +64,8 @@ def state_problem(
         prior_H = np.array(np.broadcast_to(np.asarray(model.prior_H, np.float64), (rank, m)).T)
         strength = model.guide_strength
         if guides and strength is None:
-            total = weighted_total(V, ProblemStatement(**observed))
-            strength = DEFAULT_STRENGTH * total / rank
+            sum_data = sum_data or partial(weighted_total, V, ProblemStatement(**observed))
+            strength = DEFAULT_STRENGTH * sum_data() / rank
         for component, guide in enumerate(guides, known):
             prior_H[guide.features, component] += strength * guide.weights
     return ProblemStatement(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,7 @@ ENTRIES_AT_ONCE = 2**20  # entries of V, stored or as an array, that are read at
 PRODUCTS_AT_ONCE = 2**12  # entries of W Hᵀ that are computed at a time; they fit into the cache
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class FeatureTotals:
     """Sums over rows, for all features.
 
@@ -52,10 +52,9 @@ class FeatureTotals:
     counts: Float
     expected: Float
 
-    def __iadd__(self, other: FeatureTotals) -> Self:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-        return self
+    def __add__(self, other: FeatureTotals) -> FeatureTotals:
+        names = [field.name for field in fields(self)]
+        return FeatureTotals(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 @dataclass(frozen=True, eq=False)
