@@ -29,12 +29,13 @@ from scipy.special import rel_entr  # noqa: E402
 from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 
 from properties.matrices import copy_contents, is_unchanged  # noqa: E402
-from sipower import KLNMF, differential, refit  # noqa: E402
+from sipower import KLNMF, as_matrix, differential, refit, verify  # noqa: E402
 
 EM_STEPS = 5
 SAME_BITS = 0.05  # share of the fits that are repeated with two threads
 REFITS, DIFFERENTIALS = 0.05, 0.02  # shares of the inputs
 HIGHEST = 1e9  # sum of counts that are made from components
+NO_BOUND = 1e100  # a gap above this bounds nothing, whether it is finite or not
 
 
 def target(source: random.Random) -> str:
@@ -77,6 +78,7 @@ def check_fit(case: FitCase, source: random.Random) -> str:
         assert (factor >= 0).all(), "a factor is negative"
     check_components(case, H)
     check_divergence(case, model, W, to_dense(V).astype(W.dtype).astype(np.float64))
+    check_verification(case, model, W, V)
     large = shape[0] > 100
     if source.random() < (0.5 if large else SAME_BITS):
         again, W_again = run_fit(case, V, 2)
@@ -145,6 +147,28 @@ def check_divergence(case: FitCase, model: KLNMF, W: np.ndarray, V: np.ndarray) 
     if "sample_weight" in case.observed:  # W is solved once more after the certificate
         allowed += 2 * model.transform_tol_ * total
     assert gained <= allowed, f"EM gains {gained}, the certificate allows {allowed}"
+
+
+def check_verification(case: FitCase, model: KLNMF, W: np.ndarray, V: Any) -> None:
+    """Check that the verifier confirms what the solver says, converged or not."""
+    assert model.status_ != "not_verified", "the verifier contradicts the solver"
+    dense, is_missing = to_dense(V).astype(float), "missing" in case.terms
+    total = float(np.nansum(case.weights(dense) * dense))
+    if not total > 0:  # no counts: the factors are zero
+        return
+    data = V if is_missing else as_matrix(V, dtype=W.dtype)
+    found = verify(data, W, model=model, **case.observed)
+    error = 1e-9 + 8 * float(np.finfo(W.dtype).eps)
+    if model.status_ == "converged":
+        # Data with missing entries are verified above as they are, not in the working type.
+        tol = model.tol + (error if is_missing else 0.0)
+        assert found.is_converged(tol), f"{found}, but converged"
+    if "sample_weight" in case.observed:  # W is solved once more after the certificate
+        return
+    D, gap = model.kl_divergence_, model.kkt_residual_
+    assert abs(found.divergence - D) <= error * (total + D), f"{found}, not D = {D}"
+    excess = min(found.gap_W + found.gap_H, NO_BOUND) - gap
+    assert excess <= error + found.rounding, f"{found}, not a gap of {gap}"
 
 
 def find_free_entries(case: FitCase, H: np.ndarray) -> np.ndarray:

@@ -92,6 +92,15 @@ def test_the_returned_factors_are_the_verified_ones(dtype, given):
     assert found.divergence == pytest.approx(model.kl_divergence_, rel=error)
 
 
+@pytest.mark.parametrize("given", [{}, {"sample_weight": np.arange(60) % 3 + 0.5}])
+@pytest.mark.parametrize("parameters", [{}, {"prior_H": 1.0}], ids=["plain", "prior"])
+def test_data_without_counts_are_not_contradicted(given, parameters):
+    model = KLNMF(4, **SETTINGS, **parameters)
+    W = model.fit_transform(np.zeros((60, 40)), **given)
+    assert (model.status_, model.kkt_residual_) == ("converged", 0)
+    assert not W.any()
+
+
 def test_the_verifier_changes_no_bit_of_a_fit():
     with_it, without = (KLNMF(4, verify=verify, **SETTINGS).fit(V) for verify in (True, False))
     assert with_it.components_.tobytes() == without.components_.tobytes()

@@ -152,7 +152,7 @@ class Fitting(NewData, FittedAttributes):
     def _replace_rows(self, fit: Fit, W: Array, check: Callable[[Any], Verification] | None) -> Fit:
         """Return the fit with another W that is the exact one for samples of any weight."""
         fit = replace(fit, W=W)
-        if check is None or fit.status is not Status.CONVERGED:
+        if check is None or fit.verification is None or fit.status is not Status.CONVERGED:
             return fit
         verification = check(fit)
         is_converged = verification.is_converged(self.tol)
