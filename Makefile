@@ -75,7 +75,6 @@ microbench: $(VENV)/.tools   ## single parts: kernels, reading, sampling, cluste
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/sampling.py
 	$(BIN)/python benchmarks/pca.py
-	$(BIN)/python benchmarks/online.py
 	$(BIN)/python benchmarks/cluster.py
 	mkdir -p build/stores && $(BIN)/python benchmarks/out_of_core.py build/stores
 	$(BIN)/python benchmarks/scaling.py build/stores

@@ -80,10 +80,11 @@ private:
         } else {
             next = h - newton;
         }
-        item.set(k, next > 0 ? next : 0);
+        next = next > 0 ? next : 0;
+        item.set(k, next, 1 - steepest * (h - next));
     }
 
-    static double rounding() { return sizeof(T) == 4 ? 2e-6 : 4e-15; }
+    static double rounding() { return sizeof(T) == 4 ? 1e-3 : 1e-6; }
 
     const Basis<T>& B_;
     const bool general_;  // whether there is a ridge or a fixed component

@@ -34,6 +34,7 @@ public:
 
     // Compute z = b.h and w = 1/z; beyond the last nonzero z = 1 and v = 0. Returns false if some z is 0.
     bool refresh() {
+        left_ = 1;
         Vec<T> smallest = broadcast(T(1));
         for_tiles([&](const T* tile, int64_t at, int n) { refresh_tile(tile, at, n, smallest); });
         return positive(smallest);
@@ -45,6 +46,7 @@ public:
     }
     // Do `refresh` and `ratio_sums` in one read of the tiles.
     bool refresh_with_sums() {
+        left_ = 1;
         Vec<T> smallest = broadcast(T(1));
         for (int k = 0; k < basis().k; ++k) g[k] = 0;
         for_tiles([&](const T* tile, int64_t at, int n) {
@@ -84,21 +86,20 @@ public:
         for (int k = 0; k < basis().k; ++k) h[k] *= scale;
     }
 
-    // Set h_k = next and update z and w. If little is left of some z, the rounding error of the update may exceed it,
-    // so all are computed again.
-    void set(int k, double next) {
+    // Set h_k = next and update z and w; every z keeps at least the share `left` of its value. The rounding errors of
+    // the updates are relative to the largest z so far, so if little of it is left, all are computed again.
+    void set(int k, double next, double left) {
         const Vec<T> change = broadcast(static_cast<T>(next - h[k]));
-        Vec<T> lost = {};
         h[k] = next;
+        left_ *= left < 1 ? left : 1;
+        if (!(left_ > (sizeof(T) == 4 ? 1e-4 : 1e-9))) {
+            refresh();
+            return;
+        }
         for_tiles([&](const T* tile, int64_t at, int n) {
-            for (int t = 0; t < n; t += L) {
-                const Vec<T> old = load(z_.get() + at + t), z = old + change * load(tile + k * TILE + t);
-                const Vec<T> missing = old * smallest_share() - z;
-                lost = missing > lost ? missing : lost;
-                set_z(at + t, z);
-            }
+            for (int t = 0; t < n; t += L)
+                set_z(at + t, load(z_.get() + at + t) + change * load(tile + k * TILE + t));
         });
-        if (largest(lost) > 0) refresh();
     }
 
     // Return sum v log(v/z) + d.h, which is the objective d.h - sum v log z up to a constant.
@@ -208,6 +209,7 @@ private:
     }
 
     Buffer<T> z_, w_, along_;
+    double left_ = 1;  // lower bound of z / (z at the last `refresh`)
 
 public:
     Buffer<double> h, g;

@@ -35,7 +35,6 @@ EM_STEPS = 5
 SAME_BITS = 0.05  # share of the fits that are repeated with two threads
 REFITS, DIFFERENTIALS = 0.05, 0.02  # shares of the inputs
 HIGHEST = 1e9  # sum of counts that are made from components
-NO_BOUND = 1e100  # a gap above this bounds nothing, whether it is finite or not
 
 
 def target(source: random.Random) -> str:
@@ -166,9 +165,10 @@ def check_verification(case: FitCase, model: KLNMF, W: np.ndarray, V: Any) -> No
     if "sample_weight" in case.observed:  # W is solved once more after the certificate
         return
     D, gap = model.kl_divergence_, model.kkt_residual_
+    error += found.rounding
     assert abs(found.divergence - D) <= error * (total + D), f"{found}, not D = {D}"
-    excess = min(found.gap_W + found.gap_H, NO_BOUND) - gap
-    assert excess <= error + found.rounding, f"{found}, not a gap of {gap}"
+    # Far from a solution, the multipliers of prior counts amplify rounding errors.
+    assert found.gap_W + found.gap_H <= 1.01 * gap + error, f"{found}, not a gap of {gap}"
 
 
 def find_free_entries(case: FitCase, H: np.ndarray) -> np.ndarray:

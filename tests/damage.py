@@ -86,7 +86,7 @@ def promised_shape(file: Path) -> tuple[int, ...] | None:
     content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     content = content.removeprefix(b"\xef\xbb\xbf")
     if ".mtx" in file.name:
-        lines = content.splitlines()[1:]
+        lines = content.split(b"\n")[1:]  # a carriage return ends no line
         content = next(line for line in lines if line.strip() and not line.startswith(b"%"))
     elif not file.name.startswith("docword"):
         return None

@@ -127,7 +127,7 @@ def test_transform_takes_masks_and_weights_of_the_file(counts):
 def test_a_run_resumes_to_the_same_bits_and_refuses_other_values(counts, option):
     ((_, values),) = CASES[option][0].items()
     write("values.csv", values)
-    words = (*FIT, "--tol", 1e-6, f"--{option}", "values.csv", "--resume")
+    words = (*FIT, "--tol", 1e-8, f"--{option}", "values.csv", "--resume")
     call(*words, "--max-iter", 3, "--dry-run")
     assert not (counts / "run").exists()
     call(*words, "--max-iter", 3)
@@ -139,10 +139,10 @@ def test_a_run_resumes_to_the_same_bits_and_refuses_other_values(counts, option)
     assert f"holds a run already, which differs in --{option}: " in refused
     (counts / "run" / "run.json").unlink()  # killed: only the checkpoint is there
     assert f"is a checkpoint of another --{option} " in call(*changed, code=2).stderr
-    assert f"is a checkpoint of another --{option} " in call(*FIT, "--tol", 1e-6, "--resume",
+    assert f"is a checkpoint of another --{option} " in call(*FIT, "--tol", 1e-8, "--resume",
                                                             code=2).stderr  # fmt: skip
     call(*words)
-    model = KLNMF(3, tol=1e-6, random_state=0).fit(V, **{option: values})
+    model = KLNMF(3, tol=1e-8, random_state=0).fit(V, **{option: values})
     assert_same_fit(load_run("run"), model)
 
 

@@ -140,7 +140,7 @@ def test_a_row_or_column_without_observed_entries_is_zero_with_one_warning(side,
         W = model.fit_transform(layout(V), mask=mask, **START)
     factor = "W" if side == "sample" else "H"
     sentence = f"1 {side} has no observed entry, such as {side} 4 (counted from 0): {factor} is "
-    assert [str(w.message) for w in caught] == [f"{sentence}zero there."]
+    assert [str(w.message) for w in caught] == [f"{sentence}zero there unless it has a prior."]
     empty = W[4] if side == "sample" else model.components_[:, 4]
     assert not empty.any()
     assert np.isfinite(model.kl_divergence_)
@@ -246,3 +246,32 @@ def test_lists_may_hold_anything_under_a_mask():
     one = from_start().fit(HOLES.tolist(), mask=~np.isnan(HOLES), **START)
     two = from_start().fit(HOLES, mask=~np.isnan(HOLES), **START)
     assert one.components_.tobytes() == two.components_.tobytes()
+
+
+# ---- frames ----------------------------------------------------------------------------------
+
+WHOLE = (V > 1).astype(float)
+FRAMES = {
+    "bool": pd.DataFrame(V > 1),
+    "nullable bool": pd.DataFrame(V > 1).astype("boolean"),
+    "nullable integers": pd.DataFrame(WHOLE).astype("Int64"),
+    "objects": pd.DataFrame(WHOLE.astype(int).astype(object)),
+    "mixed": pd.DataFrame(
+        {str(j): V[:, j] > 1 if j % 2 else WHOLE[:, j] for j in range(V.shape[1])}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_entries_of_frames_of_any_type_can_be_hidden(kind):
+    """No type of column refuses a zero or makes pandas warn; the frame is not changed."""
+    X = FRAMES[kind]
+    before = X.copy()
+    expected = from_start().fit(WHOLE, mask=MASK, **START)
+    masked = from_start().fit(X, mask=MASK, **START)
+    np.testing.assert_array_equal(masked.components_, expected.components_)
+    if kind.startswith("nullable"):
+        holes = X.mask(~MASK)
+        missing = from_start(missing="nan").fit(holes, **START)
+        np.testing.assert_array_equal(missing.components_, expected.components_)
+    pd.testing.assert_frame_equal(X, before)

@@ -111,3 +111,16 @@ def test_rules_without_a_ridge_refuse_it_and_take_l1(solver):
         KLNMF(3, solver=solver, alpha_W=0.1).fit(V)
     model = KLNMF(3, solver=solver, alpha_W=0.001, l1_ratio=1.0, random_state=0, max_iter=5)
     assert np.isfinite(model.fit_transform(V)).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "ccd", "scd", "newton", "mu"])
+def test_a_component_that_alone_explains_a_count_is_kept(solver):
+    """However small its share of all counts: without it the divergence would be infinite."""
+    counts = np.array([[0, 0], [0, 4.9], [0, 7e-8], [1e-10, 3e-12]])
+    model = KLNMF(
+        3, solver=solver, init="random", random_state=0, alpha_W=0.1, l1_ratio=0.5,
+        tol=1e-9, max_iter=1000,
+    )  # fmt: skip
+    W = model.fit_transform(counts)
+    assert ((W @ model.components_)[counts > 0] > 0).all()
+    assert model.status_ == "converged"

@@ -122,3 +122,9 @@ def test_digits_of_other_scripts_are_no_counts(tmp_path) -> None:
     file = tmp_path / "v.csv"
     file.write_text(LONG.replace(",3", ",٣"), encoding="utf-8")
     refused(file, "line 4, column 'count': '٣' is not a finite number", layout="long")
+
+
+def test_a_parquet_table_without_rows_gets_one_sentence(tmp_path):
+    file = tmp_path / "empty.parquet"
+    pd.DataFrame({"a": np.array([], float), "b": np.array([], float)}).to_parquet(file)
+    refused(file, "holds no counts: it has 0 rows and 2 columns")

@@ -46,16 +46,33 @@ def factors(folder, name):
         return {key: arrays[key].tobytes() for key in ("W", "H", "rounds")}
 
 
-def test_killed_at_random_moments_the_fit_ends_with_the_same_bits(tmp_path):
-    assert run(tmp_path, "whole", 0.02) == 0
-    kills, rng = 0, np.random.default_rng(1)
-    while (code := run(tmp_path, "killed", 0.02, float(rng.uniform(0.1, 0.8)))) != 0:
+def kill_and_resume(folder, name, every, rng):
+    """Kill a fit at random moments and resume it until it ends; return how often it was killed."""
+    kills = 0
+    while (code := run(folder, name, every, float(rng.uniform(0.0, 0.8)))) != 0:
         assert code == -signal.SIGKILL
         kills += 1
         assert kills < 60
-    assert kills >= 1
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
+    return kills
+
+
+def test_killed_at_random_moments_the_fit_ends_with_the_same_bits(tmp_path):
+    assert run(tmp_path, "whole", 0.02) == 0
+    assert kill_and_resume(tmp_path, "killed", 0.02, np.random.default_rng(1)) >= 1
     assert factors(tmp_path, "whole") == factors(tmp_path, "killed")
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+@pytest.mark.stress
+def test_killed_and_resumed_two_hundred_times_no_fit_loses_a_bit(tmp_path):
+    assert run(tmp_path, "whole", 0.02) == 0
+    kills, rng = 0, np.random.default_rng(3)
+    for number in range(200):
+        kills += kill_and_resume(tmp_path, f"killed{number}", 0.02, rng)
+        assert factors(tmp_path, "whole") == factors(tmp_path, f"killed{number}")
+        if kills >= 200:
+            return
+    raise AssertionError(f"the fits end too soon: they were killed {kills} times")
 
 
 @pytest.mark.stress

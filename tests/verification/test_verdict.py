@@ -101,6 +101,27 @@ def test_data_without_counts_are_not_contradicted(given, parameters):
     assert not W.any()
 
 
+@pytest.mark.parametrize("prior", [{"prior_H": 0.1}, {"prior_W": 0.1, "prior_H": 0.1}])
+def test_penalties_that_exceed_the_counts_by_far_are_not_held_against_a_solver(prior):
+    """D is the objective less its other terms, so it has their rounding errors."""
+    for exponent in (-9, -7, -5):
+        model = KLNMF(4, **SETTINGS | {"tol": 1.0, "max_iter": 500}, **prior)
+        model.fit(V * 10.0**exponent)
+        assert model.status_ != "not_verified"
+
+
+@pytest.mark.filterwarnings("ignore:.*no observed entry:UserWarning")
+def test_an_unseen_feature_with_prior_counts_has_a_finite_gap():
+    """The multiplier of its component may not vanish with the rounding errors of huge counts."""
+    counts = np.array([[4294967295.0, 366152, 4294967295, 0, 0, 83325, 229373210, 0]])
+    mask = np.array([[True, True, False, True, True, True, True, False]])
+    for seed in range(20):
+        settings = {"random_state": seed, "prior_H": 0.1, "dtype": np.float32, "max_iter": 50}
+        model = KLNMF(3, solver="mu", init="random", tol=1e-6, n_jobs=1, **settings)
+        model.fit(counts, mask=mask, offsets=[0.49729239])
+        assert model.status_ == "converged"
+
+
 def test_the_verifier_changes_no_bit_of_a_fit():
     with_it, without = (KLNMF(4, verify=verify, **SETTINGS).fit(V) for verify in (True, False))
     assert with_it.components_.tobytes() == without.components_.tobytes()

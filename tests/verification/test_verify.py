@@ -173,6 +173,17 @@ def test_factors_that_do_not_explain_a_count_have_an_infinite_gap():
     assert not found.is_converged(1.0)
 
 
+def test_a_product_that_is_almost_zero_explains_nothing():
+    """No sum overflows: the answer is an infinite gap and no warning."""
+    counts = np.array([[1e15, 3], [2, 5]])
+    W, H = np.array([[1e-310, 0], [1, 2]]), np.array([[1.0, 0], [3, 1]])
+    for parameters in ({}, {"prior_H": 1.0}, {"prior_W": 1.0}, {"alpha_W": 0.1}):
+        found = verify(counts, W, H, model=KLNMF(2, **parameters))
+        assert found.gap == np.inf
+        assert np.isfinite(found.rounding)
+        assert not found.is_converged(1.0)
+
+
 def test_bad_factors_get_one_sentence():
     with pytest.raises(ValueError, match=r"`W` and `H` must have the shapes \(60, K\) and"):
         verify(V, np.ones((60, 2)), np.ones((3, 40)))

@@ -57,7 +57,16 @@ def wait_for(client: Any, futures: list[Any]) -> None:
 
 def check_workers(client: Any) -> None:
     """Check that the cluster has a worker; wait for one to start or restart if necessary."""
+    if client.status in ("closing", "closed"):
+        raise RuntimeError(
+            "`client` is closed, perhaps because its scheduler was stopped: connect a new one."
+        )
     try:
         client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:
         raise RuntimeError("`client` has no workers: start some and fit again.") from None
+    except OSError as problem:
+        raise RuntimeError(
+            f"The scheduler of `client` cannot be reached: {problem}. Start it, connect a new "
+            "client and fit again."
+        ) from None

@@ -14,7 +14,15 @@ import numpy as np
 from sipower._files import shorten
 from sipower.kernels import Array
 
-__all__ = ["as_frame", "frame_names", "is_sparse_frame", "library_name", "refill", "type_name"]
+__all__ = [
+    "as_frame",
+    "frame_names",
+    "hide_in_frame",
+    "is_sparse_frame",
+    "library_name",
+    "refill",
+    "type_name",
+]
 
 _ON_DISK = "a sparse matrix on disk: load it with V.to_memory(), or open its file with "
 _ON_DISK += "sipower.io.open_on_disk"
@@ -122,6 +130,14 @@ def frame_names(V: Any) -> tuple[Array | None, Array | None]:
         return None, None
     index = getattr(V, "index", None)
     return None if index is None else np.asarray(index), np.asarray(V.columns)
+
+
+def hide_in_frame(frame: Any, shown: Any) -> Any:
+    """Return a DataFrame of pandas with zeros where `shown` is False; booleans become numbers."""
+    frame = frame.infer_objects()
+    for column in np.flatnonzero([dtype.kind == "b" for dtype in frame.dtypes]):
+        frame.isetitem(column, frame.iloc[:, column] * np.uint8(1))
+    return frame.where(shown, 0)
 
 
 def refill(V: Any, array: Array) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sipower.data.containers import as_frame, is_sparse_frame, library_name, refill
+from sipower.data.containers import as_frame, hide_in_frame, is_sparse_frame, library_name, refill
 from sipower.estimators.observation import as_boolean, is_sparse
 from sipower.kernels import Array
 
@@ -31,7 +31,7 @@ def hide_unobserved(X: Any, mask: Any) -> Any:
         visible.data[~observed[rows, visible.indices]] = 0
         return visible
     if hasattr(X, "where"):  # a DataFrame keeps its names
-        return X.where(observed, 0)
+        return hide_in_frame(X, observed)
     is_table = library_name(X) in ("polars", "pyarrow")
     return refill(X, np.where(observed, X, 0)) if isinstance(X, np.ndarray) or is_table else X
 
@@ -55,7 +55,7 @@ def split_missing(X: Any) -> tuple[Any, Any]:
     is_nan = X.isna().to_numpy() if is_frame else _is_nan(np.asarray(X))
     if not is_nan.any():
         return X, None
-    filled = X.where(~is_nan, 0) if is_frame else refill(X, np.where(is_nan, 0, X))
+    filled = hide_in_frame(X, ~is_nan) if is_frame else refill(X, np.where(is_nan, 0, X))
     return filled, sp.csr_array(is_nan)
 
 

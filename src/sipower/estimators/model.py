@@ -28,7 +28,7 @@ from sipower.nmf.terms import ModelTerms
 
 __all__ = ["Model", "check_batches", "warn_if_confounded"]
 
-NEGLIGIBLE = 1e-13  # share of the mass of all components
+NEGLIGIBLE = 1e-13  # share of the mass of every sample and every feature
 MIN_OVERLAP = 0.1  # a batch with less of its counts in shared components is reported
 
 
@@ -102,8 +102,7 @@ class Model:
         W, H = self.prepared.restore_rows(W), self.prepared.restore_columns(H)
         if has_penalties(self.estimator):
             # A component that explains nothing, but for rounding errors, only adds to the penalty.
-            mass = W.sum(axis=0, dtype=np.float64) * H.sum(axis=0, dtype=np.float64)
-            is_used = mass > NEGLIGIBLE * mass.sum()
+            is_used = np.maximum(_largest_shares(W, H), _largest_shares(H, W)) > NEGLIGIBLE
             W, H = W * is_used, H * is_used
         if self._known_components is not None:
             H = H.copy()
@@ -221,6 +220,14 @@ class Model:
         if all(part is None for part in parts):
             return None
         return fingerprint(["-" if part is None else fingerprint(part) for part in parts])
+
+
+def _largest_shares(W: Array, H: Array) -> Array:
+    """Return the largest share of every component in the mass of a row of W Hᵀ, (K,)."""
+    mass = W * H.sum(axis=0, dtype=np.float64)
+    total = mass.sum(axis=1, keepdims=True)
+    shares: Array = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
+    return np.asarray(shares.max(axis=0))
 
 
 def check_batches(batch: Array, estimator: Any) -> Array:

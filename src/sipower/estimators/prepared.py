@@ -191,7 +191,8 @@ def warn_if_unobserved(V: RowBlocks, observation: Observation, *, fitting: bool)
         if len(empty):
             warnings.warn(
                 f"{len(empty)} {kind}{'s have' if len(empty) > 1 else ' has'} no observed entry, "
-                f"such as {item_name(kind, int(empty[0]), names)}: {factor} is zero there.",
+                f"such as {item_name(kind, int(empty[0]), names)}: "
+                f"{factor} is zero there unless it has a prior.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -21,16 +21,15 @@ def agrees(verification: Verification, divergence: float, gap: float, V: RowBloc
     """Return whether the verifier confirms the divergence and the gap of the solver.
 
     Both are sums of rounded terms, and the factors that are verified have been scaled in the
-    working type, so eps is that of this type. The gap of the batch effects is left out, because it
-    is another bound if their means are fixed.
+    working type, so eps is that of this type. The solver has the divergence from the objective
+    less its other terms, which may be much larger. The gap of the batch effects is left out,
+    because it is another bound if their means are fixed.
     """
     error = ALLOWED_ERROR + 8 * float(np.finfo(V.dtype).eps)
     difference = abs(verification.divergence - divergence)
     excess = verification.gap_W + verification.gap_H - gap
-    return bool(
-        difference <= error * (V.total + abs(divergence))
-        and excess <= error + verification.rounding
-    )
+    allowed = error + verification.rounding
+    return bool(difference <= allowed * (V.total + abs(divergence)) and excess <= allowed)
 
 
 def stall_rounding(V: RowBlocks) -> Callable[[Record], float]:

@@ -219,7 +219,7 @@ def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], boo
 
 def is_text(column: Any) -> bool:
     """Return whether most cells of a column are not numbers; negative numbers are numbers."""
-    return bool(np.isnan(cell_numbers(column)).mean() > 0.5)
+    return bool(2 * np.isnan(cell_numbers(column)).sum() > len(column))
 
 
 def cell_numbers(column: Any) -> NDArray[Any]:

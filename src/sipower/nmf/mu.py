@@ -34,7 +34,7 @@ class MU(Rule):
             return block.V.for_items(kernels.mu, block.basis, h, np.zeros_like(h), block.c)
         if block.is_scaled:
             return floor_factor(block, block.scale_to_mass(h) * block.multiplier(h), h)
-        terms = block.item_terms._replace(d=block.d)
+        terms, h = block.item_terms._replace(d=block.d), block.limit_to_mass(h)
         return floor_factor(block, minimise_bound(terms, h * block.ratio_sums(h)), h)
 
 

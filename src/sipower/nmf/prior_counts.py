@@ -53,6 +53,7 @@ __all__ = ["PriorCounts"]
 
 Float = NDArray[np.float64]
 MIN_LINEAR_SHARE = 0.1  # of d that the tangent must leave
+LARGEST = 1e300  # multiplier
 SHARE_OF_UNSEEN = 1e-3  # of a profile, at the start, for features that have prior counts alone
 
 
@@ -138,22 +139,29 @@ class PriorCounts:
         counts = extra if self.columns is None else self.columns + extra
         return np.where(is_bounded, R, tangent), counts
 
-    def multipliers(self, H: Array, g: Float, d: Float) -> Float:
+    def multipliers(self, H: Array, g: Float, d: Float, fixed: NDArray[np.bool_] | None) -> Float:
         """Return the multipliers μ of the constraints that every S_k keeps its value, (K,).
 
         Given W, the profiles are the solution of a convex problem with these constraints. For any
         μ, the problems of the features with d + μ instead of d give a lower bound of its minimum.
-        At a solution, H_jk (d_jk + μ_k − g_jk) = a_jk, so the sum over j gives μ. No d + μ may be
-        negative.
+        At a solution, H_jk (d_jk + μ_k − g_jk) = a_jk, so the sum over j gives μ. Elsewhere μ is
+        raised until d + μ ≥ (g + a/S)/2, because the bound is infinite if d + μ is not positive. At
+        a solution d + μ = g + a/H is larger.
 
         Parameters
         ----------
         H, g, d
             Components (m, K), their ratio sums (m, K) and linear terms, (K,) or (m, K).
+        fixed
+            Entries of H that are given, which have no constraint, (m, K).
         """
-        A = 0.0 if self.columns is None else self.columns.sum(axis=0)
-        multipliers = _divide(A + (H * (g - d)).sum(axis=0), _sums(H))
-        return np.maximum(multipliers, -(d if d.ndim == 1 else d.min(axis=0)))
+        S, a = _sums(H), np.zeros((1, H.shape[1])) if self.columns is None else self.columns
+        change = np.zeros(H.shape)  # also where H is zero and g is infinite
+        np.multiply(H, g - d, out=change, where=H > 0)
+        multipliers = _divide(a.sum(axis=0) + change.sum(axis=0), S)
+        free = True if fixed is None else ~fixed
+        smallest = np.max((g + _divide(a, S)) / 2 - d, axis=0, where=free, initial=-np.inf)
+        return np.asarray(np.clip(multipliers, smallest, LARGEST))
 
     def lift_unseen(self, H: Array) -> None:
         """Make the entries of H positive that have prior counts, in place."""

@@ -273,7 +273,7 @@ def feature_gaps(H: Array, g: Array, sums: RowSums, c: Array, terms: ModelTerms)
         return _linear_gaps(H, g, own.d, c) if own.is_linear else certify(own, g, H, c)
     own = terms.terms_of_profiles(sums)
     d: Any = own.d
-    return certify(own._replace(d=d + terms.prior.multipliers(H, g, d)), g, H, c)
+    return certify(own._replace(d=d + terms.prior.multipliers(H, g, d, own.fixed)), g, H, c)
 
 
 def _linear_gaps(H: Array, g: Array, d: Any, c: Array) -> Float:

@@ -134,6 +134,18 @@ class ItemProblem:
         scale = np.divide(mass, current, out=mass.copy(), where=current > 0)
         return np.asarray(start * scale[:, None], np.float64)
 
+    def limit_to_mass(self, h: Array) -> Array:
+        """Return h with the components that may change scaled down to at most the mass of the item.
+
+        They never have more at the optimum, and scaling them down to it lowers the objective all
+        the way.
+        """
+        fixed = self.item_terms.fixed
+        current = self._linear_term(h if fixed is None else np.where(fixed, 0, h))
+        scale = np.divide(self.mass, current, out=np.ones(len(h)), where=current > self.mass)
+        scaled = h * scale[:, None]
+        return scaled if fixed is None else np.where(fixed, h, scaled)
+
     def _linear_term(self, h: Array) -> Float:
         """Return d·h of every item, (items,)."""
         return h @ self.d if self.d.ndim == 1 else np.einsum("jk,jk->j", h, self.d)

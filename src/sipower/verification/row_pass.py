@@ -28,6 +28,7 @@ from sipower.verification.statement import Float, ProblemStatement
 __all__ = ["FeatureTotals", "RowTotals", "row_groups", "sum_over_rows"]
 
 ENTRIES_AT_ONCE = 2**20  # entries of V, stored or as an array, that are read at a time
+MAX_RATIO = 1e250
 PRODUCTS_AT_ONCE = 2**12  # entries of W Hᵀ that are computed at a time; they fit into the cache
 
 
@@ -107,11 +108,14 @@ def sum_over_rows(
 def _ratio_sums(V: Any, W: Float, H: Float) -> tuple[float, Float, Float]:
     """Return Σ V log(V/Z) and the ratio sums of rows and features, with Z = W Hᵀ.
 
-    The sum is infinite if some Z is zero where V is not; its ratio is then left out.
+    The sum is infinite if some Z is zero where V is not; its ratio is then left out. Where Z is
+    almost zero, the ratio is limited, so that its products with zeros are zero.
     """
     is_dense = isinstance(V, np.ndarray)
     values, Z = (V, W @ H.T) if is_dense else (V.data, _products_at(V.indptr, V.indices, W, H))
-    ratio = np.divide(values, Z, out=np.zeros_like(Z), where=Z > 0)
+    with np.errstate(over="ignore"):
+        ratio = np.divide(values, Z, out=np.zeros_like(Z), where=Z > 0)
+    np.minimum(ratio, MAX_RATIO, out=ratio)
     log_term = float(rel_entr(values, Z).sum())
     if not is_dense:
         ratio = sparse.csr_array((ratio, V.indices, V.indptr), V.shape)

@@ -88,16 +88,18 @@ class FeatureTerms:
         """Return the certified gap of every feature, (m,).
 
         Prior counts couple the features by S. Given S, the problem is convex, and for any
-        multipliers μ of the constraints on S the features with d + μ bound it from below.
+        multipliers μ of the constraints on S the features with d + μ bound it from below. At a
+        solution H (d + μ − g) = a; elsewhere μ is raised until d + μ ≥ (g + a/S)/2.
         """
         d = sums.d + self.l1[:, None]
         if self.is_linear:
             return linear_gaps(self.H, sums.g, d, sums.c)
+        fixed = np.zeros(self.H.shape, bool) if self.fixed is None else self.fixed
         if self.has_prior:
-            change = self.a.sum(axis=0) + (self.H * (sums.g - d)).sum(axis=0)
-            mu = np.divide(change, self.S, out=np.zeros_like(change), where=self.S > 0)
-            d = d + np.maximum(mu, -d.min(axis=0))
-        fixed = False if self.fixed is None else self.fixed
+            S = np.where(self.S > 0, self.S, np.inf)
+            mu = (self.a.sum(axis=0) + (self.H * (sums.g - d)).sum(axis=0)) / S
+            least = (sums.g + self.a / S) / 2 - d
+            d = d + np.maximum(mu, least.max(axis=0, where=~fixed, initial=-np.inf))
         return dual_gaps(self.H, sums.g, d, sums.c, a=self.a, r=self.ridge[:, None], fixed=fixed)
 
     def penalty(self) -> float:

@@ -160,16 +160,17 @@ def conclude(rows: RowCheck, H: Any, statement: ProblemStatement) -> Verificatio
         float(gap) / max(total, tiny) for gap in (rows.gap, gaps_H.sum(), effect_gap)
     )
     gap = gap_W + gap_H + gap_effects
+    is_finite = np.isfinite(objective)  # infinite: a count with W Hᵀ = 0, a prior count with H = 0
     return Verification(
         divergence=max(divergence, 0.0),
         objective=objective,
-        gap=gap if np.isfinite(divergence) else np.inf,  # infinite: a count with W Hᵀ = 0
+        gap=gap if is_finite else np.inf,
         gap_W=gap_W,
         gap_H=gap_H,
         gap_effects=gap_effects,
         worst_sample=rows.worst_sample,
         worst_feature=int(gaps_H.argmax()),
-        rounding=64 * EPS * K * (1 + abs(objective) / max(total, tiny)),
+        rounding=64 * EPS * K * (1 + (abs(objective) / max(total, tiny) if is_finite else 0)),
     )
 
 
