@@ -96,10 +96,13 @@ def test_file_names_cannot_command_the_terminal(here, name):
     if "[" in name and "\x1b" not in name:
         assert f"wrote {name}/" in fit.stdout  # what rich would take for markup is a name too
     call("transform", name, file, "-o", f"{name}.npz", code=0)
+    call("verify", name, file)
+    call("info", name, code=0)
     call("differential", name, file, code=2)  # one component has nothing to compare with
     assert f"{name}.npz" in os.listdir()
     call("fit", file, "-k", 1, "-o", name, code=2)
-    for words in (("report", f"no{name}"), ("fit", f"no{name}", "-k", 2), (name,),
+    for words in (("report", f"no{name}"), ("info", f"no{name}"), ("verify", f"no{name}", file),
+                  ("verify", name, f"no{name}"), ("fit", f"no{name}", "-k", 2), (name,),
                   ("convert", f"no{name}", "-o", file), ("fit", file, "-k", name),
                   ("fit", file, "-k", 1, "--solver", name), ("fit", "-k", 1, "--layout", name),
                   ("fit", file, name, "-k", 1), ("fit", f"--{name}"), ("rank", file, "-k", name),
@@ -118,7 +121,7 @@ def test_every_command_speaks_to_machines_in_json(here):
                   ("differential", file, f"{file}.csv"),
                   ("consensus", f"{file}.csv", "-k", 2, "--replicates", 2, "-o", f"{file}c"),
                   ("rank", f"{file}.csv", "-k", "1,2", "--replicates", 2, "-o", f"{file}r"),
-                  ("info",)):  # fmt: skip
+                  ("verify", file, f"{file}.csv"), ("info",), ("info", file)):  # fmt: skip
         result = call(*words, "--json", code=0)
         assert [json.loads(line)["event"] for line in result.stdout.splitlines()]
     call("report", file, "--rank", f"{file}r", "-o", f"{file}.html", code=0)
