@@ -84,6 +84,7 @@ private:
         item.set(k, next, 1 - steepest * (h - next));
     }
 
+    // What 1 - m h_k may be by rounding alone, with the z that `set` allows.
     static double rounding() { return sizeof(T) == 4 ? 1e-3 : 1e-6; }
 
     const Basis<T>& B_;

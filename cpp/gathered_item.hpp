@@ -92,7 +92,7 @@ public:
         const Vec<T> change = broadcast(static_cast<T>(next - h[k]));
         h[k] = next;
         left_ *= left < 1 ? left : 1;
-        if (!(left_ > (sizeof(T) == 4 ? 1e-4 : 1e-9))) {
+        if (!(left_ > least_left())) {
             refresh();
             return;
         }
@@ -152,6 +152,7 @@ public:
 
 private:
     static T tiny() { return sizeof(T) == 4 ? T(1e-30) : T(1e-290); }
+    static double least_left() { return sizeof(T) == 4 ? 1e-4 : 1e-9; }  // eps/least_left is the relative error of z
 
     void refresh_tile(const T* tile, int64_t at, int n, Vec<T>& smallest) {
         Vec<T> z[TILE / L] = {};
@@ -199,10 +200,9 @@ private:
 
     // Return z, raised to at least a tiny share of its old value, because rounding must not make it zero.
     static Vec<T> at_least(Vec<T> z, Vec<T> old) {
-        const Vec<T> smallest = old * smallest_share();
+        const Vec<T> smallest = old * broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14));
         return z > smallest ? z : smallest;
     }
-    static Vec<T> smallest_share() { return broadcast(sizeof(T) == 4 ? T(1e-6) : T(1e-14)); }
     void set_z(int64_t t, Vec<T> z) {
         store(z_.get() + t, z);
         store(w_.get() + t, broadcast(T(1)) / z);

@@ -28,7 +28,7 @@ from sipower.verification.statement import Float, ProblemStatement
 __all__ = ["FeatureTotals", "RowTotals", "row_groups", "sum_over_rows"]
 
 ENTRIES_AT_ONCE = 2**20  # entries of V, stored or as an array, that are read at a time
-MAX_RATIO = 1e250
+MAX_RATIO = 1e250  # of V and Z
 PRODUCTS_AT_ONCE = 2**12  # entries of W Hᵀ that are computed at a time; they fit into the cache
 
 
