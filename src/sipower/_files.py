@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import io
 import math
 import os
 import secrets
@@ -187,7 +188,12 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         warnings.simplefilter("ignore")
         old = npy.read_magic(stream) == (1, 0)
         read = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
-        shape, fortran_order, dtype = read(stream, max_header_size=MAX_HEADER_SIZE)
+        length = stream.read(2 if old else 4)
+        declared = int.from_bytes(length, "little")
+        if declared > MAX_HEADER_SIZE:  # NumPy would allocate as many bytes and then refuse
+            raise ValueError(f"its header declares {declared} bytes")
+        header = io.BytesIO(length + stream.read(declared))
+        shape, fortran_order, dtype = read(header, max_header_size=MAX_HEADER_SIZE)
         if min(shape, default=0) < 0 or dtype.fields is not None:
             raise ValueError(f"its shape is {shape}, its type {dtype}")
         return shape, fortran_order, dtype

@@ -67,6 +67,14 @@ def test_any_other_head_is_damage(text) -> None:
         read_header(head(text))
 
 
+@pytest.mark.parametrize(("version", "size"), [((1, 0), 2), ((2, 0), 4), ((3, 0), 4)])
+def test_a_head_longer_than_any_takes_no_memory(version, size) -> None:
+    start = np.lib.format.magic(*version) + b"\xff" * size
+    declared = 256**size - 1
+    with pytest.raises(DamagedError, match=f"its header declares {declared} bytes"):
+        read_header(io.BytesIO(start + b"{'descr': '<f4', "))
+
+
 def test_an_array_of_terabytes_in_a_small_archive_takes_no_memory(tmp_path) -> None:
     text = "{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000000,), }"
     with zipfile.ZipFile(tmp_path / "v.npz", "w") as packed:

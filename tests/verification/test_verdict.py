@@ -149,6 +149,27 @@ def test_float64_that_cannot_reach_tol_has_stalled():
     assert 0 < model.kkt_residual_ < 1e-11
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_gap_of_zero_that_the_exact_w_does_not_keep_is_not_sought_forever():
+    counts = sp.csc_array([[0, 0, 0, 0], [20, 8, 16, 12]])
+    model = KLNMF(
+        2,
+        tol=0.0,
+        max_iter=10,
+        init="random",
+        transform_tol=1e-6,
+        random_state=713008313,
+        prior_H=np.array(
+            [0.7270864614229479, 0.04898013612218788, 0.24824180503567195, 0.5798786534585503]
+        ),
+    )
+    mask = np.array([[False, True, True, True], [True, True, True, True]])
+    offsets = np.array([1.52511506, 0.69497])
+    model.fit(counts, mask=mask, sample_weight=np.array([1.5, 0.5]), offsets=offsets)
+    assert model.status_ in ("stalled", "converged")
+    assert model.kkt_residual_ < 1e-15
+
+
 def records(values):
     return [Record(r, r, 0.0, objective, gap, 1.0) for r, objective, gap in values]
 

@@ -182,7 +182,9 @@ class _Loops:
 
     def limit(self) -> Status | None:
         """Return the limit of the whole fit that has been reached, or None."""
-        return self.settings.stop.reached_limit(self.last, self._elapsed())
+        limit = self.settings.stop.reached_limit(self.last, self._elapsed())
+        is_last = self.count >= MAX_LOOPS
+        return limit or (Status.STALLED if is_last else None)
 
     def race(self) -> Result[Any]:
         """Return the best of `n_init` starts; the trace begins with the work of all of them."""
