@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import operator
 import random
-import resource
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -201,6 +200,8 @@ def prepare() -> None:
     """Limit memory, so that huge allocations fail at once."""
     warnings.simplefilter("ignore")  # NumPy warns about the damage
     if not SANITIZED:
+        import resource  # noqa: PLC0415 - Unix only
+
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 

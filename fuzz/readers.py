@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import sys
 import tempfile
 import warnings
@@ -22,6 +21,7 @@ import driver  # noqa: E402 - the line above makes these imports possible
 from kinds import Kind, kinds  # noqa: E402
 from mutations import damage_file  # noqa: E402
 
+import systems  # noqa: E402
 from sipower.data.formats import NewerFormatError  # noqa: E402
 from sipower.io import ReadError  # noqa: E402
 from sipower.store.layout import DamagedStoreError  # noqa: E402
@@ -85,11 +85,7 @@ def may_declare_memory(path: Path) -> bool:
 
 def limit_memory() -> None:
     """Make allocations of several gigabytes fail."""
-    used = (
-        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
-        * resource.getpagesize()
-    )
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    systems.limit_memory(MEMORY)
 
 
 if __name__ == "__main__":

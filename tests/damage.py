@@ -10,7 +10,6 @@ from __future__ import annotations
 import faulthandler
 import gzip
 import json
-import resource
 import sys
 import time
 import warnings
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sipower.io import ReadError, Table, read
+from systems import limit_memory
 
 SECONDS, MEMORY = 10, 2 << 30
 DIGITS = np.frombuffer(b"0123456789-+.eE \t\n,nan", np.uint8)
@@ -96,11 +96,7 @@ def promised_shape(file: Path) -> tuple[int, ...] | None:
 def try_variants(file: Path, count: int) -> dict[str, float]:
     good = file.read_bytes()
     read(file)  # imports the libraries, whose memory does not count
-    used = (
-        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
-        * resource.getpagesize()
-    )
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    limit_memory(MEMORY)
     messages, slowest = [], 0.0
     for number in range(count):
         file.write_bytes(damage_file(good, number))
@@ -117,6 +113,8 @@ def try_variants(file: Path, count: int) -> dict[str, float]:
     faulthandler.cancel_dump_traceback_later()
     assert all(text.startswith(str(file)) and text.endswith(".") for text in messages)
     assert not any("\n" in text or "more memory" in text for text in messages)
+    import resource  # noqa: PLC0415 - Unix only
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     return {"refused": len(messages), "slowest": slowest, "peak": peak}
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules of Windows for files in use: what is open is not removed, moved or replaced."""
 
-import fcntl
 import os
 import sys
 import types
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
+
+fcntl = pytest.importorskip("fcntl", reason="emulates Windows by the locks of Unix")
+if not os.path.exists("/proc/self/fd"):
+    pytest.skip("reads the open files from /proc", allow_module_level=True)
 _active = False
 
 

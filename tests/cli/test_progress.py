@@ -4,7 +4,6 @@
 import json
 import math
 import os
-import pty
 import re
 import select
 import subprocess
@@ -25,6 +24,7 @@ def test_times_are_told_in_words():
 
 
 def test_a_terminal_shows_live_progress(large):
+    pty = pytest.importorskip("pty", reason="needs a terminal of Unix")
     main, worker = pty.openpty()
     words = ("fit", "large.mtx", "-k", 10, "--tol", 1e-9, "--max-time", 3, "--no-report")
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}

@@ -16,6 +16,7 @@ from cli.calls import SPARSE_V as V
 from cli.calls import call
 from sipower import KLNMF
 from sipower.results import load_run
+from systems import unix_only
 
 FIT = ("fit", "counts.npz", "-k", 4, "-o", "run", "--no-report", "--tol", 1e-6)
 
@@ -117,6 +118,7 @@ def test_what_an_interruption_left_out_is_written_by_resume(counts, monkeypatch)
     assert table.exists()
 
 
+@unix_only
 def test_a_killed_command_goes_on_to_the_same_bits(counts):
     """And a worker that is told to end by Ctrl-C leaves a checkpoint, too."""
     words = [sys.executable, "-m", "sipower", *map(str, FIT), "--resume", "--checkpoint-every",

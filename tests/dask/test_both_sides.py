@@ -2,7 +2,6 @@
 """With their columns on workers too, a fit has the bits of a local fit, for every model."""
 
 import os
-import signal
 import warnings
 
 import numpy as np
@@ -17,6 +16,7 @@ from sipower.nmf import Factorization, Factors
 from sipower.store import write_store
 
 da = pytest.importorskip("dask.array")
+psutil = pytest.importorskip("psutil")
 
 BATCH = np.repeat(["a", "b", "c"], 80)
 PLAIN = ({}, {})
@@ -135,7 +135,7 @@ def test_a_worker_that_dies_changes_no_bit(client, at):
     def kill(record):
         if record.round == at:
             pids = client.run(os.getpid)
-            os.kill(pids[sorted(pids)[at % 2]], signal.SIGKILL)
+            psutil.Process(pids[sorted(pids)[at % 2]]).kill()
 
     assert_same_fit(both(max_iter=12, on_round=kill).fit(lazy()), undisturbed)
 

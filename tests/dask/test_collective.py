@@ -2,7 +2,6 @@
 """Sums in a tree and factors that workers pass on change no result but the rounding of sums."""
 
 import os
-import signal
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from sipower.dask import collective
 from sipower.dask.collective import add_results, broadcast
 
 da = pytest.importorskip("dask.array")
+psutil = pytest.importorskip("psutil")
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 9, 17])
@@ -52,7 +52,7 @@ def test_rows_have_the_local_curve_with_trees_and_broadcasts(client, monkeypatch
 
     def kill(record):
         if killed and record.round == 5:
-            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            psutil.Process(next(iter(client.run(os.getpid).values()))).kill()
 
     result = model(on_round=kill).fit(lazy())
     np.testing.assert_allclose(curve(result.trace_), curve(local().trace_), rtol=1e-9)

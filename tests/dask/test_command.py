@@ -17,6 +17,7 @@ from cli.calls import call, command, events
 from lazy_fits import V
 from sipower.results import load_run
 from sipower.store import write_store
+from systems import unix_only
 
 pytest.importorskip("distributed.client")
 
@@ -169,6 +170,7 @@ def test_a_fit_is_resumed_with_the_same_bits(files, cluster):
     assert "differs in" in refused
 
 
+@unix_only
 def test_an_interrupted_fit_is_saved_and_no_worker_is_left(files):
     words = ("fit", "counts.sipower", *RANDOM, "--tol", 0, "--max-iter", 10**6, "-o", "run",
              "--workers", 2, "--json")  # fmt: skip

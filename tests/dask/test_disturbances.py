@@ -3,7 +3,6 @@
 
 import os
 import pickle
-import signal
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +19,8 @@ from sipower.io import open_store
 from sipower.nmf import RowRounds
 from sipower.store import write_store
 
+psutil = pytest.importorskip("psutil")
+
 
 @pytest.mark.parametrize("kind", ["array", "files"])
 def test_a_killed_worker_changes_nothing(client, plain, tmp_path, kind):
@@ -33,7 +34,7 @@ def test_a_killed_worker_changes_nothing(client, plain, tmp_path, kind):
 
     def kill(record):
         if record.round in (5, 8):  # every worker that the fit began with
-            os.kill(pids.popitem()[1], signal.SIGKILL)
+            psutil.Process(pids.popitem()[1]).kill()
 
     result = model(on_round=kill).fit(X)
     assert not pids
@@ -52,7 +53,7 @@ def test_killed_workers_change_no_bit_of_any_round(client, monkeypatch, limit):
         def kill(record, state):
             rounds.append((state.value, state.H.tobytes(), state.g.tobytes()))
             if record.round in kills:
-                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+                psutil.Process(next(iter(client.run(os.getpid).values()))).kill()
 
         result = solve(
             problem, RowRounds(), problem.start(0), stop=Stop(0, rounds=24), on_state=kill

@@ -2,7 +2,6 @@
 """Weights, masks, known components, penalties, priors and guides on workers: the local fit."""
 
 import os
-import signal
 import warnings
 
 import numpy as np
@@ -14,6 +13,7 @@ from lazy_fits import RANK, UNEVEN, V, lazy, model
 from model_options import make_arguments, make_options
 
 da = pytest.importorskip("dask.array")
+psutil = pytest.importorskip("psutil")
 
 N, M = V.shape
 GIVEN = make_arguments(V.shape)
@@ -140,7 +140,7 @@ def test_a_killed_worker_changes_nothing(client):
 
     def kill(record):
         if record.round == 3:
-            os.kill(pids.popitem()[1], signal.SIGKILL)
+            psutil.Process(pids.popitem()[1]).kill()
 
     parameters, given = OPTIONS["known beside guides"]
     result = model(max_iter=8, on_round=kill, **parameters).fit(lazy(), **given)

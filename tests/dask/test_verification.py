@@ -2,7 +2,6 @@
 """Workers verify their rows: what they find together is what `sipower.verify` finds here."""
 
 import os
-import signal
 import warnings
 from dataclasses import asdict
 
@@ -17,6 +16,7 @@ from model_options import make_options
 from sipower.dask import verifying
 
 da = pytest.importorskip("dask.array")
+psutil = pytest.importorskip("psutil")
 
 BATCH = np.repeat(["a", "b", "c"], 80)
 SIDES = ["rows", "auto"]
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_while_it_verifies_changes_nothing(client, solver, mo
     def kill(*arguments):
         pids = client.run(os.getpid)
         killed.append(pids[min(pids)])
-        os.kill(killed[-1], signal.SIGKILL)
+        psutil.Process(killed[-1]).kill()
         return add_results(*arguments)
 
     monkeypatch.setattr(verifying, "add_results", kill)

@@ -2,9 +2,11 @@
 """Disks that are full and folders that nobody may write to."""
 
 import os
-import resource
 from contextlib import contextmanager
 
+import pytest
+
+resource = pytest.importorskip("resource", reason="limits the size of files, as Unix can")
 NOBODY = 65534
 
 

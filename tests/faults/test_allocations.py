@@ -4,16 +4,16 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from faults.children import run_script
+from systems import linux_only
 
 COMPILER = shutil.which("c++")
 pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="preloads an allocator"),
+    linux_only,
     pytest.mark.skipif(COMPILER is None, reason="compiles an allocator"),
 ]
 # The task, whose allocations fail, the layout of the data, and the number of threads. NumPy's

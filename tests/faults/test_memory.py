@@ -2,16 +2,14 @@
 """Memory that is used up in the middle of a fit."""
 
 import json
-import sys
 
 import pytest
 
 from faults.children import run_code, run_script
 from sipower import nmf
+from systems import linux_only
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="RLIMIT_AS binds on Linux only"
-)
+pytestmark = linux_only
 # No reserves: what is freed goes back to the system, and only what is needed is taken.
 FRUGAL = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from systems import linux_only
+
 sys.path.append(str(Path(__file__).parents[2] / "fuzz"))
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 
@@ -17,9 +19,7 @@ import campaign
 import driver
 import fits
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="needs the memory limits of Linux"
-)
+pytestmark = linux_only
 ROOT = Path(__file__).parents[2]
 FITS = 100
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from systems import linux_only
+
 sys.path.append(str(Path(__file__).parents[2] / "fuzz"))
 
 import driver
@@ -17,7 +19,7 @@ from kinds import NAMES, kinds
 INPUTS = 2000
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the memory limits of Linux")
+@linux_only
 def test_damaged_files_end_in_one_sentence_or_in_valid_content(tmp_path: Path) -> None:
     target, limit = readers.ReaderTarget(tmp_path), readers.limit_memory
     kinds()  # once for all children

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`bootstrap`: same bits however it runs, right intervals on simulated data, refusals."""
 
-import os
 import signal
 
 import numpy as np
@@ -73,7 +72,7 @@ def test_an_interrupted_bootstrap_is_resumed_to_the_same_bits(tmp_path, by):
 
     def interrupt(done, total):
         if done == after and by == "signal":  # Ctrl-C
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         elif done == after:
             raise KeyboardInterrupt
 

@@ -3,7 +3,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +18,9 @@ from cached_files import FILES, V, stamp, write_anndata
 from sipower._files import file_lock
 from sipower.io import convert, on_disk, open_on_disk
 from sipower.io.cache import CacheEntry, cache_entries, cache_folder, remove_entry
+from systems import unix_only
+
+IS_ROOT = hasattr(os, "getuid") and os.getuid() == 0
 
 # Of anndata, about what Zarr files will be like in its next versions.
 pytestmark = pytest.mark.filterwarnings("ignore:.*[zZ]arr:UserWarning")
@@ -42,7 +44,7 @@ def start(file, cache, seconds):
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+@unix_only
 def test_a_killed_conversion_leaves_nothing_that_is_used(file, cache):
     process = start(file, cache, 60)
     assert process.stdout.readline() == "rows\n"
@@ -56,7 +58,7 @@ def test_a_killed_conversion_leaves_nothing_that_is_used(file, cache):
     assert {path.name for path in entry.folder.iterdir()} == {"counts.sipower", "source.json"}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs locks")
+@unix_only
 def test_of_two_processes_one_converts_and_the_other_waits(file, cache):
     first = start(file, cache, 1)
     assert first.stdout.readline() == "rows\n"
@@ -138,7 +140,8 @@ def test_a_full_disk_during_the_conversion(file, cache, monkeypatch):
     assert list(cache_entries(cache)) == []
 
 
-@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may write anywhere")
+@unix_only
+@pytest.mark.skipif(IS_ROOT, reason="root may write anywhere")
 def test_a_cache_that_cannot_be_written_can_be_read(file, cache):
     open_on_disk(file, cache=cache)
     (entry,) = cache_entries(cache)

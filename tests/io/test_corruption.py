@@ -15,6 +15,7 @@ import pytest
 
 from good_files import WRITERS
 from sipower.io import ReadError, read
+from systems import linux_only
 
 # HDF5 trusts lengths of texts in a file: where one is damaged, h5py can crash.
 KINDS = [kind for kind in WRITERS if not kind.endswith("h5ad")]
@@ -22,7 +23,7 @@ KINDS = [kind for kind in WRITERS if not kind.endswith("h5ad")]
 NOTICING = sorted(set(WRITERS) - {"csv", "long_csv"})
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's limits of memory")
+@linux_only
 @pytest.mark.parametrize("kind", KINDS)
 def test_400_damaged_files(kind: str, tmp_path: Path) -> None:
     assert_survives(kind, tmp_path, 400)
@@ -39,7 +40,7 @@ def assert_survives(kind: str, folder: Path, variants: int) -> None:
     assert report["peak"] < 2 << 30
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's limits of memory")
+@linux_only
 def test_some_damaged_h5ad(tmp_path: Path) -> None:
     assert_survives("h5ad", tmp_path, 64)
 

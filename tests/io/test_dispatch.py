@@ -124,7 +124,7 @@ def test_empty_missing_and_locked_files(tmp_path, ending) -> None:
     refused(file, "does not exist")
     file.write_bytes(b"")
     refused(file, "is empty")
-    if os.geteuid():  # root may read everything
+    if hasattr(os, "geteuid") and os.geteuid():  # root may read everything
         file.write_bytes(b"x")
         file.chmod(0)
         refused(file, "[Pp]ermission denied")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from faults.children import run_code
+from systems import linux_only
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")
+@linux_only
 def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
     script = Path(__file__).parent / "bombs.py"
     words = [sys.executable, script, tmp_path]
@@ -31,7 +32,7 @@ def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
     assert "declares 4000000128 bytes for the array data and stores" in messages["directory.npz"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux's means")
+@linux_only
 @pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
 def test_a_parquet_file_that_repeats_a_long_text(tmp_path, kind):
     """200 GB of names in 3 kB, as dictionaries of the format allow."""

@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import os
-import pty
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -163,6 +162,7 @@ def test_reproduce_and_settings_cannot_command_the_terminal(here, monkeypatch):
 def test_a_real_terminal_sees_only_the_colours_of_the_command(here):
     """Through a pseudo-terminal, where rich draws: no name reaches it as it is."""
     file = table(f"{FILES[6]}{FILES[8]}.csv")
+    pty = pytest.importorskip("pty", reason="needs a terminal of Unix")
     master, slave = pty.openpty()
     words = [sys.executable, "-m", "sipower", "fit", file, "-k", "2", "-o", f"[red]{FILES[5]}"]
     process = subprocess.Popen(words, stdout=slave, stderr=slave, close_fds=True)

@@ -19,6 +19,7 @@ from sipower.cli import app
 from sipower.io import convert, read
 from sipower.store import read_layout
 from sipower.store.layout import read_names
+from systems import linux_only, unix_only
 
 TINY = 1_000_000
 
@@ -100,7 +101,7 @@ print(json.dumps({"told": told, "kilobytes": after - before}))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux has them")
+@linux_only
 def test_a_text_larger_than_memory(tmp_path, assert_store) -> None:
     rng = np.random.default_rng(2)
     places = rng.choice(20_000 * 1_000, 700_000, replace=False)  # in no order
@@ -166,7 +167,7 @@ main()
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+@unix_only
 def test_ctrl_c_in_mid_work_leaves_nothing(tmp_path) -> None:
     (tmp_path / "out").mkdir()
     file, target = tmp_path / "docword.v.txt", tmp_path / "out" / "v.sipower"

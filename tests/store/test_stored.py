@@ -19,6 +19,7 @@ from sipower.io.backed import BackedSource
 from sipower.kernels import Draw
 from sipower.problems.kl import KLBlock
 from sipower.store import write_store
+from systems import linux_only
 
 V = sp.csr_array(oracles.counts(900, 400, density=0.5))
 
@@ -187,7 +188,7 @@ def test_what_needs_all_data_in_memory_says_so(store):
         KLNMF(4, init="nndsvda", random_state=0).fit(open_store(store))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS binds on Linux only")
+@linux_only
 def test_data_larger_than_the_memory_of_the_process_are_fitted(tmp_path):
     """24 million nonzeros, 120 MB in each orientation, with 60 MB to spare for them."""
     path = tmp_path / "large.sipower"
