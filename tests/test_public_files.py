@@ -16,6 +16,16 @@ pytestmark = pytest.mark.skipif(not RECIPE.is_file(), reason="the recipe is not 
 
 TOML = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = TOML["project"]
+SECTIONS = [
+    "Summary",
+    "Statement of need",
+    "State of the field",
+    "Software design",
+    "Limits",
+    "Research impact statement",  # JOSS asks for all but "Limits"
+    "AI usage disclosure",
+    "Acknowledgements",
+]
 
 
 def render_recipe():
@@ -76,8 +86,7 @@ def test_every_reference_of_the_paper_exists_and_is_cited():
     assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} == set(
         yaml.safe_load(head)
     )
-    for section in ("Summary", "Statement of need", "State of the field", "Acknowledgements"):
-        assert f"# {section}\n" in body
+    assert re.findall(r"^# (.+)$", body, re.M) == SECTIONS
     entries = dict(re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, re.DOTALL))
     assert set(re.findall(r"@(\w+)", body)) == set(entries)
     assert all(re.search(r"\b(doi|url) = \{\S+\}", entry) for entry in entries.values())

@@ -42,11 +42,25 @@ def test_paths_exist(page: Path) -> None:
         assert exists(path), f"{page.name} names {path}"
 
 
-@pytest.mark.parametrize("page", TOP_PAGES, ids=page_id)
+def find_links(page: Path) -> list[str]:
+    """Return the targets of the links of a page, without what follows #."""
+    return re.findall(r"\]\(([^)#\s]+)[^)]*\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_lead_somewhere(page: Path) -> None:
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
-        assert "://" in link or (page.parent / link).exists(), link
+    for link in find_links(page):
+        _, is_own, path = link.partition("github.com/sipower/sipower/")
+        kind, _, rest = path.partition("/main/")
+        if is_own and kind in ("blob", "tree", "raw"):
+            assert (ROOT / rest).is_dir() if kind == "tree" else (ROOT / rest).is_file(), link
+        if page in TOP_PAGES:  # links of the others may lead to generated pages; Sphinx checks them
+            assert "://" in link or (page.parent / link).exists(), link
+
+
+def test_the_readme_has_no_relative_link() -> None:
+    """It is the description on PyPI, too, which knows no files of the repository."""
+    assert [link for link in find_links(ROOT / "README.md") if "://" not in link] == []
 
 
 @cache
