@@ -12,7 +12,7 @@ from files.small_data import FEATURES, SAMPLES
 from files.test_files import FOLDERS, folder_of
 from files.test_newer import STAMPED, change_stamp
 from sipower._files import read_archive
-from sipower.cli.file_facts import describe_file
+from sipower.cli.describe_file import describe_file
 from sipower.io.cache import cache_entries
 
 DAYS = {"count": 12, "first": list(SAMPLES[:3])}
@@ -32,7 +32,7 @@ EXPECTED = {
     "differences": ("csv.csv", "table of differences", {
         "shape": [2, 8], "components": 2, "contrast": "least extreme", "level": 0.95,
         "features": FRUIT, "component_names": {"count": 2, "first": ["fruit", "other"]}}),
-    "catalogue": ("rows.parquet", "table, such as a catalogue", {
+    "catalogue": ("rows.parquet", "plain table, such as a catalogue or counts", {
         "shape": [2, 8], "rows": {"count": 2, "first": ["SBS1", "SBS2"]}, "columns": FRUIT}),
     "weights": ("W.npz", "file of weights", {"shape": [12, 2], "components": 2, "samples": DAYS}),
     "refit": ("refit.npz", "refit", {
@@ -62,10 +62,14 @@ def test_every_format_is_described(name, version):
     assert (facts["event"], facts["kind"]) == ("file", kind)
     held = {key: facts[key] for key in expected}
     assert held == expected
+    text = " ".join(call("info", path).stdout.split())
+    if name == "catalogue":  # a plain table
+        assert facts["format"] is None
+        assert f": {kind}, without format" in text
+        return
     if name != "consensus":  # of the run in the folder
         assert facts["format"] == version
-    text = call("info", path).stdout
-    assert f": {kind}, format {facts['format']}, " in text.replace("\n", " ")
+    assert f": {kind}, format {facts['format']}, " in text
     writer = f"written by sipower {facts['sipower']}" if facts["sipower"] else "no version of"
     assert writer in text
 
@@ -91,6 +95,27 @@ def test_parts_of_folders_are_described_too():
     assert describe_file(folder_of("rank", 2) / "rank.json")["best"] == 2
     beside = describe_file(folder_of("differences", 2) / "parquet.json")
     assert beside["components"] == 2
+
+
+@pytest.mark.parametrize(("name", "part", "whole"), [
+    ("run", "factors.npz", "run.json"),
+    ("run", "names.json", "run.json"),
+    ("run", "trace.csv", "run.json"),
+    ("store", "counts.sipower/names.json", "counts.sipower/store.json"),
+    ("rank", "rank.csv", "rank.json"),
+    ("programs", "programs.csv", "programs.json"),
+])  # fmt: skip
+def test_a_part_is_described_as_the_whole(name, part, whole):
+    folder = folder_of(name, FOLDERS_NEWEST[name])
+    assert describe_file(folder / part) == describe_file(folder / whole)
+
+
+def test_a_table_of_counts_beside_a_run_is_no_part_of_it(tmp_path):
+    shutil.copytree(folder_of("run", 3), tmp_path, dirs_exist_ok=True)
+    (tmp_path / "counts.csv").write_text("word,a,b\none,1,2\n")
+    (tmp_path / "counts.json").write_text('{"note": "mine"}')
+    facts = describe_file(tmp_path / "counts.csv")
+    assert (facts["kind"], facts["shape"]) == ("plain table, such as a catalogue or counts", [1, 2])
 
 
 @pytest.mark.parametrize("name", STAMPED)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from cli.calls import V, call, events
 from sipower import KLNMF, consensus
+from sipower.cli.describe_file import describe_file
 from sipower.results import load_run
 
 GROUPS = np.array(["x", "y", "z"])[np.arange(60) % 3]
@@ -72,3 +73,12 @@ def test_json_has_the_programs(counts):
     done = events(result)[-1]
     assert done["event"] == "done"
     assert len(done["programs"]) == len(done["shared"]) == len(done["usage"][0])
+
+
+def test_a_later_run_in_the_folder_leaves_no_programs_of_the_older_one(counts):
+    write_groups()
+    call(*WORDS, "--groups", "groups.csv", "--min-cosine", 0.6)
+    assert {"programs.json", "programs.csv"} <= set(describe_file(counts / "run")["files"])
+    call("fit", "counts.csv", "-k", 3, "-o", "run", "--force", "--no-report")
+    assert not any((counts / "run").glob("programs.*"))
+    assert describe_file(counts / "run")["kind"] == "run"

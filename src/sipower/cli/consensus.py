@@ -147,8 +147,6 @@ def _save_medoid(
     }
     run = _as_run(result, facts, files, known_names(model, len(result.H)))
     result = order_consensus(result, run)
-    for name in ("programs.json", "programs.csv"):
-        (files.folder / name).unlink(missing_ok=True)  # of an older run
     files.write(run, {"consensus": result})
     save_outcome(result, files.folder / "consensus.json")
     low, mean = result.stability.min(), result.stability.mean()
@@ -168,7 +166,6 @@ def _save_programs(result: GroupConsensus, files: ConsensusFiles, facts: dict[st
     facts |= {"status": result.status, "certified_gap": result.gap}
     facts |= {"divergence": result.divergence, "groups": list(result.groups)}
     run = _as_run(result, facts, files, result.names)
-    (files.folder / "consensus.json").unlink(missing_ok=True)  # of an older run
     files.write(run, {"programs": result})
     export_programs(result, files.folder)
     files.console.say(result.summary)

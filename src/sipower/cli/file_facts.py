@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`describe_file`: what a file or folder is that sipower has written, one function per format.
+"""What a file or folder of each format holds, one function per format.
 
 `FOLDERS`, `JSON_FILES` and `ARCHIVES` name the functions: by the file that a folder of the format
-has, by a key of the JSON object, and by an array of the .npz file.
+has, with the files that are a part of it; by a key of the JSON object; and by an array of the .npz
+file.
 """
 
 from __future__ import annotations
@@ -26,52 +27,21 @@ from sipower.selection import ComponentFlows, MergeTree, RankSelection, load_out
 from sipower.store import read_layout
 from sipower.store.layout import read_names
 
-__all__ = ["describe_file"]
+__all__ = [
+    "ARCHIVES",
+    "FOLDERS",
+    "JSON_FILES",
+    "Describe",
+    "Facts",
+    "differences",
+    "read_arrays",
+    "read_json",
+    "table",
+]
 
 Facts = dict[str, Any]
-TABLES = (".csv", ".tsv", ".parquet")
+Describe = Callable[[Path], Facts]
 MANY_NAMES = 3  # names that are listed; of longer lists the first ones
-
-
-def describe_file(path: Path) -> Facts:
-    """Return format, version, writer and content of a file or folder; raise if it is no such file.
-
-    Names are summarised. What a file does not record is None.
-    """
-    if not path.exists():
-        raise ReadError(f"{path} does not exist.")
-    describe = _find_folder(path) if path.is_dir() else _find_file(path)
-    if describe is None:
-        raise ReadError(
-            f"{path} is not a file or folder that sipower has written: read a file of counts with "
-            "sipower fit --dry-run, and a cache folder with sipower cache."
-        )
-    try:
-        return describe(path)
-    except (ValueError, OSError, MemoryError, ImportError):  # these say what is wrong
-        raise
-    except Exception as error:  # damaged files can raise nearly anything
-        reason = f"{type(error).__name__}: {shorten(error)}"
-        raise ReadError(f"{path} is damaged ({reason}): write it again.") from None
-
-
-def _find_folder(path: Path) -> Callable[[Path], Facts] | None:
-    return next((FOLDERS[name] for name in FOLDERS if (path / name).is_file()), None)
-
-
-def _find_file(path: Path) -> Callable[[Path], Facts] | None:
-    ending = path.suffix.lower()
-    if ending == ".json":
-        keys = _read_json(path)
-        found = next((JSON_FILES[key] for key in JSON_FILES if key in keys), None)
-        folder = FOLDERS.get(path.name)
-        return found if folder is None or found else lambda file: folder(file.parent)
-    if ending == ".npz":
-        arrays = _read_arrays(path, ())
-        return next((ARCHIVES[name] for name in ARCHIVES if name in arrays), None)
-    if ending in ENDINGS and path.with_suffix(".json").is_file():
-        return _differences
-    return _catalogue if ending in TABLES else None
 
 
 # ---- runs, stores and the cache ------------------------------------------------------------------
@@ -100,7 +70,7 @@ def _store(path: Path) -> Facts:
     layout = read_layout(path)
     samples, features = read_names(layout)
     return {
-        **_stamp(formats.STORE.name, _read_json(path / "store.json")),
+        **_stamp(formats.STORE.name, read_json(path / "store.json")),
         "shape": list(layout.shape),
         "nonzeros": layout.nonzeros,
         "total": layout.total,
@@ -126,7 +96,7 @@ def _rank(path: Path) -> Facts:
     file = path / "rank.json" if path.is_dir() else path
     selection = load_outcome(RankSelection, file)
     return {
-        **_stamp("rank selection", _read_json(file)),
+        **_stamp("rank selection", read_json(file)),
         "components": list(selection.ranks),
         "replicates": selection.deviance.shape[1],
         "best": selection.best,
@@ -136,7 +106,7 @@ def _rank(path: Path) -> Facts:
 
 
 def _consensus(path: Path) -> Facts:
-    facts = _read_json(path)
+    facts = read_json(path)
     formats.OUTCOME.check(facts, path)
     return {
         **_stamp("consensus", facts),
@@ -150,7 +120,7 @@ def _consensus(path: Path) -> Facts:
 
 
 def _programs(path: Path) -> Facts:
-    facts = _read_json(path)
+    facts = read_json(path)
     formats.OUTCOME.check(facts, path)
     return {
         **_stamp("consensus over groups", facts),
@@ -164,16 +134,16 @@ def _programs(path: Path) -> Facts:
 
 def _tree(path: Path) -> Facts:
     tree = load_outcome(MergeTree, path)
-    return {**_stamp("merge tree", _read_json(path)), "components": tree.rank}
+    return {**_stamp("merge tree", read_json(path)), "components": tree.rank}
 
 
 def _flows(path: Path) -> Facts:
     flows = load_outcome(ComponentFlows, path)
-    return {**_stamp("component flows", _read_json(path)), "components": list(flows.ranks)}
+    return {**_stamp("component flows", read_json(path)), "components": list(flows.ranks)}
 
 
 def _fits(path: Path) -> Facts:
-    facts = _read_json(path / "task.json")
+    facts = read_json(path / "task.json")
     formats.FITS.check(facts, path)
     return {
         **_stamp(formats.FITS.name, facts),
@@ -186,7 +156,7 @@ def _fits(path: Path) -> Facts:
 
 
 def _checkpoint(path: Path) -> Facts:
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     header = json.loads(arrays.pop("header").tobytes())
     formats.CHECKPOINT.check(header, path)
     records = (header.get("notes") or {}).get("records") or [[None] * 6]
@@ -215,7 +185,7 @@ def _refit(path: Path) -> Facts:
 
 
 def _archive(path: Path, format_: formats.Format, main: str) -> Facts:
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     stamp = {key: arrays[key].item() for key in formats.KEYS if key in arrays}
     format_.check(stamp, path)
     samples = arrays.get("samples")
@@ -227,49 +197,51 @@ def _archive(path: Path, format_: formats.Format, main: str) -> Facts:
     }
 
 
-def _differences(path: Path) -> Facts:
+def differences(path: Path) -> Facts:
+    """Describe a table of differences, or the JSON file beside it."""
     beside = path.with_suffix(".json")
     tables = [path] if path != beside else [path.with_suffix(ending) for ending in ENDINGS]
-    differences = read_differences(next((t for t in tables if t.is_file()), tables[0]))
-    features = None if differences.features is None else differences.features.tolist()
+    found = read_differences(next((t for t in tables if t.is_file()), tables[0]))
+    features = None if found.features is None else found.features.tolist()
     return {
-        **_stamp(formats.DIFFERENCES.name, _read_json(beside)),
-        "shape": list(differences.lfsr.shape),
-        "components": len(differences.components),
-        "contrast": differences.contrast,
-        "level": differences.level,
-        "status": str(differences.replication),
+        **_stamp(formats.DIFFERENCES.name, read_json(beside)),
+        "shape": list(found.lfsr.shape),
+        "components": len(found.components),
+        "contrast": found.contrast,
+        "level": found.level,
+        "status": str(found.replication),
         "features": _some(features),
-        "component_names": _some(differences.components),
+        "component_names": _some(found.components),
     }
 
 
-def _catalogue(path: Path) -> Facts:
+def table(path: Path) -> Facts:
+    """Describe a table of names and numbers, of which nothing says what it is."""
     known = open_components(path)
     return {
-        **_stamp("table, such as a catalogue", {}),
+        **_stamp("plain table, such as a catalogue or counts", {"format": None}),
         "shape": list(known.values.shape),
         "rows": _some(known.names),
         "columns": _some(known.features),
     }
 
 
-FOLDERS = {
-    "run.json": _run,
-    "store.json": _store,
-    "source.json": _cache,
-    "rank.json": _rank,
-    "task.json": _fits,
+FOLDERS: dict[str, tuple[Describe, Sequence[str]]] = {
+    "run.json": (_run, FILES),
+    "store.json": (_store, ("store.json", "names.json")),
+    "source.json": (_cache, ("source.json",)),
+    "rank.json": (_rank, ("rank.json", "rank.csv")),
+    "task.json": (_fits, ("task.json",)),
 }
-JSON_FILES = {
+JSON_FILES: dict[str, Describe] = {
     "deviance": _rank,
     "medoid": _consensus,
     "by_group": _programs,
     "mergers": _tree,
     "flows": _flows,
-    "replication": _differences,
+    "replication": differences,
 }
-ARCHIVES = {"header": _checkpoint, "exposures": _refit, "shares": _weights}
+ARCHIVES: dict[str, Describe] = {"header": _checkpoint, "exposures": _refit, "shares": _weights}
 
 
 def _stamp(kind: str, facts: Mapping[str, Any]) -> Facts:
@@ -281,14 +253,16 @@ def _some(names: Sequence[str] | None) -> Facts | None:
     return None if names is None else {"count": len(names), "first": list(names[:MANY_NAMES])}
 
 
-def _read_json(path: Path) -> Facts:
+def read_json(path: Path) -> Facts:
+    """Return the object in a JSON file; say in a sentence that a file is damaged."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as error:
         raise ReadError(f"{path} is damaged: {shorten(error)}; write it again.") from None
 
 
-def _read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray[Any, Any]]:
+def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the named arrays of an .npz file, or all; say in a sentence that it is damaged."""
     try:
         return read_archive(path, names)
     except DamagedError as damage:

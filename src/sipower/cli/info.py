@@ -9,7 +9,7 @@ import typer
 
 from sipower.cli.application import command
 from sipower.cli.console import Console
-from sipower.cli.file_facts import describe_file
+from sipower.cli.describe_file import describe_file
 from sipower.cli.options import Json
 from sipower.datasets import CATALOGUE, is_present
 from sipower.kernels import count_threads, instruction_set
@@ -35,7 +35,8 @@ def _say_file(path: Path, console: Console) -> None:
     console.event("file", path=str(path), **facts)
     writer = facts.pop("sipower")
     by = "no version of sipower recorded" if writer is None else f"written by sipower {writer}"
-    console.say(f"{path}: {facts.pop('kind')}, format {facts.pop('format')}, {by}")
+    kind, version = facts.pop("kind"), facts.pop("format")
+    console.say(f"{path}: {kind}, " + (f"format {version}, {by}" if version else "without format"))
     for name, value in facts.items():
         if value is not None:
             console.say(f"  {name.replace('_', ' '):16} {_as_text(name, value)}")

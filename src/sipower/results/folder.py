@@ -53,8 +53,8 @@ _TABLES = tuple(
 _DIFFERENCES = tuple(f"differential.{e}" for e in ("csv", "parquet", "json"))
 _TOPIC_TABLES = ("doc_topic.csv", "topic_word.csv")
 DERIVED_FILES = (
-    "report.html", "run.h5ad", "consensus.json", "spectra.npz", *_TABLES, *_DIFFERENCES,
-    *_TOPIC_TABLES,
+    "report.html", "run.h5ad", "consensus.json", "programs.json", "programs.csv", "spectra.npz",
+    *_TABLES, *_DIFFERENCES, *_TOPIC_TABLES,
 )  # fmt: skip
 FILES = ("run.json", "factors.npz", "names.json", "trace.csv", *DERIVED_FILES)
 MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
