@@ -26,7 +26,7 @@ fuzz: $(VENV)/.tools         ## 220,000 strange arguments and files, the last ch
 	$(BIN)/python fuzz/readers.py --inputs 50000 --seed 0
 	$(BIN)/python fuzz/readers.py --inputs 20000 --seed 0 --guided
 
-campaign: $(VENV)/.tools     ## 100,000 generated fits and 1,000,000 fuzzed inputs, about two hours; resumable
+campaign: $(VENV)/.tools     ## 100,000 generated fits and 1,000,000 fuzzed inputs, about 15 minutes; resumable
 	$(BIN)/python tools/campaign.py
 
 sanitize: $(VENV)/.tools     ## kernels and bindings under address, undefined, thread and bounds checks

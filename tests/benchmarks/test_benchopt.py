@@ -223,6 +223,8 @@ def test_the_published_table_is_that_of_the_committed_curves(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     curves = ROOT / "benchmarks" / "results" / f"{name}.csv"
+    if not curves.parent.is_dir():
+        pytest.skip("the source distribution has no results of benchmarks")
     report.main([str(curves), "--docs", str(tmp_path)])
     table = (tmp_path / f"{name}.md").read_text("utf-8")
     assert table == (ROOT / "docs" / "benchmark" / f"{name}.md").read_text("utf-8")
