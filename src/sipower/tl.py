@@ -96,6 +96,16 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
         ``uns[key_added]``
             "params" (of `KLNMF`, and how it was called), "divergence", "certified_gap", "status",
             "rounds" and "trace"; with known or guided programs also "components", their names.
+
+    Examples
+    --------
+    >>> import anndata, sipower
+    >>> import numpy as np
+    >>> V = np.random.default_rng(0).poisson(5.0, (60, 10)).astype("float32")
+    >>> cells = anndata.AnnData(V)
+    >>> sipower.tl.nmf(cells, 3)
+    >>> cells.obsm["X_nmf"].shape, cells.varm["nmf"].shape, cells.uns["nmf"]["status"]
+    ((60, 3), (10, 3), 'converged')
     """
     check_anndata("adata", adata, copy)
     if n_components is None:

@@ -60,6 +60,21 @@ def test_the_reference_lists_every_public_name() -> None:
             assert there, f"{module.__name__}.{name}"
 
 
+def test_every_public_function_has_an_example() -> None:
+    """`test_paper_to_code.py` runs them."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("distributed")
+    modules = [sipower, *(importlib.import_module(f"sipower.{name}") for name in MODULES)]
+    functions = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in modules
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    assert len(functions) > 60
+    assert [name for name, each in functions.items() if ">>>" not in (each.__doc__ or "")] == []
+
+
 def test_the_page_of_the_command_line_is_complete() -> None:
     pytest.importorskip("typer")
     pytest.importorskip("rich")

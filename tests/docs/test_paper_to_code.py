@@ -47,5 +47,9 @@ def test_tests_of_the_paper_page_exist():
 
 
 @pytest.mark.parametrize("name", [m for m in MODULES if "_kernels" not in m])
-def test_docstring_examples(name):
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+    pyplot.close("all")

@@ -162,6 +162,12 @@ def load(name: str) -> Counts:
     and the frames ``b00000.bmp`` …. Prepared arrays may replace them: ``kos.npz`` and ``nips.npz``,
     written by `scipy.sparse.save_npz`, and ``mitf.npz`` and ``wt.npz``, written by
     `numpy.savez_compressed` with the one array ``V``.
+
+    Examples
+    --------
+    >>> from sipower.datasets import load
+    >>> load("pois1").shape
+    (1000, 1000)
     """
     if name not in CATALOGUE:
         raise ValueError(f"unknown data set {name!r}: choose one of {', '.join(CATALOGUE)}")
@@ -175,15 +181,33 @@ def load(name: str) -> Counts:
 
 
 def is_present(name: str) -> bool:
-    """Return whether the files of a data set exist; true for data sets without files."""
+    """Return whether the files of a data set exist; true for data sets without files.
+
+    Examples
+    --------
+    >>> from sipower.datasets import is_present
+    >>> is_present("pois1")  # it is generated
+    True
+    """
     return not CATALOGUE[name].files or bool(_find_files(name))
 
 
 def vocabulary(name: str) -> tuple[str, ...]:
-    """Return the words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
+    r"""Return the words of the columns of ``"kos"``, ``"nips"`` or ``"docstrings"``.
 
     Line n of ``vocab.kos.txt`` or ``vocab.nips.txt``, in the folder that ``SIPOWER_DATA`` names, is
     the word of column n - 1.
+
+    Examples
+    --------
+    >>> import os, pathlib, tempfile
+    >>> from unittest import mock
+    >>> from sipower.datasets import vocabulary
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "vocab.kos.txt").write_text("poll\nsenate\n")
+    ...     with mock.patch.dict(os.environ, SIPOWER_DATA=folder):
+    ...         vocabulary("kos")
+    ('poll', 'senate')
     """
     if name == "docstrings":
         return docstrings().words

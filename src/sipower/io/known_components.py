@@ -120,7 +120,7 @@ def _read_both(path: Path) -> tuple[KnownComponents, KnownComponents]:
 def read_components(
     path: str | Path, *, features: Sequence[str] | None = None, transpose: bool = False
 ) -> Any:
-    """Read known components, such as a catalogue of signatures, with their names.
+    r"""Read known components, such as a catalogue of signatures, with their names.
 
     Parameters
     ----------
@@ -136,6 +136,16 @@ def read_components(
     -------
     DataFrame
         A row for each component and a column for each feature.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sipower.io import read_components
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "known.csv")
+    ...     _ = file.write_text("name,apples,pears\nautumn,0.4,0.6\n")
+    ...     read_components(file, features=["apples", "pears"]).loc["autumn"].tolist()
+    [0.4, 0.6]
     """
     path = Path(path)
     if features is not None:
@@ -169,6 +179,16 @@ def write_components(path: str | Path, H: Any, *, transpose: bool = False) -> No
         `KLNMF`, or a run. Every component is written as a profile that sums to 1.
     transpose
         Whether to write the features as rows, as in the catalogues of COSMIC and SigProfiler.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sipower.io import read_components, write_components
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "profiles.csv")
+    ...     write_components(file, [[3.0, 1.0], [0.0, 2.0]])
+    ...     read_components(file).to_numpy().tolist()  # every profile sums to 1
+    [[0.75, 0.25], [0.0, 1.0]]
     """
     path = Path(path)
     ending = path.suffix.lower()

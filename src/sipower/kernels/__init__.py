@@ -70,5 +70,11 @@ def instruction_set() -> str:
 
     It is the best one that the processor supports, unless the environment variable SIPOWER_ISA
     names the other one.
+
+    Examples
+    --------
+    >>> from sipower import instruction_set
+    >>> instruction_set() in ("x86-64-v3", "baseline")
+    True
     """
     return level()

@@ -178,12 +178,38 @@ def _is_like(value: Any, example: Any) -> bool:
 
 
 def save_state(path: str | PathLike[str], state: Any) -> None:
-    """Write a state to a file, which is replaced atomically."""
+    """Write a state to a file, which is replaced atomically.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from sipower import SciPi, save_state, solve
+    >>> from sipower.problems import PCA
+    >>> state = solve(PCA(np.diag([3.0, 2.0, 1.0])), SciPi()).state
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/state.npz", state)
+    ...     pathlib.Path(folder, "state.npz").exists()
+    True
+    """
     Checkpoint(path).save(state)
 
 
 def load_state(path: str | PathLike[str], like: S) -> S:
-    """Read a state of the same type and shapes as `like`; return `like` if no file exists."""
+    """Read a state of the same type and shapes as `like`; return `like` if no file exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sipower import SciPi, load_state, save_state, solve
+    >>> from sipower.problems import PCA
+    >>> state = solve(PCA(np.diag([3.0, 2.0, 1.0])), SciPi()).state
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/state.npz", state)
+    ...     bool((load_state(f"{folder}/state.npz", like=state).x == state.x).all())
+    True
+    """
     loaded = Checkpoint(path).load(like)
     return like if loaded is None else loaded[0]
 

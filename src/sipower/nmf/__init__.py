@@ -54,6 +54,16 @@ def make_solver(
         continues with the better of its two starts.
     sample
         Whether "auto" takes its first H from a sample of the rows.
+
+    Examples
+    --------
+    >>> from sipower import Stop, solve
+    >>> from sipower.datasets import poisson_topics
+    >>> from sipower.nmf import Factorization, make_solver
+    >>> V = poisson_topics(200, 100, 3, seed=0)
+    >>> result = solve(Factorization(V, 3), make_solver("mu"), stop=Stop(tol=1e-2))
+    >>> str(result.status), result.x.W.shape
+    ('converged', (200, 3))
     """
     if name == "auto":
         return Auto(near, surplus, sample)

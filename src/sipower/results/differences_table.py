@@ -66,6 +66,18 @@ def write_differences(
     -------
     list of Path
         The table and the .json file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sipower import KLNMF, differential
+    >>> from sipower.datasets import poisson_topics
+    >>> from sipower.results.differences_table import write_differences
+    >>> V = poisson_topics(300, 100, 3, seed=0)
+    >>> differences = differential(V, KLNMF(3, random_state=0).fit(V))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in write_differences(differences, f"{folder}/topics.csv")]
+    ['topics.csv', 'topics.json']
     """
     target = Path(file)
     check_table_name(target)
@@ -130,6 +142,19 @@ def read_differences(file: str | PathLike[str]) -> Differences:
 
     All numbers are those that were written. For pairs of components, the profile of the last one
     is computed from the fold changes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sipower import KLNMF, differential
+    >>> from sipower.datasets import poisson_topics
+    >>> from sipower.results.differences_table import read_differences, write_differences
+    >>> V = poisson_topics(300, 100, 3, seed=0)
+    >>> differences = differential(V, KLNMF(3, random_state=0).fit(V))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table, _ = write_differences(differences, f"{folder}/topics.csv")
+    ...     bool((read_differences(table).lfsr == differences.lfsr).all())
+    True
     """
     source = Path(file)
     check_table_name(source)

@@ -45,6 +45,16 @@ def tree(
         their positions in `components_`, counted from 0, and their shares of the counts.
     k
         Number of families; None: the suggested rank, or no cut if there is none.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, pl
+    >>> from sipower.datasets import poisson_topics
+    >>> from sipower.selection import merge_tree
+    >>> V = poisson_topics(300, 200, 4, seed=0)
+    >>> model = KLNMF(8, random_state=0)
+    >>> pl.tree(merge_tree(model.fit_transform(V), model.components_)).get_title()
+    '4 families of 8 components'
     """
     labels = _leaf_labels(tree, names)
     k = tree.suggested_rank if k is None else k
@@ -126,6 +136,16 @@ def flows(
         Axes to draw on; None creates a new figure.
     names
         Names of the components of each fit; None: their positions in `components_`, from 0.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, pl
+    >>> from sipower.datasets import poisson_topics
+    >>> from sipower.selection import component_flows
+    >>> V = poisson_topics(300, 200, 4, seed=0)
+    >>> ax = pl.flows(component_flows(V, [KLNMF(k, random_state=0).fit(V) for k in (3, 4)]))
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['K = 3', 'K = 4']
     """
     if names is not None and tuple(map(len, names)) != flows.ranks:
         raise ValueError(f"`names` must have {flows.ranks} names, got {tuple(map(len, names))}.")
@@ -185,6 +205,15 @@ def programs(programs: GroupConsensus, ax: Axes | None = None) -> Axes:
         The result of `sipower.consensus` with groups.
     ax
         Axes to draw on; None creates a new figure.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, consensus, pl
+    >>> from sipower.datasets import poisson_topics
+    >>> V, donors = poisson_topics(200, 100, 3, length=200, seed=0), ["first", "second"] * 100
+    >>> found = consensus(V, KLNMF(3, random_state=0), groups=donors, replicates=3)
+    >>> pl.programs(found).get_title()
+    '3 shared programs, 0 specific ones'
     """
     ax = as_axes(ax)
     image = ax.imshow(programs.usage, cmap="Blues", vmin=0, aspect="auto")

@@ -72,6 +72,15 @@ def save_run(run: Run, folder: str | PathLike[str]) -> Path:
 
     The files replace older ones once all of them are on disk, `run.json` last. Files derived from
     an older run (report, tables) are removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sipower.results import Run, save_run
+    >>> run = Run([[3.0], [1.0]], [[0.5, 0.5]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(file.name for file in save_run(run, f"{folder}/fruit").iterdir())
+    ['factors.npz', 'names.json', 'run.json', 'trace.csv']
     """
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
@@ -126,7 +135,17 @@ def _trace_table(trace: Sequence[Record]) -> str:
 
 
 def load_run(folder: str | PathLike[str]) -> Run:
-    """Read a run from a folder written by `save_run`, of this or an older format."""
+    """Read a run from a folder written by `save_run`, of this or an older format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sipower.results import Run, load_run, save_run
+    >>> run = Run([[3.0], [1.0]], [[0.5, 0.5]], samples=["Monday", "Tuesday"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_run(save_run(run, folder)).samples
+    ('Monday', 'Tuesday')
+    """
     place = Path(folder)
     if not (place / "run.json").is_file():
         raise ValueError(f"{place} is not a run of sipower: it has no run.json.")

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matplotlib plots of fits and selections; each function takes and returns an Axes.
-
-A fit is a run, a fitted model with its W, an AnnData object after `sipower.tl.nmf`, or a pair of
-arrays (W, H). Components are numbered from 1 in decreasing order of size.
-"""
+"""Matplotlib plots of fits and selections; each function takes and returns an Axes."""
 
 from __future__ import annotations
 
@@ -30,9 +26,14 @@ NAME_LENGTH = 40
 def palette(n: int) -> list[str]:
     """Return n colours as "#rrggbb" that people with a colour vision deficiency can tell apart.
 
-    The eight colours of Okabe and Ito come first, followed by lighter and darker shades of them;
-    after 64 colours the list repeats. Components that are adjacent in size differ clearly with any
-    colour vision. Others may look alike, so no plot identifies components by colour alone.
+    The eight colours of Okabe and Ito come first, then lighter and darker shades of them; after 64
+    the list repeats. Adjacent colours differ clearly with any colour vision, others may look alike.
+
+    Examples
+    --------
+    >>> from sipower import pl
+    >>> pl.palette(2)
+    ['#0072b2', '#e69f00']
     """
     colours = [_shade(hue, tint) for tint in TINTS for hue in HUES]
     return [colours[k % len(colours)] for k in range(n)]
@@ -49,6 +50,13 @@ def convergence(run: RunLike, ax: Axes | None = None, **parts: Unpack[RunParts])
 
     The excess is the objective minus its lowest value. Both are relative to the sum of the counts.
     The point with excess 0 is not drawn. `run` and `parts` are as for `structure`.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, pl
+    >>> V, model = [[3, 1], [2, 4], [5, 0]], KLNMF(1)
+    >>> pl.convergence(model.fit(V), W=model.transform(V)).get_xlabel()
+    'time (seconds)'
     """
     run, ax = as_run(run, **parts), as_axes(ax)
     if not run.trace:
@@ -74,26 +82,27 @@ def structure(
     max_samples: int = 1000,
     **parts: Unpack[RunParts],
 ) -> Axes:
-    """Draw the memberships of the samples as stacked bars, one bar per sample.
-
-    The legend names the 20 largest components.
+    """Draw memberships as a stacked bar per sample; the legend names the 20 largest components.
 
     Parameters
     ----------
     run
-        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or a
-        pair of arrays (W, H).
+        A run, a fitted `KLNMF` with `W`, AnnData after `sipower.tl.nmf`, or a pair (W, H).
     ax
         Axes to draw on; None creates a new figure.
     groups
-        A label for each sample. The bars of a group are adjacent, and groups are in order of first
-        occurrence. Within each group, or overall if None, similar samples are adjacent.
+        Labels of the samples: bars are ordered by group, as they first occur, then by similarity.
     max_samples
         Largest number of samples to draw; if there are more, evenly spaced ones are drawn.
     **parts
-        ``W``: the result of `fit_transform` or ``model.transform(V)``, required with a fitted
-        model. ``samples``, ``features``: names. ``key``: the name of the results in an AnnData
-        object, ``"nmf"`` by default.
+        ``W``: result of `fit_transform` or `transform`, required with a fitted model. ``samples``,
+        ``features``: names. ``key``: name of the results in AnnData, ``"nmf"`` by default.
+
+    Examples
+    --------
+    >>> from sipower import pl
+    >>> pl.structure(([[3, 0], [1, 2]], [[0.5, 0.5], [0, 1]])).get_xlabel()
+    'samples (2)'
     """
     run = as_run(run, **parts)
     if max_samples < 1:
@@ -158,23 +167,26 @@ def top_features(
 ) -> Axes:
     """Draw n features of a component with their probability and lift.
 
-    A black line marks the overall probability of the feature; the lift is the ratio of the two
-    probabilities.
+    A black line marks the overall probability; the lift is the ratio of both probabilities.
 
     Parameters
     ----------
-    run, **parts
+    run, ax, **parts
         As for `structure`.
     component
         Number of the component, 1 is the largest, or its name.
-    ax
-        Axes to draw on; None creates a new figure.
     n
         Largest number of features.
     by : {"probability", "frex", "lift", "information"}
         Score by which the features are chosen and ordered, see `Description.scores`.
     exclude
         Features to leave out: a regular expression such as ``"^RP[LS]"``, or a list of names.
+
+    Examples
+    --------
+    >>> from sipower import pl
+    >>> pl.top_features(([[3, 0], [1, 2]], [[0.5, 0.5], [0, 1]]), component=1).get_title()
+    'component 1: 66.7% of the counts'
     """
     facts = describe.describe(run, **parts)
     component = _component_number(component, facts.components)
@@ -223,7 +235,14 @@ def _title(label: str, number: int) -> str:
 
 
 def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
-    """Draw the held-out deviance (mean and range over replicates) and stability by rank."""
+    """Draw the held-out deviance (mean and range over replicates) and stability by rank.
+
+    Examples
+    --------
+    >>> from sipower import pl, rank_selection
+    >>> pl.rank_selection(rank_selection([[3, 1], [2, 4], [5, 0]], [1, 2])).get_xlabel()
+    'number of components'
+    """
     ax = as_axes(ax)
     ranks, deviance = selection.ranks, selection.deviance
     middle = deviance.mean(axis=1)
@@ -243,7 +262,14 @@ def rank_selection(selection: RankSelection, ax: Axes | None = None) -> Axes:
 
 
 def consensus(consensus: Consensus, ax: Axes | None = None) -> Axes:
-    """Draw the stability of each component over the replicates; components are in order of size."""
+    """Draw the stability of each component over the replicates; components are in order of size.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, consensus, pl
+    >>> pl.consensus(consensus([[3, 1], [2, 4], [5, 0]], KLNMF(1), replicates=2)).get_title()
+    'stability over 2 replicates'
+    """
     ax = as_axes(ax)
     order = describe.describe(consensus.W, consensus.H).order
     numbers = np.arange(1, len(order) + 1)

@@ -69,6 +69,15 @@ def volcano(  # noqa: PLR0913 - all options are keyword-only
         Largest local false sign rate of a feature with a colour.
     key
         Name of the results in an AnnData object.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, differential, pl
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(300, 100, 3, seed=0)
+    >>> differences = differential(V, KLNMF(3, random_state=0).fit(V))
+    >>> pl.volcano(differences, "component 2").get_title()
+    'component 2'
     """
     differences = as_differences(differences, key)
     row, ax = _contrast(differences, contrast), as_axes(ax)
@@ -164,6 +173,16 @@ def intervals(  # noqa: PLR0913 - all options are keyword-only
         largest changes.
     n
         Largest number of features if `features` is None.
+
+    Examples
+    --------
+    >>> from sipower import KLNMF, differential, pl
+    >>> from sipower.datasets import poisson_topics
+    >>> V = poisson_topics(300, 100, 3, seed=0)
+    >>> differences = differential(V, KLNMF(3, random_state=0).fit(V))
+    >>> ax = pl.intervals(differences, features=[7, 42])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['7', '42']
     """
     differences = as_differences(differences, key)
     row = _contrast(differences, contrast)

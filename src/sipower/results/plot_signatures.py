@@ -57,6 +57,13 @@ def signatures(
     -------
     list of Axes
         One for each component.
+
+    Examples
+    --------
+    >>> from sipower import pl
+    >>> axes = pl.signatures([[0.5, 0.5], [0.0, 1.0]], features=["apples", "pears"])
+    >>> [ax.get_title(loc="left") for ax in axes]
+    ['component 1', 'component 2']
     """
     profiles = as_profiles("H", Run.from_anndata(H) if is_anndata(H) else H)
     if features is not None:

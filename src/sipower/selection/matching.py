@@ -12,7 +12,15 @@ from sipower.nmf.merging import merge_components
 
 
 def cosines(A: Array, B: Array) -> NDArray[np.float64]:
-    """Return the cosine of every row of A with every row of B; 0 where a row is zero."""
+    """Return the cosine of every row of A with every row of B; 0 where a row is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower.selection import cosines
+    >>> cosines(np.array([[1, 0], [3, 4]]), np.eye(2)).tolist()
+    [[1.0, 0.0], [0.6, 0.8]]
+    """
     a, b = (_unit(np.asarray(F, np.float64)) for F in (A, B))
     return np.asarray(np.clip(a @ b.T, 0.0, 1.0))
 
@@ -22,6 +30,14 @@ def match(A: Array, B: Array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
     Return the partner in B of each row of A, and the cosine of the two. A row without a partner,
     if A has more rows than B, gets −1 and the cosine 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower.selection import match
+    >>> partners, similarity = match(np.array([[0, 5, 0], [1, 0, 0], [3, 0, 4]]), np.eye(3))
+    >>> partners.tolist(), similarity.tolist()
+    ([1, 0, 2], [1.0, 1.0, 0.8])
     """
     table = cosines(A, B)
     rows, columns = linear_sum_assignment(table, maximize=True)
@@ -46,6 +62,15 @@ def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
     -------
     W, H
         Factors with `n_components` components, all entries positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sipower.selection import merge
+    >>> H = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    >>> merged_W, merged_H = merge(np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), H, 2)
+    >>> merged_W.round(2).tolist(), merged_H.round(2).tolist()
+    ([[4.0, 0.0], [0.0, 2.0]], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     """
     merged_W, merged_H = merge_components(W, np.asarray(H).T, n_components)
     return merged_W, merged_H.T

@@ -206,6 +206,17 @@ def save_outcome(outcome: Any, file: str | PathLike[str]) -> None:
         The result of `rank_selection`, `consensus`, `merge_tree` or `component_flows`.
     file
         The file to write.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> from sipower import rank_selection
+    >>> from sipower.selection import save_outcome
+    >>> selection = rank_selection([[3, 1], [2, 4], [5, 0]], [1, 2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_outcome(selection, f"{folder}/rank.json")
+    ...     json.loads(pathlib.Path(folder, "rank.json").read_text())["ranks"]
+    [1, 2]
     """
     with atomic_write(file) as to:
         to.write(json.dumps(OUTCOME.stamp() | as_plain(outcome), allow_nan=False).encode())
@@ -215,6 +226,17 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     """Read an outcome that `save_outcome` has written; `factors` are W and H of a consensus.
 
     `kind` is `RankSelection`, `Consensus`, `MergeTree` or `ComponentFlows`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sipower import rank_selection
+    >>> from sipower.selection import RankSelection, load_outcome, save_outcome
+    >>> selection = rank_selection([[3, 1], [2, 4], [5, 0]], [1, 2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_outcome(selection, f"{folder}/rank.json")
+    ...     load_outcome(RankSelection, f"{folder}/rank.json").ranks
+    (1, 2)
     """
     arrays = {f.name for f in fields(cast("Any", kind)) if str(f.type) == "Numbers"}
     try:

@@ -86,8 +86,7 @@ def rank_selection(  # noqa: PLR0913 - the public entry point
     replicates
         Number of independent splits of the data; stability needs two of them.
     folder
-        Folder in which finished fits are saved. After an interruption, the same call continues
-        from there.
+        Folder for finished fits; after an interruption, the same call continues from there.
     on_fit
         Called with the number of finished fits and the total number of fits.
     client
@@ -194,7 +193,14 @@ def _dispersion(
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
-    """Estimate how long `rank_selection` will take, from a few rounds at the largest rank."""
+    """Estimate how long `rank_selection` will take, from a few rounds at the largest rank.
+
+    Examples
+    --------
+    >>> from sipower.selection import estimated_seconds
+    >>> estimated_seconds([[3, 1], [2, 4], [5, 0]], [1, 2]) > 0
+    True
+    """
     sorted_ranks = _check_ranks(ranks, replicates)
     model = KLNMF(init="random", tol=1e-2, random_state=0) if model is None else model
     data = load_rows(V, model.dtype, {}, 0)[0]

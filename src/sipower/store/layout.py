@@ -125,12 +125,33 @@ class Layout:
 
 
 def is_store(path: str | PathLike[str]) -> bool:
-    """Return whether `path` is a complete store: it has store.json, which is written last."""
+    """Return whether `path` is a complete store: it has store.json, which is written last.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from sipower.store import is_store, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_store(np.eye(2, 3), f"{folder}/tiny.sipower")
+    ...     is_store(f"{folder}/tiny.sipower"), is_store(folder)
+    (True, False)
+    """
     return (Path(path) / "store.json").is_file()
 
 
 def read_layout(path: str | PathLike[str]) -> Layout:
-    """Read store.json and check that every array of the store exists and is complete."""
+    """Read store.json and check that every array of the store exists and is complete.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from sipower.store import read_layout, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_store(np.eye(2, 3), f"{folder}/tiny.sipower")
+    ...     layout = read_layout(f"{folder}/tiny.sipower")
+    >>> layout.shape, layout.nonzeros, layout.total
+    ((2, 3), 2, 2.0)
+    """
     folder = Path(path)
     if not is_store(folder):
         raise DamagedStoreError(

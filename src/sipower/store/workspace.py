@@ -27,7 +27,14 @@ _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
 def byte_size(size: str | int) -> int:
-    """Return the number of bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB"."""
+    """Return the number of bytes of a size such as 300_000_000, "300MB", "1.5GB" or "2GiB".
+
+    Examples
+    --------
+    >>> from sipower.store import byte_size
+    >>> byte_size("1.5GB"), byte_size("2GiB")
+    (1500000000, 2147483648)
+    """
     parsed = _SIZE.fullmatch(str(size).strip().lower())
     if isinstance(size, bool) or parsed is None or parsed[2] not in _UNITS:
         raise ValueError(
