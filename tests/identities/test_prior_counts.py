@@ -12,6 +12,7 @@ from identities.model_examples import RANK, M, N, V, divergence, model
 from sipower import KLNMF, Status, Stop, solve
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.nmf.prior_counts import PriorCounts
+from sipower.nmf.row_sums import RowSums
 from sipower.nmf.terms import ModelTerms
 
 KINDS = ("smooth profiles", "guided profiles", "smooth weights", "weak both", "strong weights")
@@ -200,7 +201,10 @@ def test_penalties_that_depend_on_the_scale_are_refused():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_multipliers_leave_every_feature_a_bound(kind, x0):
-    """d + μ ≥ (g + a/S)/2 at every point, also where g is infinite and H is zero."""
+    """d + μ ≥ (g + a/S)/2 at every point, also where g is infinite and H is zero.
+
+    Components without prior counts are not constrained; their weights have rates.
+    """
     b, a = counts(kind)
     prior = PriorCounts(b, b.sum(axis=1) / C, a if a.any() else None)
     H = np.array(x0.H)
@@ -208,10 +212,14 @@ def test_the_multipliers_leave_every_feature_a_bound(kind, x0):
     H[0, 0], g[0, 0] = 0, np.inf
     fixed = np.zeros(H.shape, bool)
     fixed[0, 0] = True
+    rates = (b.sum(axis=1) / C) @ x0.W
+    sums = RowSums(None, np.vstack([rates, b.sum(axis=0), np.zeros((2, RANK))]))
+    has_counts = (a + b.mean(axis=0)).any(axis=0)
     for given in (None, fixed):
-        mu = prior.multipliers(H, g, d, given)
+        mu = prior.multipliers(H, g, d, sums, given)
         assert np.isfinite(mu).all()
-        free = np.isfinite(g)
+        assert (mu == rates)[~has_counts].all()
+        free = np.isfinite(g) & has_counts
         least = (g + a / H.sum(axis=0)) / 2
         assert ((d + mu) * (1 + 1e-12) >= least)[free].all()
 

@@ -39,11 +39,16 @@ def fit(X, parameters, given, **settings):
     return model, model.fit_transform(X, **given)
 
 
+def as_model(model, X, given, *, reset=False):
+    """Return the problem of a model and its data as the solvers have it."""
+    values = tuple(given.get(name) for name in ARGUMENTS)
+    data, observation = model._observe(X, values, reset=reset)
+    return Model(model, model._prepare(data, observation), 0)
+
+
 def in_library(model, X, W, given):
     """Return objective, divergence and gap by the code of the solvers."""
-    values = tuple(given.get(name) for name in ARGUMENTS)
-    data, observation = model._observe(X, values, reset=False)
-    prepared = Model(model, model._prepare(data, observation), 0)
+    prepared = as_model(model, X, given)
     scaled = prepared.prepared
     x = Factors(
         scaled.scale_rows(np.ascontiguousarray(W)),
@@ -193,3 +198,24 @@ def test_bad_factors_get_one_sentence():
         verify(V, np.ones((60, 2)))
     with pytest.raises(ValueError, match="`batch` needs `model`"):
         verify(V, np.ones((60, 2)), np.ones((2, 40)), batch=np.arange(60) % 2)
+
+
+def test_a_component_without_prior_counts_may_grow_from_zero():
+    """Its sum was held at zero, because another component had prior counts."""
+    rows = np.arange(100) < 10
+    counts = np.zeros((100, 11))
+    counts[:, :5] = np.where(rows[:, None], 20, 100)
+    counts[:, 5:10] = np.where(rows[:, None], 100, 20)
+    counts[0, 10] = 1
+    prior = np.zeros((2, 11))
+    prior[0] = 0.1
+    model = KLNMF(2, prior_H=prior)
+    H = np.vstack([(counts.sum(axis=0) + 0.1) / (counts.sum() + 1.1), np.zeros(11)])
+    W = np.column_stack([counts.sum(axis=1), rows])
+    found = verify(counts, W, H, model=model)
+    other = np.vstack([0.9 * H[0], 0.5 * counts[rows].mean(axis=0)])  # the profile is the same
+    gain = found.objective - verify(counts, W, other, model=model).objective
+    assert gain > 1e-2 * counts.sum()
+    assert found.gap_H * counts.sum() >= gain
+    problem = as_model(model, counts, {}, reset=True).problem(x := Factors(W, H.T.copy()))
+    assert problem.residual(x) == pytest.approx(found.gap, rel=1e-9)

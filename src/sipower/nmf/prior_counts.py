@@ -139,19 +139,24 @@ class PriorCounts:
         counts = extra if self.columns is None else self.columns + extra
         return np.where(is_bounded, R, tangent), counts
 
-    def multipliers(self, H: Array, g: Float, d: Float, fixed: NDArray[np.bool_] | None) -> Float:
-        """Return the multipliers μ of the constraints that every S_k keeps its value, (K,).
+    def multipliers(
+        self, H: Array, g: Float, d: Float, sums: RowSums, fixed: NDArray[np.bool_] | None
+    ) -> Float:
+        """Return the multipliers μ of the constraints that S_k keeps its value, (K,).
 
         Given W, the profiles are the solution of a convex problem with these constraints. For any
         μ, the problems of the features with d + μ instead of d give a lower bound of its minimum.
         At a solution, H_jk (d_jk + μ_k − g_jk) = a_jk, so the sum over j gives μ. Elsewhere μ is
         raised until d + μ ≥ (g + a/S)/2, because the bound is infinite if d + μ is not positive. At
-        a solution d + μ = g + a/H is larger.
+        a solution d + μ = g + a/H is larger. The problem of components without prior counts is
+        convex without a constraint: their μ is the rate R of their weights.
 
         Parameters
         ----------
         H, g, d
             Components (m, K), their ratio sums (m, K) and linear terms, (K,) or (m, K).
+        sums
+            Sums over the rows of W.
         fixed
             Entries of H that are given, which have no constraint, (m, K).
         """
@@ -161,7 +166,8 @@ class PriorCounts:
         multipliers = _divide(a.sum(axis=0) + change.sum(axis=0), S)
         free = True if fixed is None else ~fixed
         smallest = np.max((g + _divide(a, S)) / 2 - d, axis=0, where=free, initial=-np.inf)
-        return np.asarray(np.clip(multipliers, smallest, LARGEST))
+        is_constrained = a.sum(axis=0) + sums.prior > 0
+        return np.where(is_constrained, np.clip(multipliers, smallest, LARGEST), sums.rates)
 
     def lift_unseen(self, H: Array) -> None:
         """Make the entries of H positive that have prior counts, in place."""

@@ -265,15 +265,16 @@ def feature_gap(H: Array, sums: FeatureSums, c: Array, terms: ModelTerms = PLAIN
 def feature_gaps(H: Array, g: Array, sums: RowSums, c: Array, terms: ModelTerms) -> Float:
     """Return the certified gap of every feature, given W, from sums over the rows of W.
 
-    With prior counts the sums of the components are fixed, so their gap is that of a convex
-    problem with constraints.
+    The sums of components with prior counts are fixed, so the gap is that of a convex problem with
+    constraints.
     """
     if terms.prior is None:
         own = terms.feature_terms(H, sums)
         return _linear_gaps(H, g, own.d, c) if own.is_linear else certify(own, g, H, c)
     own = terms.terms_of_profiles(sums)
     d: Any = own.d
-    return certify(own._replace(d=d + terms.prior.multipliers(H, g, d, own.fixed)), g, H, c)
+    multipliers = terms.prior.multipliers(H, g, d, sums, own.fixed)
+    return certify(own._replace(d=d + multipliers), g, H, c)
 
 
 def _linear_gaps(H: Array, g: Array, d: Any, c: Array) -> Float:

@@ -78,18 +78,21 @@ class FeatureTerms:
         inverse, self.fixed = _inverse(scale), statement.fixed
         self.l1, self.ridge = statement.l1[1] * inverse, statement.ridge[1] * inverse**2
         self.a, self.has_prior = np.zeros_like(H), statement.has_prior
+        has_row_prior = False if statement.prior_W is None else statement.prior_W > 0
         if statement.prior_H is not None:
             self.a += scale[:, None] * statement.prior_H
         if self.fixed is not None:
             self.a[self.fixed] = 0
+        self.is_scaled = self.a.any(axis=0) | has_row_prior  # components with prior counts
         self.is_linear = not (self.has_prior or statement.ridge[1] or self.fixed is not None)
 
     def gaps(self, sums: FeatureTotals) -> Float:
         """Return the certified gap of every feature, (m,).
 
-        Prior counts couple the features by S. Given S, the problem is convex, and for any
-        multipliers μ of the constraints on S the features with d + μ bound it from below. At a
-        solution H (d + μ − g) = a; elsewhere μ is raised until d + μ ≥ (g + a/S)/2.
+        Prior counts couple the features by S. Given S_k of the components with prior counts, the
+        problem is convex, and for any multipliers μ of these constraints the features with d + μ
+        bound it from below. At a solution H (d + μ − g) = a; elsewhere μ is raised until
+        d + μ ≥ (g + a/S)/2. The weights of the other components only have rates.
         """
         d = sums.d + self.l1[:, None]
         if self.is_linear:
@@ -99,7 +102,8 @@ class FeatureTerms:
             S = np.where(self.S > 0, self.S, np.inf)
             mu = (self.a.sum(axis=0) + (self.H * (sums.g - d)).sum(axis=0)) / S
             least = (sums.g + self.a / S) / 2 - d
-            d = d + np.maximum(mu, least.max(axis=0, where=~fixed, initial=-np.inf))
+            mu = np.maximum(mu, least.max(axis=0, where=~fixed, initial=-np.inf))
+            d = d + np.where(self.is_scaled, mu, self.R)
         return dual_gaps(self.H, sums.g, d, sums.c, a=self.a, r=self.ridge[:, None], fixed=fixed)
 
     def penalty(self) -> float:
