@@ -44,7 +44,10 @@ def test_a_run_is_verified(counts, tmp_path):
     here = sipower.verify(V, factors["W"], factors["H"])
     assert found["divergence"] == pytest.approx(here.divergence, rel=1e-12)
     assert found["gap"] == pytest.approx(here.gap, rel=1e-9)
-    assert "Verified: the gap is at most --tol 0.001" in call("verify", run, counts).output
+    output = call("verify", run, counts).output
+    assert "Verified: the gap is at most --tol 0.001" in output
+    worst = f"sample document {here.worst_sample}, feature word{here.worst_feature}"
+    assert f"largest gaps: {worst}" in output
 
 
 @pytest.mark.parametrize("option", ["--batch", "--sample-weight", "--fixed", "--guides"])
@@ -80,3 +83,53 @@ def test_other_data_are_refused(counts, tmp_path):
     run = fit(counts, tmp_path / "run")
     other = write_counts(tmp_path / "other.csv", V + 1)
     assert "was fitted to other data" in call("verify", run, other, code=BAD_INPUT).stderr
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", 2)], ids=["here", "workers"])
+def test_a_run_of_several_files_is_verified_from_them(tmp_path, workers):
+    files = [tmp_path / name for name in ("first.csv", "second.csv")]
+    features = [f"word{j}" for j in range(40)]
+    for at, file in enumerate(files):
+        rows = range(30 * at, 30 * at + 30)
+        pd.DataFrame(V[rows], [f"document {i}" for i in rows], features).to_csv(file)
+    call("fit", *files, "-k", 3, "-o", tmp_path / "run", "--no-report", *workers)
+    assert "Verified" in call("verify", tmp_path / "run", *files).output
+    message = call("verify", tmp_path / "run", files[0], code=BAD_INPUT).stderr
+    assert "was fitted to other data" in message
+
+
+def test_an_option_that_the_fit_did_not_have_is_refused(counts, tmp_path):
+    run = fit(counts, tmp_path / "run")
+    weights = write_values(tmp_path / "w.csv", np.arange(60) % 3 + 1)
+    message = call("verify", run, counts, "--sample-weight", weights, code=BAD_INPUT).stderr
+    assert f"{run} was fitted without --sample-weight: leave it out" in message
+
+
+@pytest.mark.parametrize("change", [
+    {"certified_gap": None}, {"parameters": {"tol": None}}, {"parameters": {"tol": "small"}},
+    {"parameters": {"alpha_W": -0.1}},
+])  # fmt: skip
+def test_a_damaged_record_gets_one_sentence(counts, tmp_path, change):
+    run = fit(counts, tmp_path / "run")
+    facts = json.loads((run / "run.json").read_text())
+    parameters = facts["parameters"] | change.get("parameters", {})
+    (run / "run.json").write_text(json.dumps(facts | change | {"parameters": parameters}))
+    message = call("verify", run, counts, code=BAD_INPUT).stderr
+    assert message.count("sipower:") == 1
+    assert any(word in message for word in ("does not record", "'tol'", "--alpha-w"))
+
+
+def test_a_recorded_gap_that_is_larger_is_not_called_equal(counts, tmp_path):
+    run = fit(counts, tmp_path / "run")
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"certified_gap": 0.5}))
+    assert "and the gap is not larger." in call("verify", run, counts).output
+
+
+def test_known_components_that_were_scaled_are_noticed(counts, tmp_path):
+    known = fit(counts, tmp_path / "known", "--seed", 5)
+    run = fit(counts, tmp_path / "run", "--fixed", known, "-k", 5)
+    factors = dict(np.load(run / "factors.npz"))
+    np.savez(run / "factors.npz", **factors | {"W": factors["W"] / 2, "H": factors["H"] * 2})
+    output = call("verify", run, counts, "--fixed", known, code=NOT_CONVERGED).output
+    assert "certified gap inf" in output

@@ -2,10 +2,12 @@
 """The verifier agrees with the library, bounds what SciPy gains, and rejects bad factors."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import rel_entr
+from sklearn.decomposition import PCA
 
 import oracles
 from model_options import make_options
@@ -219,3 +221,72 @@ def test_a_component_without_prior_counts_may_grow_from_zero():
     assert found.gap_H * counts.sum() >= gain
     problem = as_model(model, counts, {}, reset=True).problem(x := Factors(W, H.T.copy()))
     assert problem.residual(x) == pytest.approx(found.gap, rel=1e-9)
+
+
+def test_given_entries_that_differ_make_the_objective_infinite():
+    zero = np.zeros((RANK, V.shape[1]), bool)
+    zero[3, :5] = True
+    known = np.random.default_rng(1).random((2, V.shape[1]))
+    model = KLNMF(RANK, random_state=0, components_fixed=known, components_zero=zero)
+    W, H = model.fit_transform(V), model.components_
+    assert verify(V, W, model=model).is_converged(model.tol)
+    # Single precision is enough.
+    assert np.isfinite(verify(V, W, H.astype(np.float32).astype(float), model=model).gap)
+    for at in ((0, 7), (3, 2)):
+        other = H.copy()
+        other[at] += 1e-3
+        found = verify(V, W, other, model=model)
+        assert (found.objective, found.gap) == (np.inf, np.inf)
+        assert np.isfinite(found.divergence)
+
+
+MODELS = {
+    "a penalty below zero": ({"alpha_W": -1}, "'alpha_W'"),
+    "too much l1": ({"alpha_W": 0.1, "l1_ratio": 2}, "'l1_ratio'"),
+    "other components": ({"n_components": 7}, "n_components = 7 of `model`, got 4"),
+    "missing": ({"missing": "zz"}, "'missing'"),
+    "known components": ({"components_fixed": np.ones((2, 3))}, "one column for each of the 40"),
+    "too many": ({"components_fixed": np.ones((5, 40))}, "at most n_components = 4 rows"),
+    "forbidden": ({"components_zero": np.zeros((3, 40), bool)}, "boolean with shape"),
+    "weights": ({"prior_W": [1.0, 2.0]}, "`prior_W` must be a number or have shape"),
+    "profiles": ({"prior_H": [1.0, 2.0]}, "`prior_H` must be a number or have shape"),
+    "both": ({"prior_H": 1.0, "alpha_W": 0.1}, "cannot be combined"),
+    "text": ({"alpha_W": "x"}, "'alpha_W'"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_no_fit_takes_is_refused(name):
+    parameters, message = MODELS[name]
+    W, H = np.ones((V.shape[0], RANK)), np.ones((RANK, V.shape[1]))
+    with pytest.raises(ValueError, match=message):
+        verify(V, W, H, model=KLNMF(**{"n_components": RANK} | parameters))
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(TypeError, match="`model` must be a KLNMF, got PCA"):
+        verify(V, np.ones((60, 2)), np.ones((2, 40)), model=PCA())
+
+
+def test_batches_and_names_of_the_fit_are_not_forgotten():
+    batch = np.arange(60) % 2
+    model = KLNMF(RANK, random_state=0, max_iter=3, tol=0)
+    W = model.fit_transform(V, batch=batch)
+    with pytest.raises(ValueError, match="`batch` must be given"):
+        verify(V, W, model=model)
+    frame = pd.DataFrame(V, columns=[f"word {j}" for j in range(40)])
+    W = model.fit_transform(frame)
+    assert np.isfinite(verify(frame, W, model=model).gap)
+    turned = frame[frame.columns[::-1]]
+    with pytest.raises(ValueError, match="feature names should match"):
+        verify(turned, W, model=model)
+    H = pd.DataFrame(model.components_, columns=frame.columns)
+    with pytest.raises(ValueError, match="The columns of `H` must be the features"):
+        verify(turned, W, H)
+
+
+def test_factors_of_extreme_scale_are_verified():
+    model = KLNMF(RANK, random_state=0)
+    W = model.fit_transform(V)
+    found = verify(V, W * 1e200, model.components_ / 1e200)
+    assert found.gap == pytest.approx(model.verification_.gap, rel=1e-9)

@@ -12,6 +12,7 @@ from sipower.cli import options
 from sipower.cli.application import command
 from sipower.cli.console import Console, option_name
 from sipower.cli.exit_codes import DONE, NOT_CONVERGED
+from sipower.cli.fit_input import read_stacked
 from sipower.cli.model_options import ModelOptions, SampleOptions
 from sipower.cli.run_folder import load, nonzero_matrix
 from sipower.cli.transform import check_order, text_settings
@@ -42,11 +43,18 @@ class VerifyOptions(SampleOptions):
 
 
 @command("nothing is saved")
-def verify(folder: options.Run, data: options.InputOptions, files: VerifyOptions) -> int:
-    """Recompute objective and gap of a run from its data, by code that shares no solver."""
+def verify(folder: options.Run, source: options.FitInputOptions, files: VerifyOptions) -> int:
+    """Recompute objective and gap of a run from its data, by code that shares no solver.
+
+    Exit codes: 0 if the run is verified and its gap is at most --tol of its fit, 4 if not.
+    """
+    data = source.files()
     check_order("verify", folder, data.source)
     console, run = Console(files.as_json), load_run(folder)
-    table = load(data, console, **text_settings(run, data))
+    if data.others:
+        table, _ = read_stacked(data)
+    else:
+        table = load(data, console, **text_settings(run, data))
     model = _recorded_model(run, folder, files.threads)
     given = ModelOptions(fixed=files.fixed, guides=files.guides).parameters(data, table, console)
     model.set_params(**given)
@@ -62,6 +70,11 @@ def verify(folder: options.Run, data: options.InputOptions, files: VerifyOptions
     is_verified = is_same and found.is_converged(model.tol)
     console.event("verified" if is_verified else "not_verified", tol=model.tol, **asdict(found))
     console.say(str(found))
+    places = (("sample", table.samples, found.worst_sample),
+              ("feature", table.features, found.worst_feature))  # fmt: skip
+    named = [f"{kind} {names[at]}" for kind, names, at in places if names is not None]
+    if named:
+        console.say(f"largest gaps: {', '.join(named)}")
     if not is_same:
         console.say(
             f"Not verified: the run says divergence {run.facts['divergence']:.10g} and certified "
@@ -71,14 +84,15 @@ def verify(folder: options.Run, data: options.InputOptions, files: VerifyOptions
         verdict = (
             "Verified: the gap is at most" if is_verified else "Not converged: the gap exceeds"
         )
-        console.say(f"{verdict} --tol {model.tol:g}, and divergence and gap are those of the run.")
+        same = "the divergence is that of the run, and the gap is not larger"
+        console.say(f"{verdict} --tol {model.tol:g}; {same}.")
     return DONE if is_verified else NOT_CONVERGED
 
 
 def _recorded_model(run: Run, folder: Path, threads: int | None) -> KLNMF:
     """Return a model with the parameters that the run records."""
     recorded = run.facts.get("parameters") or {}
-    if "tol" not in recorded or not {"divergence", "certified_gap"} <= run.facts.keys():
+    if None in (recorded.get("tol"), run.facts.get("divergence"), run.facts.get("certified_gap")):
         raise ValueError(f"{folder} does not record how it was fitted: verify runs of sipower fit.")
     known = {name: recorded[name] for name in _STATED if recorded.get(name) is not None}
     for name, value in known.items():
@@ -93,6 +107,10 @@ def _check_same(run: Run, folder: Path, facts: dict[str, Any], table: Table) -> 
     """Raise an error unless data and files are those of the run."""
     recorded, current = run.facts["parameters"], facts["parameters"]
     parameters = {name: current[name] for name in ("components_fixed", "guides")}
+    had, has = run.facts["input"], facts["input"]
+    is_distributed = "workers" in run.facts and "files" in had  # fingerprint of the parts
+    if is_distributed and all(had[name] == has[name] for name in ("shape", "nonzeros", "total")):
+        has["sha256"] = had["sha256"]
     other = first_difference(run.facts, facts | {"parameters": parameters})
     if other is None and (run.samples, run.features) != (table.samples, table.features):
         other = "names"
@@ -101,8 +119,10 @@ def _check_same(run: Run, folder: Path, facts: dict[str, Any], table: Table) -> 
     is_absent = facts.get("observed", {}).get(other) is None and parameters.get(other) is None
     if other in ("data", "names"):
         raise ValueError(f"{folder} was fitted to other {other}: give the data of the run.")
-    had = recorded.get(other) is not None or other in run.facts.get("observed", {})
+    was_given = recorded.get(other) is not None or other in run.facts.get("observed", {})
     option = option_name(other)
-    if had and is_absent:
+    if was_given and is_absent:
         raise ValueError(f"{folder} was fitted with {option}: give the same file again.")
+    if not was_given:
+        raise ValueError(f"{folder} was fitted without {option}: leave it out.")
     raise ValueError(f"{folder} was fitted with another {option}: give the file of the run.")

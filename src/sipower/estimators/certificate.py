@@ -48,7 +48,8 @@ def state_problem(
     (n, m), weights = V.shape, observation.weights
     alpha_W = model.alpha_W * m
     alpha_H = (model.alpha_W if model.alpha_H == "same" else model.alpha_H) * n
-    fixed, has_known = _fixed(model, rank, m), model.components_fixed is not None
+    fixed, values = _fixed(model, rank, m)
+    has_known = model.components_fixed is not None
     known = len(model.components_fixed) if has_known else 0
     guides = as_guides(model.guides, V)
     has_prior = bool(guides) or np.any(model.prior_W) or np.any(model.prior_H)
@@ -76,6 +77,7 @@ def state_problem(
         prior_W=_as_vector(model.prior_W, rank) if np.any(model.prior_W) else None,
         prior_H=prior_H,
         fixed=fixed,
+        values=values,
     )
 
 
@@ -83,17 +85,17 @@ def _as_vector(values: Any, length: int) -> Float:
     return np.broadcast_to(np.asarray(values, np.float64), length)
 
 
-def _fixed(model: Any, rank: int, m: int) -> NDArray[np.bool_] | None:
-    """Return the entries of H (m, K) that the parameters give, or None."""
+def _fixed(model: Any, rank: int, m: int) -> tuple[NDArray[np.bool_] | None, Float | None]:
+    """Return which entries of H (m, K) the parameters give, and their values."""
     known, zero = model.components_fixed, model.components_zero
     if known is None and zero is None:
-        return None
-    fixed = np.zeros((rank, m), bool)
+        return None, None
+    fixed, values = np.zeros((rank, m), bool), np.zeros((rank, m))
     if zero is not None:
         fixed |= as_boolean("components_zero", zero)
     if known is not None:
-        fixed[: len(known)] = True
-    return fixed.T
+        fixed[: len(known)], values[: len(known)] = True, known
+    return fixed.T, values.T
 
 
 def _number_batches(labels: Any, fitted: Any, effects: Any) -> tuple[NDArray[np.int64], Float]:

@@ -81,6 +81,11 @@ class Model:
         self._check_forbidden(fixed, values, prior)
         return ModelTerms(self.prepared.exposure, fixed, values, prior, l1, ridge)
 
+    def check_parameters(self, rank: int) -> None:
+        """Check what the parameters say about components, of which there are `rank`."""
+        self._fixed(rank)
+        prior_counts(self.estimator, self.prepared, self.guides, None, self._known_count, rank)
+
     def restore(self, result: Fit) -> Fit:
         """Return a fit in the scale of the user."""
         x = self.restore_point(result)

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
+from sipower.data.containers import as_frame
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.certificate import state_problem
 from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.missing import hide_unobserved, split_missing
+from sipower.estimators.model import Model
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS, as_observation, check_names
+from sipower.estimators.parameters import check_supported
+from sipower.estimators.prepared import Prepared
+from sipower.estimators.prior import check_prior
 from sipower.kernels import Array
 from sipower.verification import Verification, verify_factors
 
@@ -65,11 +72,17 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
     >>> verify(V, W, model.components_).is_converged(model.tol)
     True
     """
+    if model is not None and not hasattr(model, "prior_W"):
+        raise TypeError(f"`model` must be a KLNMF, got {type(model).__name__}.")
     if H is None:
         if not hasattr(model, "components_"):
             raise ValueError("`H` must be given unless `model` is a fitted KLNMF.")
         H = model.components_  # type: ignore[union-attr]
-    is_missing, given = None, (sample_weight, feature_weight, weights, mask, offsets, batch)
+    table, is_missing, given = (
+        V,
+        None,
+        (sample_weight, feature_weight, weights, mask, offsets, batch),
+    )
     if mask is not None:
         V = hide_unobserved(V, mask)
     if model is not None and model.missing == "nan":
@@ -78,13 +91,34 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
     for name in ("weights", "mask"):
         check_names(name, given[ARGUMENTS.index(name)], matrix)
     observation = as_observation(matrix.shape, given, missing=is_missing)
+    check_names("H", H, matrix)
     W, H = _as_factors(W, H, matrix.shape)
-    effects = None if observation.batch is None else _fitted_effects(model, observation.batch)
+    if model is not None:
+        _check_model(model, table, matrix, len(H))
+    effects = _fitted_effects(model, observation.batch)
     statement = state_problem(model or KLNMF(), matrix, observation, len(H), effects)
     return verify_factors(matrix, W, np.ascontiguousarray(H.T), statement)
 
 
-def _fitted_effects(model: KLNMF | None, batch: Array) -> Array:
+def _check_model(model: Any, table: Any, matrix: RowBlocks, rank: int) -> None:
+    """Check the parameters of a model as its fit does, and the names of the features."""
+    model._validate_params()
+    check_supported(model)
+    check_prior(model)
+    if isinstance(model.n_components, Integral) and model.n_components != rank:
+        raise ValueError(
+            f"`W` and `H` must have the n_components = {model.n_components} of `model`, got {rank}."
+        )
+    if hasattr(model, "n_features_in_"):
+        validate_data(model, as_frame(table), reset=False, skip_check_array=True)
+    Model(model, Prepared(matrix), 0).check_parameters(rank)
+
+
+def _fitted_effects(model: KLNMF | None, batch: Array | None) -> Array | None:
+    if batch is None:
+        if hasattr(model, "batch_effects_"):
+            raise ValueError("`batch` must be given, because `model` was fitted with batches.")
+        return None
     if model is None:
         raise ValueError("`batch` needs `model`, a fitted KLNMF with batch effects.")
     check_fitted_batches(model, batch)
@@ -107,8 +141,10 @@ def _as_factor(name: str, values: Any) -> Array:
         factor = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` must be a dense array of numbers.") from None
-    if factor.ndim != 2:
-        raise ValueError(f"`{name}` must have two dimensions, got shape {factor.shape}.")
+    if factor.ndim != 2 or 0 in factor.shape:
+        raise ValueError(
+            f"`{name}` must have two dimensions, none of them 0, got shape {factor.shape}."
+        )
     if not np.isfinite(factor).all() or (factor < 0).any():
         raise ValueError(f"`{name}` must be finite and non-negative.")
     return factor

@@ -58,7 +58,7 @@ def dual_gaps(  # noqa: PLR0913 - the terms of the objective
     free = np.broadcast_to(~np.asarray(fixed, bool), h.shape)
     d, a, r = (np.broadcast_to(np.asarray(part, np.float64), h.shape) for part in (d, a, r))
     s = (g * h).sum(axis=1, where=~free, keepdims=True)
-    primal = (d * h + r * h**2 / 2 - xlogy(a, h)).sum(axis=1, where=free)
+    primal = (d * h + r * h * h / 2 - xlogy(a, h)).sum(axis=1, where=free)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         best = _largest(g, d, c[:, None], s, a, r, free)
     return np.asarray(np.maximum(primal - best, 0))

@@ -56,7 +56,8 @@ class RowTerms:
         """Return λ Σ W + ½ r Σ W² + Σ_ik [τ_i w̃_ik − b_ik log w̃_ik]."""
         counts = W * self.S
         linear = self.l1 @ W.sum(axis=1) + self.rates @ counts.sum(axis=1)
-        curved = self.ridge @ (W**2).sum(axis=1) / 2 - xlogy(self.b, counts).sum()
+        squares = self.ridge[:, None] * W * W  # W² may overflow where there is no ridge
+        curved = squares.sum() / 2 - xlogy(self.b, counts).sum()
         return float(linear + curved)
 
 
@@ -110,9 +111,9 @@ class FeatureTerms:
         """Return λ Σ H + ½ r Σ H² over the free entries, less Σ a log p."""
         free = True if self.fixed is None else ~self.fixed
         profiles = np.divide(self.H, self.S, out=np.zeros_like(self.H), where=self.S > 0)
-        squares = (self.H**2).sum(axis=1, where=free)
+        squares = (self.ridge[:, None] * self.H * self.H).sum(where=free)
         linear = self.l1 @ self.H.sum(axis=1)
-        return float(linear + self.ridge @ squares / 2 - xlogy(self.a, profiles).sum())
+        return float(linear + squares / 2 - xlogy(self.a, profiles).sum())
 
 
 def effect_terms(statement: ProblemStatement, sums: FeatureTotals, H: Float) -> tuple[float, float]:

@@ -40,8 +40,8 @@ class ProblemStatement:
         Penalties λ Σ h and ½ r Σ h² of W and of H.
     prior_W, prior_H
         Prior counts of the weights, (K,), and of the profiles, (m, K).
-    fixed
-        Entries of H that are given, bool, (m, K).
+    fixed, values
+        Entries of H that are given, bool, (m, K), and their values; others are no solutions.
     """
 
     sample_weight: Float | None = None
@@ -57,6 +57,7 @@ class ProblemStatement:
     prior_W: Float | None = None  # noqa: N815 - the paper's letters
     prior_H: Float | None = None  # noqa: N815
     fixed: NDArray[np.bool_] | None = None
+    values: Float | None = None
 
     @property
     def has_prior(self) -> bool:
@@ -96,6 +97,14 @@ class ProblemStatement:
         omega = np.ones(stored.shape)
         omega[stored.row, stored.col] = stored.data
         return omega
+
+    def is_feasible(self, H: Float) -> bool:
+        """Return whether H has the given entries, to single precision."""
+        if self.fixed is None or self.values is None:
+            return True
+        with np.errstate(over="ignore"):
+            found, given = H.astype(np.float32), self.values.astype(np.float32)
+        return bool((found == given)[self.fixed].all())
 
     def penalised_effects(self) -> Float:
         """Return β in the scale of its penalty: the scale in which the penalty is smallest."""

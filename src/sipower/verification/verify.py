@@ -39,12 +39,14 @@ class Verification:
     divergence
         The (weighted) divergence D of the data from the model.
     objective
-        D and the penalties, priors and the prior of batch effects.
+        D and the penalties, priors and the prior of batch effects. It is infinite if H differs from
+        entries that the model gives, or where counts or prior counts are not explained.
     gap
         The sum of `gap_W`, `gap_H` and `gap_effects`.
     gap_W, gap_H, gap_effects
         How far the objective can fall at most if only W, only H, only the batch effects change,
-        divided by the (weighted) sum of the data.
+        divided by the (weighted) sum of the data. The components that have prior counts keep their
+        sums in H: prior counts do not depend on their scale, and W may change it.
     worst_sample, worst_feature
         The sample and the feature with the largest part of `gap_W` and `gap_H`, from 0.
     rounding
@@ -148,7 +150,7 @@ def check_rows(V: Any, W: Any, H: Any, statement: ProblemStatement, first: int =
 def conclude(rows: RowCheck, H: Any, statement: ProblemStatement) -> Verification:
     """Return objective and certified gap from the check of all rows, and H (m, K)."""
     m, K = H.shape
-    H_scale, sums = statement.column_scale(m), rows.totals
+    H_scale, sums, is_feasible = statement.column_scale(m), rows.totals, statement.is_feasible(H)
     H = H.astype(np.float64) * H_scale[:, None]
     terms_H = FeatureTerms(statement, H, H_scale, rows.rates)
     gaps_H = terms_H.gaps(sums)
@@ -156,11 +158,12 @@ def conclude(rows: RowCheck, H: Any, statement: ProblemStatement) -> Verificatio
     total, tiny = float(sums.c.sum()), float(np.finfo(float).tiny)
     divergence = sums.log_term - total + float(sums.expected.sum())
     objective = divergence + rows.penalty + terms_H.penalty() + effect_penalty
+    objective = objective if is_feasible else np.inf
     gap_W, gap_H, gap_effects = (
         float(gap) / max(total, tiny) for gap in (rows.gap, gaps_H.sum(), effect_gap)
     )
     gap = gap_W + gap_H + gap_effects
-    is_finite = np.isfinite(objective)  # infinite: a count with W Hᵀ = 0, a prior count with H = 0
+    is_finite = np.isfinite(objective)  # infinite also: a count with W Hᵀ = 0, a ≠ 0 with H = 0
     return Verification(
         divergence=max(divergence, 0.0),
         objective=objective,
