@@ -65,7 +65,7 @@ def verify_on_workers(
 
     statement = state_problem(model, V, observation, K, effects, sum_data=sum_data)
     # Rows do not depend on the terms of H.
-    for_rows = replace(statement, prior_H=None, fixed=None, batch=None)
+    for_rows = replace(statement, prior_H=None, fixed=None, values=None, batch=None)
     futures = tasks.submit(
         "verify", _check_group, W, tasks.shared(H), tasks.same(for_rows),
         _cut(statement.batch, tasks), tasks.ranges,

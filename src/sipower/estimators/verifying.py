@@ -78,11 +78,8 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
         if not hasattr(model, "components_"):
             raise ValueError("`H` must be given unless `model` is a fitted KLNMF.")
         H = model.components_  # type: ignore[union-attr]
-    table, is_missing, given = (
-        V,
-        None,
-        (sample_weight, feature_weight, weights, mask, offsets, batch),
-    )
+    given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+    table, is_missing = V, None
     if mask is not None:
         V = hide_unobserved(V, mask)
     if model is not None and model.missing == "nan":
