@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Only the verifier makes a fit converged: faults in the certificates of the solvers are caught."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from sipower import KLNMF, as_matrix, kernels, verify
+from sipower.estimators import fitting
 from sipower.loop.stall import is_stalled
 from sipower.loop.trace import Record
 
@@ -168,6 +171,24 @@ def test_a_gap_of_zero_that_the_exact_w_does_not_keep_is_not_sought_forever():
     model.fit(counts, mask=mask, sample_weight=np.array([1.5, 0.5]), offsets=offsets)
     assert model.status_ in ("stalled", "converged")
     assert model.kkt_residual_ < 1e-15
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("dtype", "status"), [(np.float32, "working_precision"),
+                                               (np.float64, "stalled")])  # fmt: skip
+def test_a_tolerance_below_the_rounding_errors_is_no_contradiction(monkeypatch, dtype, status):
+    """The solver says 1e-16 and the verifier 1e-12, which is rounding, too."""
+
+    def above_zero(*args):
+        found = real(*args)
+        return replace(found, gap=max(found.gap, 1e-12), gap_H=max(found.gap_H, 1e-12), rounding=0)
+
+    real = fitting.verify_factors
+    monkeypatch.setattr(fitting, "verify_factors", above_zero)
+    counts = np.outer([24, 16, 28, 16, 8, 12], [1.0, 2.0])
+    model = KLNMF(1, tol=1e-13, dtype=dtype, random_state=0).fit(counts)
+    assert model.kkt_residual_ <= model.tol
+    assert model.status_ == status
 
 
 def records(values):

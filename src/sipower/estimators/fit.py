@@ -105,7 +105,7 @@ def _certify(start: Factors | None, loops: _Loops) -> Fit:
         if end.gap <= settings.stop.tol:
             verdict, verification = _verify(loops, x, end)
             status = verdict or status
-        elif status is Status.STALLED and problem.V.dtype != np.float64:
+        if status is Status.STALLED and problem.V.dtype != np.float64:
             status = Status.WORKING_PRECISION
         if status is not None:
             fit = _as_fit(problem, x, end, status, loops.trace)
@@ -118,7 +118,7 @@ def _verify(loops: _Loops, x: Any, end: Record) -> tuple[Status | None, Verifica
     """Return the status of a point whose gap, by the solver, is at most the tolerance.
 
     The status is None if the verifier confirms the numbers of the solver, but its gap exceeds the
-    tolerance by a rounding error.
+    tolerance by a rounding error; another loop follows, but for `MAX_LOOPS` at the most.
     """
     problem, settings = loops.problem, loops.settings
     if settings.verify is None or not problem.V.total > 0:  # no counts: the factors are zero
@@ -129,7 +129,7 @@ def _verify(loops: _Loops, x: Any, end: Record) -> tuple[Status | None, Verifica
         return Status.NOT_VERIFIED, verification
     if verification.is_converged(settings.stop.tol):
         return Status.CONVERGED, verification
-    return Status.NOT_VERIFIED if loops.count >= MAX_LOOPS else None, verification
+    return None, verification
 
 
 def _solve_rows(problem: Any, x: Any, tol: float) -> Any:
