@@ -91,7 +91,7 @@ def test_parts_of_folders_are_described_too():
     assert (consensus["replicates"], consensus["status"]) == (3, "converged")
     assert len(consensus["stability"]) == consensus["components"] == 2
     fits = describe_file(folder_of("rank", 2) / "fits")
-    assert (fits["kind"], fits["fits"], fits["format"]) == ("folder of fits", 3, 2)
+    assert (fits["kind"], fits["files"], fits["format"]) == ("folder of fits", 3, 2)
     assert describe_file(folder_of("rank", 2) / "rank.json")["best"] == 2
     beside = describe_file(folder_of("differences", 2) / "parquet.json")
     assert beside["components"] == 2

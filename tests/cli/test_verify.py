@@ -46,8 +46,8 @@ def test_a_run_is_verified(counts, tmp_path):
     assert found["gap"] == pytest.approx(here.gap, rel=1e-9)
     output = call("verify", run, counts).output
     assert "Verified: the gap is at most --tol 0.001" in output
-    worst = f"sample document {here.worst_sample}, feature word{here.worst_feature}"
-    assert f"largest gaps: {worst}" in output
+    worst = f"sample document {here.worst_sample} and feature word{here.worst_feature}"
+    assert f"the largest gaps are those of {worst}" in output
 
 
 @pytest.mark.parametrize("option", ["--batch", "--sample-weight", "--fixed", "--guides"])
@@ -95,7 +95,7 @@ def test_a_run_of_several_files_is_verified_from_them(tmp_path, workers):
     call("fit", *files, "-k", 3, "-o", tmp_path / "run", "--no-report", *workers)
     assert "Verified" in call("verify", tmp_path / "run", *files).output
     message = call("verify", tmp_path / "run", files[0], code=BAD_INPUT).stderr
-    assert "was fitted to other data" in message
+    assert "was fitted to 60 samples x 40 features, but these data have 30 x 40" in message
 
 
 def test_an_option_that_the_fit_did_not_have_is_refused(counts, tmp_path):

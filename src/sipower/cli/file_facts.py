@@ -147,7 +147,7 @@ def _fits(path: Path) -> Facts:
     formats.FITS.check(facts, path)
     return {
         **_stamp(formats.FITS.name, facts),
-        "fits": len(list(path.glob("*.npz"))),
+        "files": len(list(path.glob("*.npz"))),
         "task": {key: facts[key] for key in sorted(facts) if key not in formats.KEYS},
     }
 

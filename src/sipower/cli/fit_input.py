@@ -36,7 +36,7 @@ def load_files(
     if client is not None:
         table, rows = _read_on_workers(files, console, long_run, (cache, client), model)
     elif files.others:
-        table, rows = read_stacked(files, long_run.memory_limit)
+        table, rows = _stack(files, long_run.memory_limit)
     else:
         return run_folder.load(files, console, long_run.memory_limit, cache), []
     table = replace(table, remarks=tuple(map(name_options, table.remarks)))
@@ -51,7 +51,7 @@ def load_files(
     return table, parts if files.others else []
 
 
-def read_stacked(files: InputFiles, memory_limit: str | None = None) -> tuple[Table, list[int]]:
+def _stack(files: InputFiles, memory_limit: str | None) -> tuple[Table, list[int]]:
     """Read several files into memory, and return them as one table and their numbers of rows."""
     store = next((file for file in files.sources if is_store(file)), None)
     if store is not None or memory_limit is not None:

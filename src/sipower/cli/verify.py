@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower verify`: recompute objective and certified gap of a run from its data."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from sipower.cli import options
 from sipower.cli.application import command
 from sipower.cli.console import Console, option_name
 from sipower.cli.exit_codes import DONE, NOT_CONVERGED
-from sipower.cli.fit_input import read_stacked
+from sipower.cli.fit_input import load_files
 from sipower.cli.model_options import ModelOptions, SampleOptions
 from sipower.cli.run_folder import load, nonzero_matrix
 from sipower.cli.transform import check_order, text_settings
@@ -46,13 +47,14 @@ class VerifyOptions(SampleOptions):
 def verify(folder: options.Run, source: options.FitInputOptions, files: VerifyOptions) -> int:
     """Recompute objective and gap of a run from its data, by code that shares no solver.
 
-    Exit codes: 0 if the run is verified and its gap is at most --tol of its fit, 4 if not.
+    Exit codes: 0 if the run is verified and its gap is at most --tol of its fit, 4 if not, 2 if the
+    files are not those of the fit.
     """
     data = source.files()
     check_order("verify", folder, data.source)
     console, run = Console(files.as_json), load_run(folder)
     if data.others:
-        table, _ = read_stacked(data)
+        table, _ = load_files(data, console, options.LongRunOptions(), KLNMF())
     else:
         table = load(data, console, **text_settings(run, data))
     model = _recorded_model(run, folder, files.threads)
@@ -70,11 +72,9 @@ def verify(folder: options.Run, source: options.FitInputOptions, files: VerifyOp
     is_verified = is_same and found.is_converged(model.tol)
     console.event("verified" if is_verified else "not_verified", tol=model.tol, **asdict(found))
     console.say(str(found))
-    places = (("sample", table.samples, found.worst_sample),
-              ("feature", table.features, found.worst_feature))  # fmt: skip
-    named = [f"{kind} {names[at]}" for kind, names, at in places if names is not None]
-    if named:
-        console.say(f"largest gaps: {', '.join(named)}")
+    sample = _name(table.samples, found.worst_sample)
+    feature = _name(table.features, found.worst_feature)
+    console.say(f"the largest gaps are those of sample {sample} and feature {feature}")
     if not is_same:
         console.say(
             f"Not verified: the run says divergence {run.facts['divergence']:.10g} and certified "
@@ -103,6 +103,11 @@ def _recorded_model(run: Run, folder: Path, threads: int | None) -> KLNMF:
     return KLNMF(len(run.H), n_jobs=threads, **known)
 
 
+def _name(names: Sequence[str] | None, at: int) -> str:
+    """Return the name of a sample or feature, or its number from 1."""
+    return str(at + 1) if names is None else names[at]
+
+
 def _check_same(run: Run, folder: Path, facts: dict[str, Any], table: Table) -> None:
     """Raise an error unless data and files are those of the run."""
     recorded, current = run.facts["parameters"], facts["parameters"]
@@ -117,8 +122,17 @@ def _check_same(run: Run, folder: Path, facts: dict[str, Any], table: Table) -> 
     if other is None:
         return
     is_absent = facts.get("observed", {}).get(other) is None and parameters.get(other) is None
+    here, there = table.counts.shape, (len(run.W), run.H.shape[1])
+    if here != there:
+        raise ValueError(
+            f"{folder} was fitted to {there[0]:,} samples x {there[1]:,} features, but these data "
+            f"have {here[0]:,} x {here[1]:,}: give the data of the run."
+        )
     if other in ("data", "names"):
-        raise ValueError(f"{folder} was fitted to other {other}: give the data of the run.")
+        raise ValueError(
+            f"{folder} was fitted to other {other}: give the data of the run, rows and files in "
+            "the same order."
+        )
     was_given = recorded.get(other) is not None or other in run.facts.get("observed", {})
     option = option_name(other)
     if was_given and is_absent:

@@ -70,8 +70,7 @@ class Verification:
     def __str__(self) -> str:
         text = (
             f"divergence {self.divergence:.10g}, objective {self.objective:.10g}, certified gap "
-            f"{self.gap:.2e}: {self.gap_W:.2e} for W (most for sample {self.worst_sample}), "
-            f"{self.gap_H:.2e} for H (most for feature {self.worst_feature})"
+            f"{self.gap:.2e}: {self.gap_W:.2e} for W, {self.gap_H:.2e} for H"
         )
         return text + (f", {self.gap_effects:.2e} for batch effects" if self.gap_effects else "")
 
