@@ -37,6 +37,7 @@ from read_checks import (
 )
 from scipy.sparse import coo_array, csr_array, save_npz
 
+from cached_files import zarr_format
 from good_files import CELLS, GENES, WRITERS, V
 from sipower.io.cache import CacheEntry
 from sipower.loop.solve import Record
@@ -115,7 +116,7 @@ def _write_bmp(folder: Path) -> None:
 
 def _zarr_writer(version: int) -> Write:
     def write(folder: Path) -> None:
-        with anndata.settings.override(zarr_write_format=version), warnings.catch_warnings():
+        with zarr_format(version), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # both formats, and names of types, may change
             anndata.read_h5ad(WRITERS["h5ad"](folder)).write_zarr(folder / "v.zarr")
         (folder / "v.h5ad").unlink()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of the cache share: files of every kind, and the entry that was made of one."""
 
+import warnings
+from contextlib import contextmanager
+
 import anndata
 import h5py
 import numpy as np
@@ -13,12 +16,21 @@ from sipower.io.cache import cache_entries
 V = counts(60, 40)
 
 
+@contextmanager
+def zarr_format(version):
+    """Write Zarr files in this format; anndata 0.13 warns that the choice will be removed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with anndata.settings.override(zarr_write_format=version):
+            yield
+
+
 def write_anndata(path, matrix, **layers):
     adata = anndata.AnnData(matrix, layers=layers)
     if path.suffix == ".h5ad":
         adata.write_h5ad(path, compression="gzip")
         return
-    with anndata.settings.override(zarr_write_format=2 if path.stem == "v2" else 3):
+    with zarr_format(2 if path.stem == "v2" else 3):
         adata.write_zarr(path)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from cached_files import zarr_format
 from cli.calls import SPARSE_V as V
 from cli.calls import call, events
 from sipower.io import open_on_disk
@@ -73,7 +74,7 @@ def test_a_file_is_converted_once_while_it_is_unchanged():
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_zarr_file_is_fitted_as_the_h5ad_file_is(version):
     adata = write_cells()
-    with anndata.settings.override(zarr_write_format=version):
+    with zarr_format(version):
         adata.write_zarr("cells.zarr")
     call("fit", "cells.zarr", *LIMIT, "-o", "zarr", "--batch", "donor", "--also", "csv")
     call("fit", "cells.zarr", *LIMIT[:2], "--no-report", "-o", "read", "--batch", "donor")

@@ -144,9 +144,8 @@ def test_an_interruption_while_a_thread_starts_does_not_keep_the_process_from_en
     assert printed.splitlines() == ["interrupted", "[0, 1, 2, 3, 4, 5, 6, 7]"]
 
 
-def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(monkeypatch):
-    """The pool keeps a task for which it could start no thread: a thread that is free takes it."""
-    busy, free, helped, finished = (threading.Event() for _ in range(4))
+def test_without_another_thread_the_caller_works_alone(monkeypatch):
+    busy, free = threading.Event(), threading.Event()
     kernels.threads._workers.reset()
     kernels.threads._workers.submit(lambda: (busy.set(), free.wait(60)))  # the only thread there is
     busy.wait(60)
@@ -155,15 +154,7 @@ def test_a_helper_that_comes_although_no_thread_could_be_started_is_waited_for(m
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-
-    def task(block):
-        if block == 0:
-            free.set()
-            assert helped.wait(60)
-        else:
-            helped.set()
-            threading.Event().wait(0.2)
-            finished.set()
-
-    kernels.run_blocks(2, task, 2)
-    assert finished.is_set()
+    blocks = []
+    kernels.run_blocks(20, lambda block: blocks.append((block, threading.get_ident())), 3)
+    assert blocks == [(block, threading.get_ident()) for block in range(20)]
+    free.set()

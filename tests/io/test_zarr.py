@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from cached_files import zarr_format
 from reading import CELLS, GENES, V, assert_read, held, refused
 from sipower.io import ReadError, convert, read
 from sipower.io.anndata_columns import has_columns, read_column
@@ -22,7 +23,7 @@ def write(file, version, matrix=None, **layers):
     matrix = sparse.csr_matrix(V.astype(np.float32)) if matrix is None else matrix
     obs = pd.DataFrame({"donor": pd.Categorical(["a", "b", "a"])}, index=list(CELLS))
     adata = anndata.AnnData(matrix, obs, pd.DataFrame(index=list(GENES)), layers=layers)
-    with anndata.settings.override(zarr_write_format=version):
+    with zarr_format(version):
         adata.write_zarr(file)
     return file
 
@@ -54,7 +55,7 @@ def test_raw_and_columns_of_zarr(tmp_path, version):
     adata.X = sparse.csr_matrix(V.astype(np.float32))
     adata.raw = adata
     adata.X = adata.X * 0.5
-    with anndata.settings.override(zarr_write_format=version):
+    with zarr_format(version):
         adata.write_zarr(tmp_path / "raw.zarr")
     assert_read(read(tmp_path / "raw.zarr", layer="raw"))
     assert "layer='raw'" in read(tmp_path / "raw.zarr").remarks[0]

@@ -123,3 +123,9 @@ def check_size(place: Path | str, declared: int, stored: int) -> None:
         raise ReadError(
             f"{place} declares {declared} bytes and stores {stored}: it is damaged, write it again."
         )
+
+
+def exact_floats(pandas: Any) -> dict[str, str]:
+    """Return the options of `pandas.read_csv` that read every float to its last bit."""
+    is_default = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)
+    return {} if is_default else {"float_precision": "round_trip"}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import shorten
-from sipower.io.base import ReadError, check_size, import_library, report_damage
+from sipower.io.base import ReadError, check_size, exact_floats, import_library, report_damage
 from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
 
 Records = Iterator[tuple[str, Sequence[Any]]]
@@ -169,8 +169,7 @@ def _parse(path: Path, pandas: Any) -> Grid:
     remarks, no_headings = _heading_remarks(path, headings)
     records = partial(_records, path, separator, 0 if no_headings else 1)
     grid = Grid(path, [] if no_headings else headings, records, remarks)
-    old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-    options = {"float_precision": "round_trip"} if old else {}  # the default of newer versions
+    options = exact_floats(pandas)
     try:
         with _open_cells(path) as stream:
             frame = pandas.read_csv(

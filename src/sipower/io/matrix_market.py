@@ -42,7 +42,8 @@ class MatrixMarket(Coordinates):
             # SciPy is fastest when given a path, but detects compression only by the ending of the
             # name.
             plain = isinstance(stream, BufferedReader)
-            matrix: Any = io.mmread(self.path if plain else BufferedReader(stream, 4 * _CHUNK))
+            source = self.path if plain else BufferedReader(stream, 4 * _CHUNK)
+            matrix: Any = io.mmread(source, spmatrix=False)
         values = narrow(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if matrix.shape != self.shape or not 0 <= values.min() <= values.max() < np.inf:
             raise ValueError

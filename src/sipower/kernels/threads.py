@@ -12,8 +12,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 
 import joblib
 import numpy as np
@@ -44,29 +44,45 @@ def _inside_dask_worker() -> bool:
     return bool(worker and getattr(worker.thread_state, "execution_state", None))
 
 
-class _Workers:
-    """A pool of threads that starts when first needed; a forked child starts its own."""
+class _Worker(threading.Thread):
+    """A thread that runs one task after another; it is among the idle ones while it has none."""
 
-    pool: ThreadPoolExecutor | None = None
-    lock = threading.Lock()
+    def __init__(self, idle: list[_Worker]) -> None:
+        super().__init__(name="sipower", daemon=True)
+        self.tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.idle = idle
+
+    def run(self) -> None:
+        while True:
+            self.tasks.get()()
+            self.idle.append(self)
+
+
+class _Workers:
+    """The threads of the library, which start when first needed; a forked child starts its own.
+
+    `ThreadPoolExecutor` of Python 3.12 and later starts threads although others are idle, because
+    a thread that takes the task meant for another one leaves that one uncounted.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
 
     def reset(self) -> None:
-        self.pool, self.lock = None, threading.Lock()
+        self.idle: list[_Worker] = []
 
     def submit(self, task: Callable[[], None]) -> bool:
-        """Submit a task to the pool; return False if the pool cannot start a thread for it."""
-        with self.lock:
-            if self.pool is None:
-                self.pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="sipower")
+        """Give a task to an idle thread or a new one; return False if no thread can be started."""
+        try:
+            worker = self.idle.pop()  # atomic
+        except IndexError:
+            worker = _Worker(self.idle)
             try:
-                self.pool.submit(task)
-                return True
+                worker.start()
             except RuntimeError:  # no more threads, or interpreter exit: the caller works alone
                 return False
-            except BaseException:  # Ctrl-C: the pool may have started a thread without counting it
-                self.pool.shutdown(wait=False)
-                self.pool = None
-                raise
+        worker.tasks.put(task)
+        return True
 
 
 _workers = _Workers()

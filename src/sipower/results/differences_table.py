@@ -38,6 +38,7 @@ from sipower.data.formats import DIFFERENCES, NewerFormatError
 from sipower.inference import Differences, Replication
 from sipower.inference.differences import MEASURES
 from sipower.inference.fold_changes import CONTRASTS
+from sipower.io.base import exact_floats
 from sipower.selection.outcome import as_plain
 
 __all__ = ["COLUMNS", "load_differences", "read_differences", "table_path", "write_differences"]
@@ -182,7 +183,7 @@ def _read_frame(file: Path) -> Any:
         return pd.read_parquet(file, columns=list(COLUMNS))
     return pd.read_csv(
         file, usecols=list(COLUMNS), dtype=dict.fromkeys(_TEXTS, str), keep_default_na=False,
-        float_precision="round_trip",
+        **exact_floats(pd),
     )  # fmt: skip
 
 
