@@ -112,10 +112,11 @@ def fit_model():
 @pytest.mark.parametrize("way", VARIANTS)
 def test_children_made_after_threads_were_used_fit_to_the_same_bits(way):
     end = (
-        "expected = fit_model()\nassert kernels.threads._workers.idle\n"
+        "expected = fit_model()\n"
+        "assert 'sipower' in [thread.name for thread in threading.enumerate()]\n"
         "print(in_child() == expected)"
     )
-    printed = run_code(f"{FIT_SCRIPT}\n{textwrap.dedent(VARIANTS[way])}\n{end}")
+    printed = run_code(f"import threading\n{FIT_SCRIPT}\n{textwrap.dedent(VARIANTS[way])}\n{end}")
     assert printed.split() == ["True"]
 
 

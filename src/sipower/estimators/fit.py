@@ -118,7 +118,7 @@ def _verify(loops: _Loops, x: Any, end: Record) -> tuple[Status | None, Verifica
     """Return the status of a point whose gap, by the solver, is at most the tolerance.
 
     The status is None if the verifier confirms the numbers of the solver, but its gap exceeds the
-    tolerance by a rounding error; another loop follows, but for `MAX_LOOPS` at the most.
+    tolerance by a rounding error. Another loop follows then, up to `MAX_LOOPS` in all.
     """
     problem, settings = loops.problem, loops.settings
     if settings.verify is None or not problem.V.total > 0:  # no counts: the factors are zero
