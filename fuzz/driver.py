@@ -86,7 +86,7 @@ def do_nothing() -> None:
     """Do nothing, where no preparation is needed."""
 
 
-def run(  # noqa: PLR0913 - all after `seed` have defaults
+def run(
     target: Target,
     inputs: int,
     seed: int = 0,

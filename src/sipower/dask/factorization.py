@@ -216,7 +216,7 @@ def _uniform_group(H: Array, *chunks: LoadedChunk) -> Any:
     return W, W
 
 
-def _update_group(  # noqa: PLR0913, PLR0917 - the result of a task is one argument of the next
+def _update_group(
     pair: Any, side: int, pair_ahead: Any, side_ahead: int, H: Array, task: RowTask, options: Any,
     *chunks: LoadedChunk,
 ) -> Any:  # fmt: skip

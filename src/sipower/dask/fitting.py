@@ -59,7 +59,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
     dtype: Any
     verify: bool
 
-    def fit(  # noqa: PLR0913 - arguments of sipower.KLNMF
+    def fit(
         self,
         X: Any,
         y: Any = None,

@@ -40,7 +40,7 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
     transform_tol_: float
     missing: str | None
 
-    def transform(  # noqa: PLR0913 - the arguments of `fit`
+    def transform(
         self,
         X: Any,
         *,

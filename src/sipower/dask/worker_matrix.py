@@ -198,7 +198,7 @@ class _Part(NamedTuple):
     written: list[tuple[tuple[int, ...], Any]]  # shape of an item and type of each result
 
 
-def _run_kernel(  # noqa: PLR0913, PLR0917 - the arguments of a task
+def _run_kernel(
     chunks: list[LoadedChunk],
     name: str,
     is_measured: bool,

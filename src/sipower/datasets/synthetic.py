@@ -45,7 +45,7 @@ def poisson(
     return sparse.csr_array(sparse.vstack([sparse.csr_array(p.astype(np.int32)) for p in parts]))
 
 
-def poisson_topics(  # noqa: PLR0913 - the sizes and the three parameters of the model
+def poisson_topics(
     n: int,
     m: int,
     K: int,

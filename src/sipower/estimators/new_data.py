@@ -47,7 +47,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
     n_jobs: int | None
     missing: str | None
 
-    def transform(  # noqa: PLR0913 - the arguments of `fit`
+    def transform(
         self,
         X: Any,
         *,
@@ -77,7 +77,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
             raise ValueError(f"`X` must have shape (samples, {self.n_components_}), got {W.shape}.")
         return np.asarray(W @ self.components_)
 
-    def score(  # noqa: PLR0913 - the arguments of `fit`
+    def score(
         self,
         X: Any,
         y: Any = None,

@@ -178,7 +178,7 @@ def as_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def fit_settings(  # noqa: PLR0913 - everything that a fit depends on
+def fit_settings(
     model: Any,
     V: RowBlocks,
     start: Factors | None,

@@ -52,7 +52,7 @@ class _Options(NamedTuple):
     n_jobs: int | None
 
 
-def refit(  # noqa: PLR0913 - all options are keyword-only
+def refit(
     V: Any,
     H: Any,
     *,

@@ -32,7 +32,7 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
-def open_on_disk(  # noqa: PLR0913 - all options are keyword-only
+def open_on_disk(
     path: str | PathLike[str],
     *,
     layer: str | None = None,

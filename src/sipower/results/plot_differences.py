@@ -32,7 +32,7 @@ LABEL_LENGTH = 24  # of names inside a plot
 Indices = NDArray[np.intp]
 
 
-def volcano(  # noqa: PLR0913 - all options are keyword-only
+def volcano(
     differences: DifferencesLike,
     contrast: int | str = 0,
     ax: Axes | None = None,
@@ -147,7 +147,7 @@ def _name_points(
     add_labels(ax, points[named], texts, points[is_hit], fontsize="small")
 
 
-def intervals(  # noqa: PLR0913 - all options are keyword-only
+def intervals(
     differences: DifferencesLike,
     features: Sequence[Any] | None = None,
     contrast: int | str = 0,

@@ -56,7 +56,7 @@ Numbers = NDArray[np.float64]
 FIRST_ROUNDS, NEXT_ROUNDS = 30, 10  # rounds from a random start, and after a merger
 
 
-def rank_selection(  # noqa: PLR0913 - the public entry point
+def rank_selection(
     V: Any,
     ranks: Iterable[int],
     model: KLNMF | None = None,

@@ -44,7 +44,7 @@ def linear_gaps(h: Float, g: Float, d: Float, c: Float) -> Float:
     return np.asarray(kl_div(c, mass) + c * np.maximum(G - 1, 0))
 
 
-def dual_gaps(  # noqa: PLR0913 - the terms of the objective
+def dual_gaps(
     h: Float, g: Float, d: Float, c: Float, *, a: Any = 0.0, r: Any = 0.0, fixed: Any = False
 ) -> Float:
     """Return f(h) less the dual objective along u = t v/z, for any terms, (items,).
@@ -64,7 +64,7 @@ def dual_gaps(  # noqa: PLR0913 - the terms of the objective
     return np.asarray(np.maximum(primal - best, 0))
 
 
-def _largest(  # noqa: PLR0913, PLR0917 - the terms of the objective
+def _largest(
     g: Float, d: Float, c: Float, s: Float, a: Float, r: Float, free: NDArray[np.bool_]
 ) -> Float:
     """Return the largest dual objective that Newton's method with bisection finds, (items,)."""

@@ -28,7 +28,7 @@ from sipower.selection import Consensus, GroupConsensus, RankSelection
 MAX_SAMPLES = 2000
 
 
-def write_report(  # noqa: PLR0913 - all options are keyword-only
+def write_report(
     run: RunLike,
     file: str | PathLike[str],
     *,
