@@ -124,6 +124,67 @@ def _with_na(folder):
     return frame
 
 
+def _with_column(values, name="when"):
+    return FRAME.assign(**{name: values})
+
+
+def _with_arrow(values, name="when"):
+    return pa.Table.from_pandas(FRAME).append_column(name, pa.array(values))
+
+
+STAMPS = pd.date_range("2024-01-01", periods=30, freq="h")
+LENGTHS = pd.timedelta_range("1h", periods=30)
+DAYS, TIMES = [day.date() for day in STAMPS], [stamp.time() for stamp in STAMPS]
+MONTHS, BINS = pd.period_range("2024-01", periods=30, freq="M"), pd.interval_range(0, 30)
+# Columns that NumPy makes numbers of, or refuses without their name, and what they hold.
+NO_NUMBERS = {
+    "pandas datetime64": (_with_column(STAMPS), "dates"),
+    "pandas with a time zone": (_with_column(STAMPS.tz_localize("UTC")), "dates"),
+    "pandas timedelta64": (_with_column(LENGTHS), "durations"),
+    "pandas Period": (_with_column(MONTHS), "periods"),
+    "pandas Interval": (_with_column(BINS), "intervals"),
+    "pandas category": (_with_column(pd.Categorical([1, 2, 3] * 10)), "categories"),
+    "pandas date": (_with_column(pd.Series(DAYS, dtype=object)), "dates"),
+    "pandas datetime objects": (_with_column(pd.Series([*STAMPS], dtype=object)), "dates"),
+    "pandas time": (_with_column(pd.Series(TIMES, dtype=object)), "times of day"),
+    "pandas Period objects": (_with_column(pd.Series([*MONTHS], dtype=object)), "periods"),
+    "pandas NaT": (_with_column(pd.Series([pd.NaT, *STAMPS[1:]], dtype=object)), "dates"),
+    "pandas lists": (_with_column(pd.Series([[1, 2]] * 30)), "lists"),
+    "pandas timestamp[pyarrow]": (
+        _with_column(pd.Series(STAMPS).astype("timestamp[ns][pyarrow]").array), "dates",
+    ),
+    "pandas duration[pyarrow]": (
+        _with_column(pd.Series(LENGTHS).astype("duration[ns][pyarrow]").array), "durations",
+    ),
+    "polars Date": (polars.from_pandas(FRAME).with_columns(when=polars.Series(DAYS)), "dates"),
+    "polars Datetime": (polars.from_pandas(_with_column(STAMPS)), "dates"),
+    "polars Datetime with a time zone": (
+        polars.from_pandas(_with_column(STAMPS.tz_localize("UTC"))), "dates",
+    ),
+    "polars Duration": (polars.from_pandas(_with_column(LENGTHS)), "durations"),
+    "polars Time": (
+        polars.from_pandas(FRAME).with_columns(when=polars.Series(TIMES)), "times of day",
+    ),
+    "polars List": (polars.from_pandas(FRAME).with_columns(when=[1, 2]), "lists"),
+    "polars Struct": (
+        polars.from_pandas(FRAME).with_columns(when=polars.struct("g0", "g1")), "structures",
+    ),
+    "Arrow date32": (_with_arrow(DAYS), "dates"),
+    "Arrow timestamp": (_with_arrow(STAMPS), "dates"),
+    "Arrow timestamp with a time zone": (_with_arrow(STAMPS.tz_localize("UTC")), "dates"),
+    "Arrow time64": (_with_arrow(TIMES), "times of day"),
+    "Arrow duration": (_with_arrow(LENGTHS), "durations"),
+    "Arrow list": (_with_arrow([[1, 2]] * 30), "lists"),
+    "Arrow struct": (_with_arrow([{"a": 1}] * 30), "structures"),
+    "Arrow record batch": (_with_arrow(DAYS).to_batches()[0], "dates"),
+}  # fmt: skip
+NO_NUMBERS["DataArray of dates"] = (
+    xarray.DataArray(
+        np.full((30, 2), "2024-01-01", "M8[ns]"), dims=("row", "x"), coords={"x": ["when", "b"]}
+    ),
+    "dates",
+)
+
 TO_NUMBERS = r"does not convert to numbers: pass an array, a sparse matrix of SciPy or a DataFrame"
 SPARSE_FRAME = r"make all of it sparse with V\.astype\(pandas\.SparseDtype\(float, 0\)\), or dense"
 ANNDATA = r"an AnnData object: use sipower\.tl\.nmf, or pass its \.X or a layer"
@@ -185,6 +246,26 @@ REFUSED = {
     "list of sparse rows": (
         lambda folder: [sparse.csr_array(V[:2])],
         rf"of type list, .*{TO_NUMBERS}",
+    ),
+    "datetime64 array": (
+        lambda folder: np.full((3, 2), "2024-01-01", "M8[D]"),
+        r"must be numbers, got dates \(datetime64\[D\]\): leave them out, or count days",
+    ),
+    "timedelta64 array": (
+        lambda folder: np.full((3, 2), 5, "m8[s]"),
+        r"must be numbers, got durations \(timedelta64\[s\]\): divide them by a unit",
+    ),
+    "objects of datetime": (
+        lambda folder: np.array([[1, DAYS[0]], [2, DAYS[1]]]),
+        r"must be numbers, got dates such as 2024-01-01: leave them out",
+    ),
+    "datetime64 among objects": (
+        lambda folder: np.array([[1, np.datetime64("2024-01-01")]] * 3, object),
+        r"must be numbers, got dates such as 2024-01-01: leave them out",
+    ),
+    "structured array": (
+        lambda folder: np.zeros(3, [("a", int), ("b", float)]),
+        r"a structured array with the fields 'a', 'b': convert it with numpy\.lib\.recfunctions",
     ),
     "masked array": (lambda folder: np.ma.masked_equal(V, 0), r"fill the masked entries first"),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 """Every kind of data that users have gives the bits of its array, or a sentence on what to do."""
 
 import tracemalloc
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,13 +13,17 @@ import pytest
 from scipy import sparse
 
 from contract.input_kinds import (
+    DAYS,
     DENSE,
     FRAME,
+    LENGTHS,
     NAMED,
     NAMES,
+    NO_NUMBERS,
     REFUSED,
     SPARSE,
     SPARSE_NAMED,
+    STAMPS,
     ZERO_FILLED,
     V,
 )
@@ -69,6 +75,62 @@ def test_refused_kinds_get_a_sentence_on_what_to_do(kind, tmp_path):
         with pytest.raises((TypeError, ValueError), match=sentence) as refusal:
             use(data)
         assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_a_column_of_no_numbers_is_refused_by_its_name(kind):
+    data, word = NO_NUMBERS[kind]
+    model = KLNMF(2, **OPTIONS).fit(V)
+    sentence = f"have a column 'when' of {word}, expected numbers: drop it"
+    for use in (KLNMF(2, **OPTIONS).fit, KLNMF(2, missing="nan").fit, model.transform):
+        with pytest.raises(ValueError, match=sentence):
+            use(data)
+    masked = np.ones((30, data.shape[1]), bool)
+    with pytest.raises(ValueError, match=sentence):
+        KLNMF(2, **OPTIONS).fit(data, mask=masked)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        STAMPS,
+        pd.Series(STAMPS.tz_localize("UTC")),
+        STAMPS.to_numpy(),
+        np.array(DAYS, object),
+        DAYS,
+        polars.Series(DAYS),
+        pa.array(STAMPS),
+    ],
+)
+@pytest.mark.parametrize("argument", ["offsets", "sample_weight"])
+def test_dates_beside_the_data_are_refused(argument, values):
+    sentence = rf"`{argument}` must be (numbers, got dates|an array of numbers, got dates such as)"
+    with pytest.raises(ValueError, match=sentence):
+        KLNMF(2, **OPTIONS).fit(V, **{argument: values})
+
+
+def test_dates_as_weights_of_entries_and_as_factors_are_refused():
+    frame = pd.DataFrame({f"g{j}": LENGTHS for j in range(8)})
+    with pytest.raises(ValueError, match="`weights` has a column 'g0' of durations"):
+        KLNMF(2, **OPTIONS).fit(V, weights=frame)
+    dates = np.full((2, 8), "2024-01-01", "M8[D]")
+    with pytest.raises(ValueError, match="`H` must be numbers, got dates"):
+        non_negative_factorization(V, H=dates, update_H=False, n_components=2)
+    labels = KLNMF(2, **OPTIONS).fit(V, batch=np.array(DAYS, object)[np.arange(30) // 15])
+    assert list(labels.batches_) == ["2024-01-01"]  # labels may be dates
+
+
+def test_numbers_of_other_types_keep_their_values():
+    whole = np.arange(1, 13).reshape(4, 3)
+    for kind in (Decimal, Fraction, np.int8, float):
+        objects = np.array([[kind(int(value)) for value in row] for row in whole], object)
+        for data in (objects, pd.DataFrame(objects), objects.tolist()):
+            np.testing.assert_array_equal(as_matrix(data).array, whole)
+    booleans = pd.DataFrame(whole > 6)
+    assert as_matrix(booleans).total == 6
+    assert as_matrix(booleans.astype("boolean")).total == 6
+    coded = pa.table({"a": pa.array([3, 1, 3]).dictionary_encode(), "b": [1, 2, 3]})
+    assert as_matrix(coded).column_mass.tolist() == [7, 6]
 
 
 @pytest.mark.parametrize("kind", [*NAMED, *SPARSE_NAMED])

@@ -51,7 +51,7 @@ def test_columns_that_cannot_be_used_are_named():
         tl.nmf(cells, 2, offset_key="si")
     with pytest.raises(ValueError, match=r"`mask_key` must be a column of adata\.var.*has panel"):
         tl.nmf(cells, 2, mask_key="weight")
-    with pytest.raises(ValueError, match=r"adata\.obs\['text'\] must hold numbers .* `weight_key`"):
+    with pytest.raises(ValueError, match=r"`weight_key` must be .* unlike adata\.obs\['text'\]"):
         tl.nmf(cells, 2, weight_key="text")
     cells.var["panel"] = np.arange(50.0)
     with pytest.raises(ValueError, match=r"adata\.var\['panel'\] must be True or False"):

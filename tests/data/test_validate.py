@@ -152,7 +152,7 @@ BAD = {
         r"Negative values in data: entry \(4, 3\)",
     ),
     "complex": (V + 0j, "Complex data not supported"),
-    "dates": (V.astype("datetime64[D]"), r"must be numbers, got dtype datetime64"),
+    "dates": (V.astype("datetime64[D]"), r"must be numbers, got dates \(datetime64"),
     "strings": (V.astype(str), r"must be numbers, got texts such as .* V\.astype\(float\)"),
     "texts": (["a text", "another"], r"texts such as 'a text'.*read_texts.*CountVectorizer"),
     "texts as objects": (np.array([["a"], ["b"]], object), r"texts such as 'a'.*read_texts"),

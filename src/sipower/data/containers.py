@@ -6,6 +6,9 @@ A library is recognised by the module of the type, so that none is imported.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -16,11 +19,14 @@ from sipower.kernels import Array
 
 __all__ = [
     "as_frame",
+    "as_numbers",
     "frame_names",
     "hide_in_frame",
     "is_sparse_frame",
     "library_name",
     "refill",
+    "refuse_cells",
+    "refuse_type",
     "type_name",
 ]
 
@@ -38,6 +44,38 @@ _REFUSED = {
     ("pyarrow", "SparseCSCMatrix"): "a sparse matrix of Arrow: pass V.to_scipy()",
     ("pyarrow", "SparseCOOTensor"): "a sparse tensor of Arrow: pass V.to_scipy()",
     ("pyarrow", "RecordBatchReader"): "a reader of record batches: pass V.read_all()",
+}
+
+# What the values of a column are, by the name of its type in pandas, polars, Arrow or NumPy. The
+# types of polars begin with a capital letter. "object" of pandas and NumPy may hold numbers.
+_NO_NUMBERS = {
+    re.compile(pattern): word
+    for pattern, word in (
+        (r"[Dd]ate|timestamp", "dates"),
+        (r"[Dd]uration|timedelta", "durations"),
+        (r"[Tt]ime(32|64)?\b", "times of day"),
+        (r"period", "periods"),
+        (r"interval|month_day_nano_interval", "intervals"),
+        (r"category", "categories"),
+        (r"(large_|fixed_size_)?list|List|Array", "lists"),
+        (r"struct|Struct|map<|(dense|sparse)_union", "structures"),
+        (r"Object", "Python objects"),
+    )
+}
+# What cells are that NumPy would make numbers of, or refuse without their place.
+_CELLS = (
+    ((dt.date, np.datetime64), "dates"),  # also datetime, and the timestamps of pandas
+    ((dt.timedelta, np.timedelta64), "durations"),
+    ((dt.time,), "times of day"),
+    ((complex,), "complex numbers"),
+    ((list, tuple, set, np.ndarray), "lists"),
+    ((str, bytes), "text"),
+)
+_CELLS_BY_NAME = {"Period": "periods", "Interval": "intervals"}  # of pandas
+_LEAVE_OUT = "leave them out, or replace them by numbers"
+_ADVICE = {
+    "dates": "leave them out, or count days, months or years from a first date",
+    "durations": "divide them by a unit, such as numpy.timedelta64(1, 's')",
 }
 
 
@@ -59,6 +97,14 @@ def as_frame(V: Any) -> Any:
     DataArrays of xarray become data frames with their names, record batches of Arrow become tables.
     No number is converted; everything else is returned as it is.
     """
+    frame = _as_frame(V)
+    _refuse_columns(frame)
+    if isinstance(frame, np.ndarray):
+        refuse_type("The data", frame.dtype)
+    return frame
+
+
+def _as_frame(V: Any) -> Any:
     library, name = library_name(V), type(V).__name__.lstrip("_")
     advice = _REFUSED.get((library, name)) or _REFUSED.get((library, ""))
     if advice is not None:
@@ -96,6 +142,125 @@ def _refuse_unread(V: Any) -> None:
         )
     if hasattr(V, "counts") and hasattr(V, "samples") and not hasattr(V, "columns"):
         raise TypeError("The data are a Table of sipower.io: pass its .counts.")
+
+
+# ---- what is no number ---------------------------------------------------------------------------
+
+
+def as_numbers(
+    argument: str, values: Any, expected: str = "an array of numbers", dtype: Any = np.float64
+) -> Array:
+    """Return the values of an argument beside the data, such as weights, in a type of numbers.
+
+    Dates, which NumPy would convert to nanoseconds, are refused, as are other types that hold no
+    numbers. `expected` says what the argument must be.
+    """
+    name = f"`{argument}`"
+    _refuse_columns(values, f"{name} has")
+    for kind in (getattr(values, "dtype", None), getattr(values, "type", None)):
+        refuse_type(name, kind)
+    problem = f"{name} must be {expected}."
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise ValueError(problem) from None
+    refuse_type(name, array.dtype)
+    word, cell = _first_word(array.flat) if array.dtype.kind == "O" else (None, None)
+    if word not in (None, "text", "lists"):
+        raise ValueError(f"{problem[:-1]}, got {word} such as {shorten(cell)}.")
+    try:
+        return array.astype(dtype, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(problem) from None
+
+
+def refuse_type(what: str, kind: Any) -> None:
+    """Reject a type of values that are no numbers, such as dates, which would become nanoseconds.
+
+    `what` is what holds the values, such as "The data" or "`offsets`".
+    """
+    if getattr(kind, "names", None) is not None:
+        fields = shorten(", ".join(map(repr, kind.names)))
+        raise ValueError(
+            f"{what} must be an array of numbers, got a structured array with the fields {fields}: "
+            "convert it with numpy.lib.recfunctions.structured_to_unstructured."
+        )
+    word = _word(kind)
+    if word is not None:
+        raise ValueError(
+            f"{what} must be numbers, got {word} ({kind}): {_ADVICE.get(word, _LEAVE_OUT)}."
+        )
+
+
+def refuse_cells(V: Any, array: Array) -> None:
+    """Reject Python objects that are no numbers: texts, dates, periods, intervals and others."""
+    names = frame_names(V)[1]
+    if names is not None and array.ndim == 2:
+        for name, column in zip(names.tolist(), array.T, strict=True):
+            word, _ = _first_word(column)
+            if word is not None:
+                raise _column_error("The data have", V, name, word)
+        return
+    word, cell = _first_word(array.flat)
+    if word == "text":
+        raise ValueError(
+            f"The data must be numbers, got texts such as {shorten(cell)!r}: convert numbers with "
+            "V.astype(float); count the words of texts with sipower.io.read_texts(texts) or "
+            "scikit-learn's CountVectorizer."
+        )
+    if word not in (None, "lists"):  # NumPy says what is wrong with lists
+        advice = _ADVICE.get(str(word), _LEAVE_OUT)
+        raise ValueError(f"The data must be numbers, got {word} such as {shorten(cell)}: {advice}.")
+
+
+def _first_word(cells: Iterable[Any]) -> tuple[str | None, Any]:
+    """Return what the first cell is that is no number, and the cell; None if all may be numbers."""
+    words: dict[type, str | None] = {}
+    for cell in cells:
+        kind = type(cell)
+        if kind not in words:
+            word = next((word for kinds, word in _CELLS if issubclass(kind, kinds)), None)
+            words[kind] = word or _CELLS_BY_NAME.get(kind.__name__)
+        if words[kind] is not None:
+            return words[kind], cell
+    return None, None
+
+
+def _word(kind: Any) -> str | None:
+    """Return what the values of a type are, such as "dates", or None if they may be numbers."""
+    text = str(kind)
+    return next((word for pattern, word in _NO_NUMBERS.items() if pattern.match(text)), None)
+
+
+def _refuse_columns(V: Any, what: str = "The data have") -> None:
+    """Reject a frame that has a column whose type holds no numbers."""
+    library = library_name(V)
+    if library == "pyarrow" and hasattr(V, "column_names"):
+        names, kinds = V.column_names, list(V.schema.types)
+    elif library in ("pandas", "polars") and hasattr(V, "columns"):
+        names, kinds = list(V.columns), list(getattr(V.dtypes, "array", V.dtypes))
+    else:
+        return
+    for kind in dict.fromkeys(kinds):
+        word = _word(kind)
+        if word is not None:
+            raise _column_error(what, V, names[kinds.index(kind)], word)
+
+
+def _column_error(what: str, V: Any, name: Any, word: str) -> ValueError:
+    """Return the error for a column that does not hold numbers."""
+    drop = {"polars": "V.drop({!r})", "pyarrow": "V.drop_columns([{!r}])"}
+    advice = f"drop it ({drop.get(library_name(V), 'V.drop(columns={!r})').format(name)})"
+    if library_name(V) not in drop:
+        advice += f" or make it the index (V.set_index({name!r}))"
+    if word == "text":
+        advice += f"; count the words of texts with sipower.io.read_texts(V[{name!r}])"
+    if word == "categories":
+        advice += f"; if they are counts, convert it with V.astype({{{name!r}: float}})"
+    return ValueError(f"{what} a column {shorten(name)!r} of {word}, expected numbers: {advice}.")
+
+
+# ---- pandas ------------------------------------------------------------------------------------
 
 
 def _is_sparse(kind: Any) -> bool:

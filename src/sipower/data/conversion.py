@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sipower._files import shorten
-from sipower.data.containers import frame_names, is_sparse_frame, library_name, type_name
+from sipower.data.containers import is_sparse_frame, library_name, refuse_cells, type_name
 from sipower.kernels import Array
 
 
@@ -31,8 +30,8 @@ def to_array(V: Any) -> Any:
 
 
 def _numbers(V: Any, array: Array) -> Array:
-    """Return an array of Python objects as numbers; texts are refused."""
-    _refuse_texts(V, array)
+    """Return an array of Python objects as numbers; see `refuse_cells`."""
+    refuse_cells(V, array)
     if array.dtype.kind != "O":
         return array
     if hasattr(V, "isna") and hasattr(V, "to_numpy"):  # a DataFrame of nullable columns
@@ -43,33 +42,6 @@ def _numbers(V: Any, array: Array) -> Array:
         if isinstance(V, np.ndarray) and not any(map(sp.issparse, array.flat)):
             raise  # NumPy's message names the type of the entry
         raise _conversion_error(V) from error
-
-
-def _refuse_texts(V: Any, array: Array) -> None:
-    names = frame_names(V)[1]
-    if names is not None and array.ndim == 2:
-        for name, column in zip(names.tolist(), array.T, strict=True):
-            if any(isinstance(cell, str) for cell in column):
-                raise ValueError(
-                    f"The data have a column {shorten(name)!r} of text, expected numbers: "
-                    f"{_how_to_drop(V, name)}; count the words of texts with "
-                    f"sipower.io.read_texts(V[{name!r}])."
-                )
-    first = next((cell for cell in array.flat if isinstance(cell, str | bytes)), None)
-    if first is not None:
-        raise ValueError(
-            f"The data must be numbers, got texts such as {shorten(first)!r}: convert numbers with "
-            "V.astype(float); count the words of texts with sipower.io.read_texts(texts) or "
-            "scikit-learn's CountVectorizer."
-        )
-
-
-def _how_to_drop(V: Any, name: Any) -> str:
-    if library_name(V) == "polars":
-        return f"drop it (V.drop({name!r}))"
-    if library_name(V) == "pyarrow":
-        return f"drop it (V.drop_columns([{name!r}]))"
-    return f"drop it (V.drop(columns={name!r})) or make it the index (V.set_index({name!r}))"
 
 
 def _fill_missing(frame: Any) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from sipower.data.containers import as_frame, frame_names
+from sipower.data.containers import as_frame, frame_names, refuse_type
 from sipower.data.conversion import to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
@@ -126,6 +126,7 @@ def _check_narrower_type(V: RowBlocks, working: np.dtype[Any]) -> None:
 
 
 def _check_kind(array: Any) -> None:
+    refuse_type("The data", array.dtype)
     if array.ndim != 2:
         raise ValueError(
             f"The data must be 2-dimensional, got {array.ndim} dimension(s). Reshape your data to "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.containers import as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.exact_rows import item_name
 from sipower.estimators.fingerprints import fingerprint
@@ -134,10 +135,9 @@ class Model:
             return None
         features = self.V.shape[1]
         check_names("components_fixed", self.estimator.components_fixed, self.V)
-        try:
-            known = np.array(self.estimator.components_fixed, self.V.dtype, order="C")
-        except (TypeError, ValueError):
-            raise ValueError("`components_fixed` must be a dense array of numbers.") from None
+        name, kind = "components_fixed", self.V.dtype
+        given = as_numbers(name, self.estimator.components_fixed, "a dense array of numbers", kind)
+        known = np.array(given, order="C")
         if known.ndim != 2 or known.shape[1] != features:
             raise ValueError(
                 f"`components_fixed` must have one column for each of the {features} features, got "

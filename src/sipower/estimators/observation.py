@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sipower.data.containers import as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.weighting import Weights
 from sipower.kernels import Array
@@ -165,10 +166,7 @@ def is_sparse(array: Any) -> bool:
 def _as_vector(name: str, values: Any, length: int, what: str) -> Float | None:
     if values is None:
         return None
-    try:
-        vector = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be an array of numbers.") from None
+    vector = as_numbers(name, values)
     if vector.shape != (length,):
         raise ValueError(
             f"`{name}` must have one number for each of the {length} {what}, got shape "
@@ -217,10 +215,7 @@ def _as_entries(weights: Any, shape: tuple[int, int]) -> Any:
         if entries.nnz != stored:
             raise ValueError("`weights` must have one weight per entry, got duplicates.")
     else:
-        try:
-            dense = np.asarray(weights, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("`weights` must be an array of numbers.") from None
+        dense = as_numbers("weights", weights)
         if dense.ndim != 2:
             raise ValueError(f"`weights` must have shape {shape}, got {dense.shape}.")
         at = np.nonzero(dense != 1)

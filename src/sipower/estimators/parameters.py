@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sipower.data.containers import as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fingerprints import describe_value
@@ -151,11 +152,8 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     V
         The data.
     """
-    try:
-        with np.errstate(over="ignore"):
-            factor = np.array(factor, V.dtype, order="C")
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be a dense array of numbers.") from None
+    with np.errstate(over="ignore"):
+        factor = np.array(as_numbers(name, factor, "a dense array of numbers", V.dtype), order="C")
     if not _fits(factor.shape, shape):
         raise ValueError(f"`{name}` must have shape {shape}, got {factor.shape}.")
     if not np.isfinite(factor).all() or (factor < 0).any():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.containers import as_numbers
 from sipower.estimators.guides import Guide
 from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared
@@ -126,10 +127,7 @@ def _column_prior(
 
 
 def _as_counts(name: str, values: Any, shapes: list[tuple[int, ...]]) -> Float:
-    try:
-        counts = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be a number or an array of numbers.") from None
+    counts = as_numbers(name, values, "a number or an array of numbers")
     if counts.ndim and counts.shape not in shapes:
         allowed = " or ".join(map(str, shapes))
         raise ValueError(f"`{name}` must be a number or have shape {allowed}, got {counts.shape}.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sipower.data.containers import as_frame
+from sipower.data.containers import as_frame, as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.certificate import state_problem
@@ -134,10 +134,7 @@ def _as_factors(W: Any, H: Any, shape: tuple[int, int]) -> tuple[Array, Array]:
 
 
 def _as_factor(name: str, values: Any) -> Array:
-    try:
-        factor = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be a dense array of numbers.") from None
+    factor = as_numbers(name, values, "a dense array of numbers")
     if factor.ndim != 2 or 0 in factor.shape:
         raise ValueError(
             f"`{name}` must have two dimensions, none of them 0, got shape {factor.shape}."

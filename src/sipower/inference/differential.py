@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from sipower.data.containers import refuse_type
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -178,6 +179,7 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
 
 
 def _as_weights(model: Any, samples: int) -> Float:
+    refuse_type("`model`", getattr(model, "dtype", None))
     try:
         W = np.array(model, np.float64, order="C")
     except (TypeError, ValueError):

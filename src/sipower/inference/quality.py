@@ -21,6 +21,7 @@ from scipy.special import xlogy
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
+from sipower.data.containers import refuse_type
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -188,6 +189,7 @@ def _components(model: Any) -> Numbers:
 
 
 def _as_factor(name: str, values: Any) -> Numbers:
+    refuse_type(f"`{name}`", getattr(values, "dtype", None))
     try:
         factor = np.array(values, np.float64)
     except (TypeError, ValueError):

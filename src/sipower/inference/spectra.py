@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.data.containers import as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.inference.spectra_fits import ScaledSamples, fit_median_units, fit_z_scores
@@ -181,7 +182,7 @@ def _factors(V: Any, model: Any, W: Any) -> tuple[Any, Any]:
 def _component_weights(V: Any, model: Any, W: Any) -> Float:
     """Return the weights in counts, up to a factor for each sample, (n, K)."""
     W, H = _factors(V, model, W)
-    weights = np.asarray(W, np.float64)
+    weights = as_numbers("W", W)
     if weights.ndim != 2 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(
             "`W` must be finite, non-negative and of shape (samples, components), got shape "
@@ -202,7 +203,7 @@ def _to_shares(weights: Float) -> Float:
 
 
 def _as_vector(name: str, values: Any, n: int) -> Float:
-    vector = np.asarray(values, np.float64)
+    vector = as_numbers(name, values)
     if vector.shape != (n,) or not (np.isfinite(vector) & (vector >= 0)).all():
         raise ValueError(
             f"`{name}` must be a finite, non-negative number for each of the {n} samples."

@@ -45,6 +45,7 @@ from scipy import sparse
 from scipy.special import erfcx
 from sklearn.utils.validation import check_is_fitted
 
+from sipower.data.containers import as_numbers
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.estimators.exact_rows import exact_rows
@@ -116,10 +117,7 @@ def standard_errors(V: Any, model: KLNMF, W: Any = None, **observed: Any) -> Flo
 
 
 def _as_weights(W: Any, shape: tuple[int, int]) -> Float:
-    try:
-        weights = np.asarray(W, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("`W` must be a dense array of numbers.") from None
+    weights = as_numbers("W", W, "a dense array of numbers")
     if weights.shape != shape:
         raise ValueError(f"`W` must have shape {shape}, got {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.containers import as_numbers
+
 __all__ = ["COLUMN_KEYS", "fixed_programs", "observed_columns"]
 
 # Names of the keys of `sipower.tl.nmf`, the argument of `fit` and the place of the column.
@@ -58,10 +60,7 @@ def _column(adata: Any, key: str, place: str, column: str) -> Any:
 def _convert(values: Any, key: str, name: str) -> Any:
     if key == "batch_key":
         return np.asarray(values.astype(str))
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers to be used as `{key}`.") from None
+    numbers = as_numbers(key, values, f"a column of numbers, unlike {name}")
     if key != "mask_key":
         return numbers
     if not np.isin(numbers, (0, 1)).all():
