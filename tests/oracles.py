@@ -31,6 +31,24 @@ def divergence(V, W, H):
     return float((rel_entr(V, Z) - V + Z).sum())
 
 
+def observed_divergence(V, W, H, given, effects=None, labels=None):
+    """D(ρφω∘V ‖ ρφω∘Z), Z_ij = s_i β_bj (W Hᵀ)_ij, for arguments of `fit` and β of `labels`."""
+    V, w = np.asarray(V, float), np.ones(np.shape(V))
+    Z = np.asarray(W, float) @ np.asarray(H, float).T
+    for name in ("mask", "weights"):  # entries that a sparse array does not store have weight 1
+        part = given.get(name)
+        if sp.issparse(part):
+            part = np.where(part.toarray() == 0, 1.0, part.toarray())
+        w = w if part is None else w * part
+    w = w * given.get("feature_weight", 1.0)
+    w = w * np.reshape(given.get("sample_weight", np.ones(len(V))), (-1, 1))
+    Z *= np.reshape(given.get("offsets", np.ones(len(V))), (-1, 1))
+    if effects is not None:
+        at = {str(label): number for number, label in enumerate(labels)}
+        Z *= np.asarray(effects)[[at[str(label)] for label in given["batch"]]]
+    return float((w * np.where(w > 0, rel_entr(V, Z) - V + Z, 0)).sum())
+
+
 def multiplier(V, B, X):
     """G(X) = Lᵀ(V ⊘ LX)/c for items as rows of V and X on the simplex."""
     c, d = V.sum(axis=1), B.sum(axis=0)

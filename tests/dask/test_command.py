@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from cli.calls import call, command, events
+from interrupted_commands import assert_states_its_divergence, fit_words, write_files
 from lazy_fits import V
 from sipower.results import load_run
 from sipower.store import write_store
@@ -171,9 +172,10 @@ def test_a_fit_is_resumed_with_the_same_bits(files, cluster):
 
 
 @unix_only
-def test_an_interrupted_fit_is_saved_and_no_worker_is_left(files):
-    words = ("fit", "counts.sipower", *RANDOM, "--tol", 0, "--max-iter", 10**6, "-o", "run",
-             "--workers", 2, "--json")  # fmt: skip
+def test_an_interrupted_fit_is_saved_and_no_worker_is_left(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    words = fit_words("all but batches", "counts.sipower", "--workers", 2, "--solver", "rows")
     process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, start_new_session=True)  # fmt: skip
     for line in process.stdout:
@@ -183,10 +185,8 @@ def test_an_interrupted_fit_is_saved_and_no_worker_is_left(files):
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 3, errors
     assert errors == ""
-    assert json.loads(output.splitlines()[-1])["status"] == "interrupted"
-    run = load_run("run")
-    assert run.W.shape == (240, 4)
-    assert run.facts["certified_gap"] > 0
+    assert '"status": "interrupted"' in output
+    assert assert_states_its_divergence("run", "all but batches") > 0
     deadline = time.monotonic() + 60
     while left := living(process.pid):
         assert time.monotonic() < deadline, left

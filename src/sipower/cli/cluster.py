@@ -151,13 +151,12 @@ def fit_model(model: KLNMF, V: RowBlocks, observed: Mapping[str, Any]) -> Array:
     try:
         return np.asarray(model.fit_transform(V, **observed))
     except Interrupted as interrupt:
-        return np.asarray(interrupt.result.x.W)
+        return np.asarray(interrupt.result.W)
 
 
 def _fit_on_workers(model: KLNMF, V: Any, observed: Mapping[str, Any]) -> Array:
     """Fit with `sipower.dask.KLNMF`, and give its fitted attributes to the model."""
     from sipower import dask  # noqa: PLC0415 - optional
-    from sipower.dask.lazy_transform import gather_rows  # noqa: PLC0415
 
     parameters, shared = model.get_params(deep=False), dask.KLNMF._get_param_names()
     on_workers = dask.KLNMF(**{name: parameters[name] for name in shared if name in parameters})
@@ -166,10 +165,7 @@ def _fit_on_workers(model: KLNMF, V: Any, observed: Mapping[str, Any]) -> Array:
     try:
         W = on_workers.fit_transform(V, gather=True, **observed)
     except Interrupted as interrupt:
-        W = interrupt.result.x.W
-        if len(W) != V.shape[0]:  # W has stayed on the workers
-            rows = {name: value for name, value in observed.items() if name != "sample_weight"}
-            W = gather_rows(V.client, on_workers.transform(V, **rows))
+        W = interrupt.result.W
     for name in vars(on_workers).keys() - on_workers.get_params().keys():
         setattr(model, name, getattr(on_workers, name))
     return np.asarray(W)

@@ -18,10 +18,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 
 from sipower.dask.collective import add_results, add_tuples
+from sipower.dask.lazy_transform import stack_chunks
 from sipower.dask.loaded_chunk import LoadedChunk
+from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
 from sipower.dask.worker_factor import RowTasks, WorkerFactor, prepare_chunks
 from sipower.dask.worker_rows import WorkerRows
@@ -186,14 +190,22 @@ class WorkerFactorization:
         same = self.tasks.same
         return self.tasks.submit("restored", _restore_group, W.pairs, same(W.side), same(used))
 
-    def gather_rows(self, x: Factors, used: Array) -> Array:
-        """Return W as `restored_rows` does, in the memory of the client, (n, K)."""
-        parts = gather_results(self.V.client, self.restored_rows(x, used))
-        rows = np.zeros((self.V.shape[0], self.rank), self.dtype)
-        for ranges, part in zip(self.tasks.ranges, parts, strict=True):
-            for (begin, end), chunk in zip(ranges, part, strict=True):
-                rows[begin:end] = chunk
-        return rows
+    def lazy_rows(self, x: Factors, used: Array) -> da.Array:
+        """Return W as `restored_rows` does, as a lazy array with the row chunks of the data."""
+        V, pick = self.V, delayed(_pick_chunk, pure=False)
+        places = {
+            chunk.key: (group, at)
+            for group, chunks in zip(self.restored_rows(x, used), V.groups.values(), strict=True)
+            for at, chunk in enumerate(chunks)
+        }
+        return stack_chunks(
+            [
+                pick(*places.get(chunk.key, (None, 0)), self.rank, V.dtype,
+                     dask_key_name=task_key("pick-rows", i))
+                for i, chunk in enumerate(V.futures)
+            ],
+            tuple(int(chunk.shape[0]) for chunk in V.chunks), self.rank, V.dtype,
+        )  # fmt: skip
 
     def rounding(self, value: float) -> float:
         """Return the rounding error of D, 8 eps (ΣV + D), with eps of the working dtype."""
@@ -270,6 +282,11 @@ def _weight_group(pair: Any, side: int, *chunks: LoadedChunk) -> Array:
 def _restore_group(pair: Any, side: int, used: Array, *chunks: LoadedChunk) -> list[Array]:
     parts = zip(prepare_chunks(chunks), pair[side], strict=True)
     return [p.restore_rows(W) * used for p, W in parts]
+
+
+def _pick_chunk(group: list[Array] | None, at: int, rank: int, dtype: Any) -> Array:
+    """Return the rows of one chunk of a group; None: the chunk has no rows and is in no group."""
+    return np.zeros((0, rank), dtype) if group is None else group[at]
 
 
 def _flatten(sums: FeatureSums) -> tuple[Any, ...]:

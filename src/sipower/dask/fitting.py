@@ -13,7 +13,7 @@ import numpy as np
 from distributed import default_client
 from sklearn.base import _fit_context
 
-from sipower.dask.factorization import MAX_SNAPSHOT, WorkerFactorization
+from sipower.dask.factorization import WorkerFactorization
 from sipower.dask.gathered import gather_prepared
 from sipower.dask.lazy_transform import LazyTransform, gather_rows
 from sipower.dask.loaded_data import LoadedData, check_loaded
@@ -25,7 +25,7 @@ from sipower.dask.worker_factor import RowTasks
 from sipower.dask.worker_rows import WorkerRows
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
-from sipower.estimators.fit import Fit, as_fit, fit
+from sipower.estimators.fit import Fit, FitSettings, fit
 from sipower.estimators.model import Model, check_batches
 from sipower.estimators.observation import ARGUMENTS, as_given, as_labels, check_names
 from sipower.estimators.parameters import as_seed, fit_settings
@@ -34,7 +34,7 @@ from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior, has_prior
 from sipower.estimators.remarks import warn_about_data, warn_unless_converged
 from sipower.kernels import Array
-from sipower.loop.solve import Interrupted, Status
+from sipower.loop.solve import Interrupted, Status, hide_inner_results
 from sipower.nmf import Factors
 from sipower.nmf.batch_effects import BatchFactors
 from sipower.nmf.exposure import Exposure
@@ -79,7 +79,8 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         `mask` may also be Dask arrays with the row chunks of X. For several fits of the same data,
         X is what `load` returns.
         """
-        self._learn(X, (sample_weight, feature_weight, weights, mask, offsets, batch))
+        given = (sample_weight, feature_weight, weights, mask, offsets, batch)
+        self.fit_transform(X, **dict(zip(ARGUMENTS, given, strict=True)))
         return self
 
     def fit_transform(  # noqa: PLR0913 - arguments of sipower.KLNMF
@@ -98,24 +99,35 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         """Learn the components of X and return W as a lazy array with the row chunks of X.
 
         The arguments are those of `fit`. The workers keep the rows of X as long as W exists. If
-        `gather` is true, W is an array in the memory of the client instead. If `max_time` ended the
-        fit, W is that of the last round, as in `sipower.KLNMF`, unless it stayed on the workers and
-        has more than 1 GB.
+        `gather` is true, W is an array in the memory of the client instead. If `max_time` or Ctrl-C
+        ended the fit, W is that of the last round, as in `sipower.KLNMF`.
         """
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         V, result = self._learn(X, given)
+        W = self._choose_rows(V, result, gather=gather, is_weighted=sample_weight is not None)
+        if result.status is Status.INTERRUPTED:
+            raise Interrupted(replace(result, W=W))
+        return W
+
+    def _choose_rows(self, V: WorkerRows, fit: Fit, *, gather: bool, is_weighted: bool) -> Any:
+        """Return W after a fit: that of the last round if the fit ended early, else the exact one.
+
+        It is a lazy array with the row chunks of the data or, if `gather` is true, an array.
+        """
+        is_late = fit.status in (Status.MAX_SECONDS, Status.INTERRUPTED)
         # With a penalty, the weight of a sample changes its row of W, as in sipower.KLNMF.
-        is_other = sample_weight is not None and not self.alpha_W
-        is_late = result.status is Status.MAX_SECONDS
-        has_rows = len(result.W) == V.shape[0] and (is_late or (gather and not is_other))
-        if gather and has_rows:
-            return result.W
-        loaded = list(zip(V.chunks, V.futures, strict=True))
-        if has_rows:
-            sizes = tuple(int(chunk.shape[0]) for chunk, _ in loaded)
-            return da.from_array(result.W, (sizes, -1), name=task_key("rows"))
-        rows = self._rows(loaded, with_sample_weights=bool(self.alpha_W))
-        return gather_rows(V.client, rows) if gather else rows
+        is_other = is_weighted and not self.alpha_W
+        sizes = tuple(int(chunk.shape[0]) for chunk in V.chunks)
+        W: Any = fit.W
+        if isinstance(W, np.ndarray) and len(W) == V.shape[0] and (is_late or not is_other):
+            if gather:
+                return W
+            if is_late:
+                return da.from_array(W, (sizes, -1), name=task_key("rows"))
+        if not isinstance(W, da.Array):  # it is solved on the workers, when it is needed
+            loaded = list(zip(V.chunks, V.futures, strict=True))
+            W = self._rows(loaded, with_sample_weights=bool(self.alpha_W))
+        return gather_rows(V.client, W) if gather else W
 
     def load(self, X: Any, **observed: Any) -> LoadedData:
         """Load X to the workers, once for several fits: `fit` and `fit_transform` take the result.
@@ -131,7 +143,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         started = time.monotonic()
         check_prior(self)
         listener = Listener(self, X)
-        with restore_on_failure(self, Interrupted):
+        with restore_on_failure(self):
             if isinstance(X, LoadedData):
                 loaded = check_loaded(X, self.dtype, given)
             else:
@@ -154,7 +166,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             else:
                 result = self._fit_rows(V, *begun)
         warn_unless_converged(result, self.tol)
-        return V, result
+        return V, result  # also after Ctrl-C in a round
 
     def _fit_both_sides(
         self, loaded: LoadedData, seed: int, started: float, listener: Listener
@@ -174,25 +186,20 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         if self.verify:
             check = partial(self._verify_both, RowTasks(rows), batch)
             settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
-        try:
-            result = model.restore(fit(problem, None, settings))
-        except Interrupted as interrupt:
-            self._set_fit(model.restore(as_fit(problem, interrupt.result)))
-            self._set_guides(model)
-            raise
-        self._set_fit(result)
-        self._set_guides(model)
+        result = model.restore(_fit_until_interrupted(problem, None, settings))
+        self._set_results(model, result)
         return result
 
     def _fit_rows(self, V: WorkerRows, seed: int, started: float, listener: Listener) -> Fit:
-        """Fit with W on the workers."""
+        """Fit with W on the workers; the W of the result is the sum of its rows, or lazy."""
         rank = int(self.n_components)
         exposure = Exposure() if V.has_exposure else None  # the workers have its entries
         model = Model(self, Prepared(V, exposure, column_scale=V.column_scale), seed)
         problem = WorkerFactorization(V, rank, model.terms(rank), self._row_options())
         start = draw_start(problem, seed)
         if self.init == "sample":
-            start = start._replace(H=fit_sample(V, rank, seed, problem.terms))
+            with hide_inner_results():
+                start = start._replace(H=fit_sample(V, rank, seed, problem.terms))
         settings = fit_settings(
             self, V, start, seed=seed, started=started, listener=listener,
             digest=_join(model.digest, V.digest),
@@ -200,27 +207,13 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         settings = replace(settings, solver="rows", n_init=1)
         if self.verify:
             settings = replace(settings, verify=partial(self._verify_rows, problem, model))
-        try:
-            result = fit(problem, start, settings)
-        except Interrupted as interrupt:
-            self._set_result(problem, model, as_fit(problem, interrupt.result))
-            raise
-        return self._set_result(problem, model, result)
-
-    def _set_result(self, problem: WorkerFactorization, model: Model, result: Fit) -> Fit:
-        """Set the fitted attributes; W is replaced by the sum of its rows.
-
-        If the time was over, W is gathered, because it is not the exact W for H; a W that is too
-        large for snapshots is solved again for H when it is needed.
-        """
+        result = _fit_until_interrupted(problem, start, settings)
         x = Factors(result.W, result.H)
         restored = model.restore(replace(result, W=problem.weights(x)[None]))
-        self._set_fit(restored)
-        self._set_guides(model)
-        is_small = problem.place_rows(*x).nbytes <= MAX_SNAPSHOT
-        if result.status is not Status.MAX_SECONDS or not is_small:
-            return restored
-        return replace(restored, W=problem.gather_rows(x, _used(restored)))
+        self._set_results(model, restored)
+        if result.status in (Status.MAX_SECONDS, Status.INTERRUPTED):  # not the exact W for H
+            return replace(restored, W=problem.lazy_rows(x, _used(restored)))
+        return restored
 
     def _verify_both(self, tasks: RowTasks, batch: Any, x: BatchFactors) -> Verification:
         """Verify a point in the scale of the user, with W on the client."""
@@ -264,6 +257,15 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             raise TypeError("`client` must not be asynchronous: use Client(asynchronous=False).")
         check_workers(client)
         return client
+
+
+def _fit_until_interrupted(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
+    """Return a fit, up to its last completed round if Ctrl-C ends it."""
+    try:
+        return fit(problem, start, settings)
+    except Interrupted as interrupt:
+        result: Fit = interrupt.result
+        return result
 
 
 def _used(restored: Any) -> Array:

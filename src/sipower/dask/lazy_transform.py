@@ -12,6 +12,7 @@ import numpy as np
 from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 from distributed.worker import warn
+from numpy.typing import DTypeLike
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +27,7 @@ from sipower.estimators.observation import ARGUMENTS
 from sipower.estimators.prior import row_model
 from sipower.kernels import Array
 
-__all__ = ["LazyTransform", "gather_rows"]
+__all__ = ["LazyTransform", "gather_rows", "stack_chunks"]
 
 ROW_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "prior_W")
 
@@ -95,16 +96,23 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
             solve(rows, chunk.origin, basis, names, model, dask_key_name=task_key("solve-rows", i))
             for i, (chunk, rows) in enumerate(loaded)
         ]
-        # da.concatenate would drop chunks without rows.
-        name = task_key("rows")
-        layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
-        graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
         sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
-        return da.Array(graph, name, (sizes, (self.n_components_,)), dtype=self.components_.dtype)
+        return stack_chunks(chunks, sizes, self.n_components_, self.components_.dtype)
 
     def _row_options(self) -> SimpleNamespace:
         """Return the parameters from which workers make the terms of their rows."""
         return SimpleNamespace(**{name: getattr(self, name) for name in ROW_PARAMETERS})
+
+
+def stack_chunks(
+    chunks: list[Any], sizes: tuple[float, ...], columns: int, dtype: DTypeLike
+) -> da.Array:
+    """Return delayed chunks of rows, of the given sizes, as one lazy array."""
+    # da.concatenate would drop chunks without rows.
+    name = task_key("rows")
+    layer = {(name, number, 0): chunk.key for number, chunk in enumerate(chunks)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=chunks)
+    return da.Array(graph, name, (sizes, (columns,)), dtype=dtype)
 
 
 def gather_rows(client: Any, W: da.Array) -> Array:

@@ -41,8 +41,9 @@ class FittedAttributes:
         self._denominator = np.asarray(weights, np.float64)[:, None]
         self._numerator = self.components_ * self._denominator
 
-    def _set_guides(self, model: Any) -> None:
-        """Set the reports of a `Model` on its guides, or delete those of an earlier fit."""
+    def _set_results(self, model: Any, fit: Fit) -> None:
+        """Set the attributes of the fit of a `Model`, and what it says about the guides."""
+        self._set_fit(fit)
         self.__dict__.pop("guides_", None)
         if model.guides:
             self.guides_ = model.report_guides(self.components_)

@@ -15,7 +15,7 @@ from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.memory import factor_bytes, free_memory
 from sipower.estimators.parameters import as_seed, check_supported, fit_rank
 from sipower.loop.forecast import format_duration
-from sipower.loop.solve import Stop, solve
+from sipower.loop.solve import Stop, hide_inner_results, solve
 from sipower.nmf import Factorization, Factors, make_solver
 from sipower.nmf.auto import RACE_PASSES
 from sipower.nmf.init import initial_factors
@@ -124,8 +124,9 @@ def _measure(model: KLNMF, V: RowBlocks, rank: int) -> _Speed:
     problem, stop = Factorization(V, rank), Stop(tol=0, rounds=TRIAL_ROUNDS)
     start = Factors(*initial_factors(V, rank, as_seed(model.random_state), "random"))
     problem.residual(start)  # the first use of the data makes their transpose
-    early = solve(problem, make_solver(model.solver), start, stop=stop)
-    late = solve(problem, make_solver(model.solver, near=True), early.x, stop=stop)
+    with hide_inner_results():
+        early = solve(problem, make_solver(model.solver), start, stop=stop)
+        late = solve(problem, make_solver(model.solver, near=True), early.x, stop=stop)
     first, second = (run.seconds / max(run.passes, 1.0) for run in (early, late))
     return _Speed(first, second, late.passes / TRIAL_ROUNDS)
 

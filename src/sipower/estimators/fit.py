@@ -75,8 +75,9 @@ def fit(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
 
     The certificate of the loop belongs to the W of the loop. If the exact W raises the gap of H
     above the tolerance, another loop with half the tolerance follows. The loop only proposes that
-    the fit has converged; `settings.verify` decides. Ctrl-C and the time limit leave the factors of
-    the last completed round. If `start` is None, the solver draws one.
+    the fit has converged; `settings.verify` decides. The time limit leaves the factors of the last
+    completed round; so does Ctrl-C, which raises `Interrupted` with their `Fit`. If `start` is
+    None, the solver draws one.
     """
     with settings.lock():
         loops = _Loops(problem, settings)
@@ -85,7 +86,8 @@ def fit(problem: Any, start: Factors | None, settings: FitSettings) -> Fit:
         except KeyboardInterrupt:
             if loops.latest is None:  # no loop has begun
                 raise
-            raise Interrupted(replace(loops.latest, status=Status.INTERRUPTED)) from None
+            result = replace(loops.latest, status=Status.INTERRUPTED)
+            raise Interrupted(as_fit(problem, result)) from None
 
 
 def _certify(start: Factors | None, loops: _Loops) -> Fit:
@@ -190,16 +192,20 @@ class _Loops:
         """Return the best of `n_init` starts; the trace begins with the work of all of them."""
         settings = self.settings
         seeds = range(settings.seed, settings.seed + settings.n_init)
-        result, total = race_starts(
-            self.problem,
-            seeds,
-            self._make_solver,
-            lambda done: settings.stop.remaining(done, self._elapsed()),
-            settings.on_round,
-        )
-        self.trace = [replace(total, objective=result.value, gap=result.residual)]
-        self.latest = replace(result, trace=self.trace)
-        return self.latest
+        try:
+            result = race_starts(
+                self.problem,
+                seeds,
+                self._make_solver,
+                lambda done: settings.stop.remaining(done, self._elapsed()),
+                settings.on_round,
+            )
+        except Interrupted as interrupt:
+            self.latest = interrupt.result
+            raise
+        self.trace = result.trace
+        self.latest = result
+        return result
 
     def _make_solver(self, *, near: bool) -> Any:
         if isinstance(self.problem, BatchFactorization):
@@ -228,7 +234,8 @@ class _Loops:
                 checkpoint=self._checkpoint(),
             )
         except Interrupted as interrupt:
-            raise Interrupted(self._append(interrupt.result)) from None
+            self._append(interrupt.result)
+            raise
         return self._append(result)
 
     def _checkpoint(self) -> Checkpoint | None:

@@ -17,7 +17,7 @@ from sipower.estimators.attributes import FittedAttributes, restore_on_failure, 
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.certificate import state_problem
 from sipower.estimators.fingerprints import fingerprints
-from sipower.estimators.fit import Fit, as_fit, fit
+from sipower.estimators.fit import Fit, FitSettings, fit
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
 from sipower.estimators.observation import ARGUMENTS, Observation
@@ -116,32 +116,50 @@ class Fitting(NewData, FittedAttributes):
             self._set_batches(observation, V.shape[1])
             model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
             start = model.start(W, H)
-            problem, listener.restore = model.problem(start), model.restore_point
+            listener.restore = model.restore_point
             settings = fit_settings(
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
-            check = partial(self._verify, V, observation) if self.verify else None
-            if check is not None:
-                settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
-            try:
-                result = fit(problem, start, settings)
-            except Interrupted as interrupt:
-                self._set_fit(model.restore(as_fit(problem, interrupt.result)))
-                self._set_guides(model)
-                raise
-            result = model.restore(result)
-            self._set_fit(result)
-            self._set_guides(model)
-            is_weighted = sample_weight is not None and not self.alpha_W
-            if is_weighted and result.status is not Status.MAX_SECONDS:
-                rows = self._exact_rows(V, observation.without_sample_weights())
-                result = self._replace_rows(result, rows, check)
-                self.status_, self.verification_ = str(result.status), result.verification
+            result = self._fit_model(model, start, settings, V, observation)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
         warn_if_confounded(result.W, self.components_, observation.batch)
         return result.W
+
+    def _fit_model(
+        self,
+        model: Model,
+        start: Any,
+        settings: FitSettings,
+        V: RowBlocks,
+        observation: Observation,
+    ) -> Fit:
+        """Fit a model, set the fitted attributes, and return the fit in the scale of the user.
+
+        Ctrl-C sets the attributes of the last completed round, and raises `Interrupted` with it.
+        """
+        problem, result = model.problem(start), None
+        check = partial(self._verify, V, observation) if self.verify else None
+        if check is not None:
+            settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
+        try:
+            result = model.restore(fit(problem, start, settings))
+            self._set_results(model, result)
+            is_weighted = observation.weights.rows is not None and not self.alpha_W
+            if is_weighted and result.status is not Status.MAX_SECONDS:
+                rows = self._exact_rows(V, observation.without_sample_weights())
+                result = self._replace_rows(result, rows, check)
+                self.status_, self.verification_ = str(result.status), result.verification
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Interrupted):
+                result = model.restore(interrupt.result)
+            if result is None:  # no round has begun
+                raise
+            result = replace(result, status=Status.INTERRUPTED, verification=None)
+            self._set_results(model, result)
+            raise Interrupted(result) from None
+        return result
 
     def _verify(self, V: RowBlocks, observation: Observation, x: Any) -> Verification:
         """Verify a point (W, H) or (W, H, β) in the scale of the user."""

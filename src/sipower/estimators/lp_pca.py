@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sipower.estimators.attributes import restore_on_failure
 from sipower.estimators.parameters import as_seed
 from sipower.kernels import Array
-from sipower.loop.solve import Result, Status, Stop, solve
+from sipower.loop.solve import Result, Status, Stop, hide_inner_results, solve
 from sipower.problems.lp_kernel_pca import LpKernelPCA, check_kernel_matrix, pivoted_cholesky
 from sipower.solvers import SciPi
 from sipower.solvers.state import PointState
@@ -268,4 +268,5 @@ class LpPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         starts = [np.linalg.eigh(rest.T @ rest)[1][:, -1:].T]  # the direction for p = 2
         starts += [problem.start(seed + i) for i in range(1, self.n_init)]
         stop = Stop(self.tol, rounds=self.max_iter)
-        return [solve(problem, SciPi(), start, stop=stop) for start in starts]
+        with hide_inner_results():
+            return [solve(problem, SciPi(), start, stop=stop) for start in starts]

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from sipower.estimators.shared_starts import run_together
-from sipower.loop.solve import Record, Result, Status, Stop, solve
+from sipower.loop.solve import Interrupted, Record, Result, Status, Stop, solve
 from sipower.loop.trace import NO_WORK, add_counts
 from sipower.nmf import Factorization, Factors
 
@@ -49,10 +49,11 @@ def race_starts(
     make_solver: Callable[..., Any],
     limits: Callable[[Record], Stop],
     on_round: Callable[[Record, Factors], object],
-) -> tuple[Result[Any], Record]:
-    """Return the result of the winner, and a record of the rounds and passes of all starts.
+) -> Result[Any]:
+    """Return the result of the winner, with one record: the rounds and passes of all starts.
 
     The status of the result is that of the last run: "stopped" if `on_round` has ended the race.
+    Ctrl-C raises `Interrupted` with the best start so far.
 
     Parameters
     ----------
@@ -67,31 +68,81 @@ def race_starts(
     on_round
         Called with a record and the factors after every round; if it returns true, the race ends.
     """
-    contenders, passes, total = [Contender(seed) for seed in seeds], FIRST_PASSES, NO_WORK
-    while len(contenders) > 1:
-        heat = [partial(c.run, problem, make_solver(near=c.result is not None)) for c in contenders]
-        stop = replace(limits(total), passes=passes)
-        ahead = run_together(problem, [partial(run, stop) for run in heat], total, on_round)
+    race = _Race(problem, [Contender(seed) for seed in seeds], make_solver, limits, on_round)
+    try:
+        while len(race.contenders) > 1:
+            race.run_heat()
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Interrupted):
+            race.contenders.append(race.record(Contender(0), interrupt.result))
+        if all(contender.result is None for contender in race.contenders):
+            raise
+        race.status = Status.INTERRUPTED
+        raise Interrupted(race.best_result()) from None
+    return race.best_result()
+
+
+class _Race:
+    """The starts that are left, and the work of all starts."""
+
+    def __init__(
+        self,
+        problem: Factorization,
+        contenders: list[Contender],
+        make_solver: Callable[..., Any],
+        limits: Callable[[Record], Stop],
+        on_round: Callable[[Record, Factors], object],
+    ) -> None:
+        self.problem, self.contenders, self.make_solver = problem, contenders, make_solver
+        self.limits, self.on_round = limits, on_round
+        self.passes, self.total = FIRST_PASSES, NO_WORK
+        self.status = Status.STOPPED
+
+    def run_heat(self) -> None:
+        """Fit every start for the same number of passes, and drop the worse half."""
+        contenders = self.contenders
+        heat = [
+            partial(c.run, self.problem, self.make_solver(near=c.result is not None))
+            for c in contenders
+        ]
+        stop, before = self._stop(), self.total
+        runs = [partial(run, stop) for run in heat]
+        ahead = run_together(self.problem, runs, before, self.on_round)
         for number, contender in enumerate(contenders):
-
-            def on_state(record: Record, state: Any, before: Record = total) -> object:
-                return on_round(add_counts(before, record), state.x)
-
-            stop = replace(limits(total), passes=passes)
+            stop = self._stop()
             if ahead is None or not _is_within(ahead[number], stop):
-                last = heat[number](stop, on_state)
+                self.record(contender, heat[number](stop, self._listener()))
             else:
-                last = ahead[number]
-            contender.result = last
-            total = add_counts(total, last.trace[-1])
-            if last.status in (Status.STOPPED, Status.MAX_SECONDS, Status.MAX_ROUNDS):
-                contenders = [min(contenders, key=lambda c: c.value)]
-                break
-        contenders = sorted(contenders, key=lambda c: c.value)[: (len(contenders) + 1) // 2]
-        passes *= 2
-    winner = contenders[0].result
-    assert winner is not None
-    return replace(winner, status=last.status), total
+                self.record(contender, ahead[number])
+            if self.status in (Status.STOPPED, Status.MAX_SECONDS, Status.MAX_ROUNDS):
+                self.contenders = [min(contenders, key=lambda c: c.value)]
+                return
+        self.contenders = sorted(contenders, key=lambda c: c.value)[: (len(contenders) + 1) // 2]
+        self.passes *= 2
+
+    def _stop(self) -> Stop:
+        return replace(self.limits(self.total), passes=self.passes)
+
+    def _listener(self) -> Callable[[Record, Any], object]:
+        before = self.total
+
+        def on_state(record: Record, state: Any) -> object:
+            return self.on_round(add_counts(before, record), state.x)
+
+        return on_state
+
+    def record(self, contender: Contender, result: Result[Any]) -> Contender:
+        """Store the result of a contender, add its work, and return the contender."""
+        contender.result, self.status = result, result.status
+        self.total = add_counts(self.total, result.trace[-1])
+        return contender
+
+    def best_result(self) -> Result[Any]:
+        """Return the result with the lowest divergence, with the work of all starts."""
+        best = min(self.contenders, key=lambda contender: contender.value).result
+        assert best is not None
+        record = replace(self.total, objective=best.value, gap=best.residual)
+        return replace(best, status=self.status, trace=[record])
 
 
 def _is_within(result: Result[Any], stop: Stop) -> bool:

@@ -26,6 +26,7 @@ from sipower.estimators.observation import as_given
 from sipower.inference.fold_changes import FoldChanges, fold_changes
 from sipower.inference.regression import regress_prepared
 from sipower.kernels import Array
+from sipower.loop.solve import hide_inner_results
 from sipower.selection.holdout import are_counts, thin
 from sipower.selection.matching import match
 
@@ -106,7 +107,7 @@ def check_replication(
         as_matrix(half, n_jobs=V.threads).with_names(V.row_names, V.column_names)
         for half in (halves.train, halves.test)
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), hide_inner_results():
         warnings.simplefilter("ignore")
         W = model.fit_transform(first, **observed).astype(np.float64)
         own, other = (_changes(half, model, W, prior, observed) for half in (first, second))

@@ -17,6 +17,7 @@ from sipower.estimators import KLNMF
 from sipower.inference.intervals import part_shapes, split_factor
 from sipower.kernels import Array, Draw
 from sipower.kernels.random import Stream
+from sipower.loop.solve import hide_inner_results
 from sipower.selection.matching import match
 from sipower.selection.replicates import Replicates
 from sipower.selection.saved_fits import SavedFits
@@ -99,6 +100,7 @@ class ResampledFits(NamedTuple):
         return split_factor("W", counts) | split_factor("H", profiles) | piece
 
 
+@hide_inner_results()
 def _fit(
     model: KLNMF,
     V: RowBlocks,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Generic, Literal
@@ -30,6 +31,7 @@ __all__ = [
     "Result",
     "Status",
     "Stop",
+    "hide_inner_results",
     "solve",
 ]
 
@@ -67,11 +69,33 @@ class Result(Generic[S]):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The exception raised on Ctrl-C during `solve`; `result` is that of the last full round."""
+    """The exception raised on Ctrl-C during `solve` or a fit of KL-NMF.
 
-    def __init__(self, result: Result[Any]) -> None:
+    Attributes
+    ----------
+    result
+        What the interrupted call would have returned if the last completed round had been its last
+        one: of `solve` its `Result`; of a fit an object with the factors `W` (samples, K) and `H`
+        (features, K), batch `effects` if there are batches, `divergence`, `gap`, `status`, `rounds`
+        and `trace`, in the scale of the data that were given.
+    """
+
+    def __init__(self, result: Any) -> None:
         super().__init__("Interrupted: `result` holds the last completed round.")
         self.result = result
+
+
+@contextmanager
+def hide_inner_results() -> Iterator[None]:
+    """Raise a plain `KeyboardInterrupt` if Ctrl-C ends a `solve` or a fit within the block.
+
+    It is for functions that return something else: `Interrupted` would carry the result of a step
+    of theirs as if it were their own.
+    """
+    try:
+        yield
+    except Interrupted:
+        raise KeyboardInterrupt from None
 
 
 def solve(  # noqa: PLR0913 - the public entry point

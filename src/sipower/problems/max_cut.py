@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
-from sipower.loop.solve import Stop, solve
+from sipower.loop.solve import Stop, hide_inner_results, solve
 from sipower.problems.burer_monteiro import BurerMonteiro, Cut, round_to_cut
 from sipower.solvers import SciPi
 
@@ -59,5 +59,6 @@ def max_cut(
     if not weights.data.any():  # every cut has weight 0
         return Cut(np.ones(weights.shape[0]), 0.0, 0.0)
     problem = BurerMonteiro(-weights)
-    result = solve(problem, SciPi(), stop=Stop(tol, rounds=rounds), seed=seed)
+    with hide_inner_results():
+        result = solve(problem, SciPi(), stop=Stop(tol, rounds=rounds), seed=seed)
     return round_to_cut(weights, problem, result.x, seed)

@@ -17,6 +17,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.estimators.observation import as_given
 from sipower.kernels import Array
+from sipower.loop.solve import hide_inner_results
 from sipower.nmf.merging import FLOOR
 from sipower.selection.edit_plan import EditPlan, edit_parameters, plan_edit
 from sipower.selection.expected_counts import component_counts
@@ -121,7 +122,8 @@ def edit_components(
     start = _edited_factors(data, model, plan, W, observed)
     refit: KLNMF = clone(model).set_output(transform="default")
     refit.set_params(init="custom", checkpoint=None, **edit_parameters(model, plan))
-    new_W = refit.fit_transform(V, W=start[0], H=start[1], **observed)
+    with hide_inner_results():
+        new_W = refit.fit_transform(V, W=start[0], H=start[1], **observed)
     divergences = float(model.kl_divergence_), float(refit.trace_[0].objective)
     return EditedFit(
         refit, new_W, plan.origins, plan.names, *divergences, float(refit.kl_divergence_)
@@ -162,6 +164,7 @@ def _merged(W: Numbers, H: Numbers) -> tuple[Numbers, Numbers]:
     return counts.sum(axis=1), mass @ profiles / max(float(mass.sum()), np.finfo(float).tiny)
 
 
+@hide_inner_results()
 def _halves(
     counts: Any, model: KLNMF, k: int, observed: dict[str, Any]
 ) -> list[tuple[Numbers, Numbers]]:

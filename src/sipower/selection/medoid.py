@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower.loop.solve import hide_inner_results
 from sipower.selection.matching import match
 from sipower.selection.outcome import Consensus
 
@@ -21,6 +22,7 @@ MAX_DISTANCE = 0.3  # of unit vectors: a mean cosine of 0.955
 MIN_FOR_DISTANCE = 4  # replicates
 
 
+@hide_inner_results()
 def fit_replicate(model: Any, V: Any, observed: dict[str, Any]) -> dict[str, Any]:
     """Fit a model and return the arrays to save."""
     W = np.asarray(model.fit_transform(V, **observed))  # lazy if the rows are on Dask workers

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.kernels import Array
+from sipower.loop.solve import hide_inner_results
 from sipower.nmf.merging import FLOOR
 from sipower.selection.group_consensus import GroupConsensus
 from sipower.selection.grouped_data import Part
@@ -174,6 +175,7 @@ def _centre(profiles: list[Numbers], column: NDArray[np.int64]) -> Numbers:
     return np.asarray(centre + FLOOR * centre.mean())  # rules cannot change zeros
 
 
+@hide_inner_results()
 def _fit_jointly(
     data: RowBlocks, model: KLNMF, centres: Numbers, observed: dict[str, Any]
 ) -> dict[str, Any]:

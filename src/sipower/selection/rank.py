@@ -32,6 +32,7 @@ from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.missing import without_missing
 from sipower.estimators.observation import as_given, as_observation
 from sipower.kernels import count_threads
+from sipower.loop.solve import hide_inner_results
 from sipower.selection.coherence import rank_coherence
 from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.guided import merge_free, place_guides
@@ -178,6 +179,7 @@ def _remark(dispersion: float) -> str:
     )
 
 
+@hide_inner_results()
 def _dispersion(
     model: KLNMF, saved: SavedFits, replicas: Replicates, V: Any, observed: dict[str, Any]
 ) -> float:
@@ -190,6 +192,7 @@ def _dispersion(
     return float(piece["dispersion"])
 
 
+@hide_inner_results()
 def estimated_seconds(
     V: Any, ranks: Iterable[int], model: KLNMF | None = None, *, replicates: int = 5
 ) -> float:
@@ -278,6 +281,7 @@ def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
     return piece
 
 
+@hide_inner_results()
 def _fit_and_score(
     model: KLNMF, split: Thinned | Halved, start: dict[str, Any], observed: dict[str, Any]
 ) -> tuple[Any, ...]:
