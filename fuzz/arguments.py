@@ -95,7 +95,9 @@ def damage_argument(value: Any, source: random.Random, arrays: GuardedArrays) ->
 
 
 def replacements(value: Any) -> list[Any]:
-    """Return replacements of a text, a truth value, an integer or a number."""
+    """Return replacements of bytes, a text, a truth value, an integer or a number."""
+    if isinstance(value, bytes):
+        return [value.decode("latin-1"), bytearray(value), value + b"\0", value * 1000]
     if isinstance(value, str):
         return [*TEXTS, "\ud800", value.upper(), value * 1000, value.encode()]
     if isinstance(value, bool):

@@ -20,6 +20,7 @@ import driver
 import numpy as np
 from arguments import SANITIZED
 from cases import Case
+from text_mutations import damage_text
 
 from sipower import _kernels
 
@@ -170,6 +171,23 @@ def call_draw_uniform(case: Case) -> None:
     assert ((numbers > 0) & (numbers < 1)).all()
 
 
+def call_parse_entries(case: Case) -> None:
+    """Parse lines of three whole numbers, of which some are damaged."""
+    source = case.source
+    lines = [b"%d %d %d" % tuple(source.choices(range(1, 9), k=3)) for _ in range(case.items)]
+    text = b"\n".join(lines)
+    if source.random() < 0.5:
+        case.sound = False
+        text = damage_text(text, source)
+    sizes = {"n_rows": 9, "n_columns": 9}
+    flags = {"indices": True, "values": True, "whole": source.random() < 0.5}
+    case.call(_kernels.parse_entries, text=text, **flags, **sizes)
+    sound, rows = case.sound, case.items
+    result = _kernels.parse_entries(text=text, **flags, **sizes)
+    assert not sound or (len(result[2]) == rows and result[3] == -1)
+    assert all((part >= 0).all() for part in result[:3])
+
+
 CALLS: dict[str, Callable[[Case], None]] = {
     **{name: partial(call_kernel, name=name) for name in KERNELS},
     **{name: partial(call_sample, name=name) for name in ("sample_float32", "sample_float64")},
@@ -178,6 +196,7 @@ CALLS: dict[str, Callable[[Case], None]] = {
     "column_sums": call_column_sums,
     "draw_batch": call_draw_batch,
     "draw_uniform": call_draw_uniform,
+    "parse_entries": call_parse_entries,
 }
 
 

@@ -23,7 +23,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 TESTS = ["kernels/test_doors.py", "kernels/test_threads.py", "kernels/test_random.py"]
-TESTS += ["store/test_stored.py", "fuzz/test_bindings.py", "fuzz/test_shapes.py"]
+TESTS += [
+    "io/test_entry_lines.py",
+    "store/test_stored.py",
+    "fuzz/test_bindings.py",
+    "fuzz/test_shapes.py",
+]
 TESTS += ["identities/test_algorithm_1.py", "identities/test_algorithm_1_on_kl.py"]
 TESTS += ["identities/test_sampled_solutions.py"]
 LEFT_OUT = [

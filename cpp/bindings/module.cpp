@@ -2,6 +2,7 @@
 // The Python extension module. Only the files in this folder use Python types.
 #include "bindings/doors.hpp"
 #include "bindings/sampling.hpp"
+#include "bindings/text.hpp"
 
 using namespace sipower;
 
@@ -14,6 +15,7 @@ NB_MODULE(_kernels, m) {
     bind_dense(m);
     bind_epoch_plan(m);
     bind_sampling(m);
+    bind_text(m);
     bind_basis<float>(m, "BasisFloat32");
     bind_basis<double>(m, "BasisFloat64");
     m.def("certify", &certify<double>, nb::arg("basis"), nb::arg("g").noconvert(), nb::arg("h").noconvert(), nb::arg("mass").noconvert(),

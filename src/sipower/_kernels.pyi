@@ -101,3 +101,6 @@ def sample_float64(
 def draw_uniform(
     key: tuple[int, int], place: tuple[int, int, int, int], n: int
 ) -> NDArray[np.float64]: ...
+def parse_entries(
+    text: bytes, indices: bool, values: bool, whole: bool, n_rows: int, n_columns: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any], int]: ...

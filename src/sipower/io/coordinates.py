@@ -19,14 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import shorten
+from sipower._kernels import parse_entries
 from sipower.io.base import Counts, ReadError
 from sipower.io.sources import Blocks, check_shape
-from sipower.io.text import NEGATIVE, Lines, count_problem
+from sipower.io.text import NEGATIVE, TINY, Lines, count_problem
 from sipower.store.external_sort import DuplicateError, Entries, csr_from_entries, sort_by_rows
 from sipower.store.workspace import Workspace
 
 FIELDS = ("row", "column", "value")
+# The numbers that `parse_entries` accepts.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ADVICE = {
+    NEGATIVE: "KL-NMF needs non-negative data",
+    TINY: "write 0, or multiply all counts by the same number",
+}
 
 
 @dataclass(eq=False)
@@ -59,11 +66,13 @@ class Coordinates:
 
     def counts(self) -> Counts:
         """Read all entries."""
+        if "row" not in self.fields:  # the file lists all counts, column by column
+            parts = [np.empty(0, np.int32), *(part.values for part in self._parts())]
+            return np.ascontiguousarray(np.concatenate(parts).reshape(self.shape, order="F"))
         with self._report_duplicates():
             pieces = [Entries(*(np.empty(0, np.int32),) * 3), *self._pieces()]
             rows, columns, values = map(np.concatenate, zip(*pieces, strict=True))
-            matrix = csr_from_entries(Entries(rows, columns, narrow(values)), self.shape)
-        return matrix if "row" in self.fields else matrix.toarray()
+            return csr_from_entries(Entries(rows, columns, values), self.shape)
 
     def blocks(self, workspace: Workspace, *, transpose: bool) -> Blocks:
         """Read blocks of rows in order, of the transpose if `transpose`."""
@@ -73,85 +82,84 @@ class Coordinates:
         with self._report_duplicates(transpose):
             yield from sort_by_rows(pieces, shape, workspace)
 
-    def _body(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Read the lines below the header in blocks, each with the number of its first line."""
+    def _body(self) -> Iterator[tuple[range, bytes]]:
+        """Read the lines below the header in blocks, each with the numbers of its lines."""
         with Lines(self.path) as lines:
             for _ in range(self.line):
                 lines.one()
-            while block := lines.block():
-                yield lines.number - len(block) + 1, block
+            first = lines.number + 1
+            while text := lines.text():
+                yield range(first, lines.number + 1), text
+                first = lines.number + 1
             if lines.unfinished:
                 self.remarks = (
                     f"The last line of {self.path.name} does not end with a newline: if the file "
                     "is truncated there, digits of its last count are missing.",
                 )
 
-    def _pieces(self) -> Iterator[Entries]:
-        """Read all entries of the matrix, counted from 0, block after block."""
-        done, last, header = 0, self.line, f"{self.path}, line {self.line}, declares {self.entries}"
-        for first, block in self._body():
-            part = self._parse(block, first)
-            if done + len(part) > self.entries:
-                numbers = [number for number, line in enumerate(block, first) if line.strip()]
+    def _parts(self) -> Iterator[Entries]:
+        """Parse block after block; the parts hold what the fields say and nothing else."""
+        place = f"{self.path}, line {self.line},"
+        if "row" in self.fields:
+            check_shape(place, self.shape, self.entries)
+        done, last = 0, self.line
+        for numbers, text in self._body():
+            part = self._parse(text, numbers[0])
+            if done + len(part.values) > self.entries:
+                lines = zip(numbers, text.split(b"\n"), strict=False)
+                filled = [number for number, line in lines if line.strip()]
                 raise ReadError(
-                    f"{header} counts and has more, from line {numbers[self.entries - done]} on: "
-                    "the header is wrong, or two files were joined."
+                    f"{place} declares {self.entries} counts and has more, from line "
+                    f"{filled[self.entries - done]} on: the header is wrong, or two files were "
+                    "joined."
                 )
-            yield self._entries(part, done)
-            done, last = done + len(part), first + len(block) - 1
+            yield part
+            done, last = done + len(part.values), numbers[-1]
         if done != self.entries:
             raise ReadError(
-                f"{header} counts and has {done} up to its end at line {last}: the file is "
-                "incomplete, or the header is wrong."
+                f"{place} declares {self.entries} counts and has {done} up to its end at line "
+                f"{last}: the file is incomplete, or the header is wrong."
             )
-        if "row" in self.fields:
-            check_shape(f"{self.path}, line {self.line},", self.shape, done)
 
-    def _entries(self, part: NDArray[Any], done: int) -> Entries:
-        """Convert parsed lines to entries; `done` is the number of lines parsed before them."""
-        values = part["value"] if "value" in self.fields else np.ones(len(part), np.int64)
+    def _pieces(self) -> Iterator[Entries]:
+        """Read all entries of the matrix, counted from 0, block after block."""
+        done = 0
+        for part in self._parts():
+            yield self._entries(part, done)
+            done += len(part.values)
+
+    def _entries(self, part: Entries, done: int) -> Entries:
+        """Return the entries of the matrix that a part declares, of which `done` lines precede."""
         if "row" not in self.fields:  # the file lists all counts, column by column
-            (at,) = np.nonzero(values)
+            (at,) = np.nonzero(part.values)
             columns, rows = np.divmod(at + done, self.shape[0])
-            return Entries(rows.astype(np.int32), columns.astype(np.int32), values[at])
-        entries = Entries(part["row"] - 1, part["column"] - 1, values)
-        if self.symmetric:  # the file has only one half of the matrix
-            off = entries.rows != entries.columns
-            mirrored = (part[off] for part in entries.transpose())
-            entries = Entries(*map(np.append, entries, mirrored))
-        return entries
+            return Entries(rows.astype(np.int32), columns.astype(np.int32), part.values[at])
+        if not self.symmetric:
+            return part
+        off = part.rows != part.columns  # the file has only one half of the matrix
+        mirrored = (numbers[off] for numbers in part.transpose())
+        return Entries(*map(np.append, part, mirrored))
 
     # ---- lines -----------------------------------------------------------------------------------
 
-    def _parse(self, block: list[bytes], first: int) -> NDArray[Any]:
-        """Parse a block of lines; `first` is the line number of its first line, for messages."""
-        value = np.int64 if self.whole else np.float64
-        dtype = np.dtype([(name, value if name == "value" else np.int32) for name in self.fields])
-        if not any(line.strip() for line in block):
-            return np.empty(0, dtype)
-        limits = {"row": (1, self.shape[0]), "column": (1, self.shape[1])}
-        limits["value"] = (0, np.finfo(float).max)  # type: ignore[assignment]
-        try:
-            part = np.loadtxt(block, dtype, comments=None, ndmin=1, encoding="latin-1")
-            bounds = ((part[name].min(), part[name].max(), limits[name]) for name in self.fields)
-            if all(low <= small and large <= high for small, large, (low, high) in bounds):
-                return part
-        except ValueError:
-            pass  # the search below finds the line
-        for number, line in enumerate(block, first):
-            problem = self._line_problem(line.decode("latin-1").split())
-            if problem:
-                is_valid = problem.endswith(NEGATIVE)  # for the format, but not for a fit
-                reason = f"this is not a {self.kind}, or it is damaged"
-                reason = "KL-NMF needs non-negative data" if is_valid else reason
-                raise ReadError(f"{self.path}, line {number}: {problem}; {reason}.")
-        last = first + len(block) - 1
-        raise ReadError(f"{self.path}, lines {first} to {last}, hold a number that is too large.")
+    def _parse(self, text: bytes, first: int) -> Entries:
+        """Parse a block of lines; `first` is the number of its first line, for messages."""
+        has_indices, has_values = "row" in self.fields, "value" in self.fields
+        rows, columns, values, bad = parse_entries(
+            text, has_indices, has_values, self.whole, *self.shape
+        )
+        if bad >= 0:
+            line = text.split(b"\n", bad + 1)[bad]
+            problem = self._line_problem([cell.decode("latin-1") for cell in line.split()])
+            damage = f"this is not a {self.kind}, or it is damaged"
+            advice = next((_ADVICE[end] for end in _ADVICE if problem.endswith(end)), damage)
+            raise ReadError(f"{self.path}, line {first + bad}: {problem}; {advice}.")
+        return Entries(
+            rows, columns, narrow(values) if has_values else np.ones(len(rows), np.int32)
+        )
 
-    def _line_problem(self, texts: list[str]) -> str | None:
-        """Return what is wrong with the fields of a line, or None."""
-        if not texts:
-            return None
+    def _line_problem(self, texts: list[str]) -> str:
+        """Return what is wrong with the fields of a line that is not valid."""
         if len(texts) != len(self.fields):
             fields = ", ".join(self.fields)
             return f"{len(texts)} numbers in a line, expected {len(self.fields)} ({fields})"
@@ -162,10 +170,11 @@ class Coordinates:
                 return f"the {name} {shorten(text)!r} is not a whole number"
             if not 1 <= int(text) <= size:
                 return f"the {name} {text} is outside {self.shape[0]} x {self.shape[1]}"
-        value = cells.get("value", "1")
-        if self.whole and count_problem(value) is None and not _INTEGER.fullmatch(value):
-            return f"{shorten(value)!r} is not a whole number of at most 18 digits"
-        return count_problem(value)
+        value = cells["value"]
+        if not _DECIMAL.fullmatch(value):
+            return f"{shorten(value)!r} is not a finite number"
+        problem = count_problem(value)
+        return problem or f"{shorten(value)!r} is not a whole number of at most 18 digits"
 
     @contextmanager
     def _report_duplicates(self, transpose: bool = False) -> Iterator[None]:
@@ -187,8 +196,8 @@ class Coordinates:
 
     def _lines_at(self, places: set[tuple[int, int]]) -> Iterator[int]:
         """Yield the line numbers of the entries at the given (row, column) pairs."""
-        for first, block in self._body():
-            for number, line in enumerate(block, first):
+        for numbers, text in self._body():
+            for number, line in zip(numbers, text.split(b"\n"), strict=False):
                 if tuple(map(int, line.split()[:2])) in places:
                     yield number
 

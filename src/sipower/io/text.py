@@ -10,12 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from sipower._files import shorten
 from sipower.io.base import ReadError
 
 _MAX_LINE = 1 << 24
 _READ = 1 << 20
-NEGATIVE = "is negative"  # the end of a problem with a number that is otherwise valid
+# The ends of problems with numbers that are otherwise valid.
+NEGATIVE = "is negative"
+TINY = "is not 0, but too close to 0 for a float64"
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -55,6 +59,16 @@ class Lines:
         lines = self._read(min(_READ, _MAX_LINE)).splitlines()
         self.number += len(lines)
         return lines
+
+    def text(self) -> bytes:
+        """Return the next lines with their ends, or nothing at the end of the file.
+
+        Here only a newline ends a line; `number` is that of the last line.
+        """
+        text = self._read(min(_READ, _MAX_LINE))
+        newlines = np.frombuffer(text, np.uint8) == ord("\n")  # faster than text.count
+        self.number += int(np.count_nonzero(newlines)) + (text[-1:] not in (b"\n", b""))
+        return text
 
     def _read(self, size: int) -> bytes:
         """Read `size` bytes and the rest of the last line."""
@@ -115,6 +129,8 @@ def parse_number(text: str) -> float:
 def count_problem(text: str) -> str | None:
     """Return why a text is not a count, or None if it is one."""
     value = parse_number(text)
+    if value == 0 and text.lower().partition("e")[0].strip(" +-0."):
+        return f"the count {shorten(text)} {TINY}"
     if math.isfinite(value):
         return f"the count {shorten(text)} {NEGATIVE}" if value < 0 else None
     return f"{shorten(text)!r} is not a finite number" if text.strip() else "a count is missing"
