@@ -26,11 +26,10 @@ from sipower.dask.worker_rows import WorkerRows, large_graphs
 from sipower.data.memory import Matrix
 from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
+from sipower.kernels.doors import ARGUMENTS, Role, term_role
 from sipower.nmf.rule import MeasuredKernel
 
 __all__ = ["Group", "WorkerMatrix"]
-
-WRITTEN = {"solve_items": 2}  # how many of its last arguments a kernel writes to
 
 
 class Group(NamedTuple):
@@ -106,12 +105,15 @@ class WorkerMatrix(RowBlocks):
         return SentBasis(factor, self.dense, terms)
 
     def for_items(self, kernel: Any, basis: Any, h: Array, out: Array, *extra: Any) -> Array:
-        """Run a kernel on all items, on the workers that hold them, and return `out`."""
+        """Run a kernel on all items, on the workers that hold them, and return `out`.
+
+        What is cut by items, and what the kernel writes, is declared in `kernels.doors.ARGUMENTS`.
+        """
         is_measured = isinstance(kernel, MeasuredKernel)
         name = kernel.kernel.__name__ if is_measured else kernel.__name__
-        items = self.shape[0]
-        written = [out, *extra[len(extra) - WRITTEN.get(name, 0) :]]
-        inputs = extra[: len(extra) - WRITTEN.get(name, 0)]
+        arguments = list(zip((out, *extra), ARGUMENTS[name].values(), strict=True))
+        terms = [(key, x, term_role(key, x)) for key, x in basis.terms.items()]
+        written = [x for x, role in arguments if role is Role.WRITTEN]
         if is_measured:
             written.append(kernel.divergences)
         holders = [group.holder for group in self.sides[0]]
@@ -119,9 +121,9 @@ class WorkerMatrix(RowBlocks):
         for group, factor in zip(self.sides[0], factors, strict=True):
             parts = [
                 _Part(
-                    _cut(h, begin, end, items, compact=True),
-                    {key: _cut(term, begin, end, items) for key, term in basis.terms.items()},
-                    [None if x is self.mass else _cut(x, begin, end, items) for x in inputs],
+                    _compact(h[begin:end]),
+                    {key: _cut(x, role, begin, end) for key, x, role in terms},
+                    [_cut(x, role, begin, end) for x, role in arguments],
                     [(x.shape[1:], x.dtype) for x in written],
                 )
                 for begin, end in group.ranges
@@ -170,11 +172,15 @@ class WorkerMatrix(RowBlocks):
         return self._rows.sha256
 
 
-def _cut(x: Any, begin: int, end: int, items: int, *, compact: bool = False) -> Any:
-    """Return the part of an argument that concerns some items: all of it if it concerns all."""
-    if not isinstance(x, np.ndarray) or x.ndim == 0 or len(x) != items or items == 1:
-        return x
-    return _compact(x[begin:end]) if compact else x[begin:end]
+class _ToWrite(NamedTuple):
+    """The place of an array that a kernel writes: the worker makes it, and sends it back."""
+
+
+def _cut(x: Any, role: Role, begin: int, end: int) -> Any:
+    """Return the part of an argument that concerns some items: all of it if it is shared."""
+    if role is Role.WRITTEN:
+        return _ToWrite()
+    return x if role is Role.SHARED else x[begin:end]
 
 
 def _compact(x: Array) -> Array:
@@ -194,7 +200,7 @@ class _Part(NamedTuple):
 
     h: Array
     terms: dict[str, Any]
-    extra: list[Any]  # None: the masses of the items
+    arguments: list[Any]  # all after the range of items, with `_ToWrite` for what is written
     written: list[tuple[tuple[int, ...], Any]]  # shape of an item and type of each result
 
 
@@ -212,12 +218,15 @@ def _run_kernel(
     for V, part in zip(_matrices(chunks), parts, strict=True):
         h = kernels.as_contiguous(part.h, h_type)
         written = [np.zeros((len(h), *shape), dtype) for shape, dtype in part.written]
-        extra = [V.mass if x is None else x for x in part.extra]
-        extra = [kernels.as_contiguous(x) if isinstance(x, np.ndarray) else x for x in extra]
-        basis, kernel, outputs = V.basis(factor, **part.terms), getattr(kernels, name), written[1:]
+        rest = iter(written)
+        arguments = [next(rest) if isinstance(x, _ToWrite) else x for x in part.arguments]
+        arguments = [
+            kernels.as_contiguous(x) if isinstance(x, np.ndarray) else x for x in arguments
+        ]
+        kernel = getattr(kernels, name)
         if is_measured:
-            kernel = MeasuredKernel(kernel, outputs.pop())
-        V.for_items(kernel, basis, h, written[0], *extra, *outputs)
+            kernel = MeasuredKernel(kernel, next(rest))
+        V.for_items(kernel, V.basis(factor, **part.terms), h, *arguments)
         results.append(written)
     return results
 
