@@ -9,6 +9,10 @@ A fit stops at a certified gap, relative to the sum of the data. Noise lowers th
 about half a nat for each of the K m parameters of H. A replicate is therefore fitted to a gap of at
 most a tenth of K m/(2 ΣV): at a larger gap, the factors of the model would count as converged on
 resampled data too, and the intervals would be too short.
+
+Replicates start from the factors of the model and see the noise around them, but not the shift that
+these factors share with all replicates. `exchange` says how far components may be shifted towards
+each other, and the intervals are widened by as much.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +37,8 @@ from sipower.estimators.fingerprints import fingerprint, fingerprints
 from sipower.estimators.missing import hide_unobserved, without_missing
 from sipower.estimators.observation import as_given, as_observation
 from sipower.estimators.parameters import as_seed
-from sipower.inference.intervals import Bootstrap, estimate_interval
+from sipower.inference.exchange import find_exchange
+from sipower.inference.intervals import Bootstrap, Interval, estimate_interval
 from sipower.inference.resampled_fits import (
     ResampledFits,
     ignore_fit_warnings,
@@ -49,6 +55,9 @@ __all__ = ["bootstrap"]
 NOISE_SHARE = 0.1  # of the decrease by noise that a replicate may be away from its minimum
 MIN_TOL = {"float32": 1e-6, "float64": 1e-10}  # smaller gaps cost many rounds
 MAX_SHIFT = 1.0  # of the components of the model, in standard deviations of a replicate
+SAME = 0.8  # cosine of a component with its partner in a replicate, if it is the same one
+CHANGED_SHARE = 0.05  # of the replicates in which a component may be another one
+MAX_WIDENING = 1.5  # of the intervals of a profile, for components that can be exchanged
 LARGEST_MEAN = 2.0**62
 
 
@@ -70,8 +79,9 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
 
     A replicate has the counts V* ~ Poisson(V), with the same zeros and more, and is fitted from the
     factors of the model with its solver and terms. Its components are matched to those of the
-    model. The intervals are quantiles over the replicates; they show the noise of the counts around
-    this solution, not other local minima, which `consensus` compares.
+    model. The intervals are quantiles over the replicates, widened where the counts cannot tell a
+    component from its mixtures with others (`exchange`, `widening`); a warning names components
+    that this concerns most. They do not show other local minima, which `consensus` compares.
 
     Parameters
     ----------
@@ -135,7 +145,7 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
         V = hide_unobserved(V, observed["mask"])
     data = as_matrix(V, dtype=model.dtype, n_jobs=1)
     _check_data(data)
-    as_observation(data.shape, as_given(observed))
+    observation = as_observation(data.shape, as_given(observed)).without_sample_weights()
     W, H = np.asarray(model.transform(V, **observed)), model.components_
     settings = _replicate_model(model, data, n_jobs, random_state)
     task = {"task": "bootstrap", "model": settings.get_params() | {"random_state": random_state}}
@@ -152,12 +162,26 @@ def bootstrap(  # noqa: PLR0913 - the public entry point
         rows = estimate_interval("W", counts, saved, names, level)
         columns = estimate_interval("H", profiles, saved, names, level)
         shifts = fits.shifts(columns.sd)
-    _warn_if_shifted(shifts, settings.tol)
+    exchange = find_exchange(model, data, observation, H)
+    widened = columns.widen(exchange.H)
+    widening = _relative_widths(widened, columns)
     cosines, divergences, gaps, statuses = zip(*numbers, strict=True)
-    return Bootstrap(
-        rows, columns.T, float(level), np.array(cosines), np.array(divergences), np.array(gaps),
-        statuses, data.row_names, data.column_names, model.get_feature_names_out(),
+    result = Bootstrap(
+        rows.widen(exchange.W), widened.T, float(level), np.array(cosines), exchange.shares,
+        widening, np.array(divergences), np.array(gaps), statuses, data.row_names,
+        data.column_names, model.get_feature_names_out(),
     )  # fmt: skip
+    _warn_if_shifted(shifts, settings.tol)
+    _warn_if_undetermined(result)
+    return result
+
+
+def _relative_widths(widened: Interval, columns: Interval) -> NDArray[np.float64]:
+    """Return the widths of the intervals of each profile relative to those of other intervals."""
+    after, before = (
+        (part.upper - part.lower).sum(axis=0, dtype=np.float64) for part in (widened, columns)
+    )
+    return np.asarray(np.divide(after, before, out=np.ones_like(after), where=before > 0))
 
 
 def _replicate_model(model: KLNMF, V: RowBlocks, n_jobs: int | None, seed: Any) -> KLNMF:
@@ -181,6 +205,30 @@ def _warn_if_shifted(shifts: Array, tol: float) -> None:
             f"`model` is not close enough to its minimum for these counts: component "
             f"{int(shifts.argmax())} is {shifts.max():.1f} standard deviations away from it, so "
             f"intervals may not contain the values of the model. Fit it with tol={tol:.1e}.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_if_undetermined(result: Bootstrap) -> None:
+    """Warn about components that differ between replicates, or can be exchanged for others."""
+    changes = (result.cosines < SAME).mean(axis=0)
+    if changes.max() > CHANGED_SHARE:
+        names = ", ".join(result.component_names[changes > CHANGED_SHARE].tolist())
+        warnings.warn(
+            f"The components {names} of `model` became others in up to {changes.max():.0%} of the "
+            f"replicates (cosine below {SAME:g}), so their intervals do not hold: fit fewer "
+            "components, or compare solutions by sipower.consensus.",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif result.widening.max() > MAX_WIDENING:
+        names = ", ".join(result.component_names[result.widening > MAX_WIDENING].tolist())
+        warnings.warn(
+            f"The counts cannot tell the components {names} of `model` from mixtures with each "
+            f"other: their intervals are up to {result.widening.max():.1f} times as wide as those "
+            "of the replicates alone (`widening`). Fit fewer components, or fix known ones by "
+            "`components_fixed`.",
             UserWarning,
             stacklevel=3,
         )

@@ -28,7 +28,8 @@ class Interval(NamedTuple):
     value
         The factor of the model.
     lower, upper
-        Ends of the intervals: quantiles of the replicates.
+        Ends of the intervals: quantiles of the replicates, moved apart where components can be
+        exchanged.
     sd
         Standard deviations over the replicates.
     """
@@ -42,6 +43,12 @@ class Interval(NamedTuple):
     def T(self) -> Interval:  # noqa: N802
         """The same for the transpose of the factor."""
         return Interval(*(np.ascontiguousarray(part.T) for part in self))
+
+    def widen(self, moves: tuple[Numbers, Numbers]) -> Interval:
+        """Return the intervals with their ends moved by at most 0, and by at least 0."""
+        lower, upper = self.lower + moves[0], self.upper + moves[1]
+        dtype = self.value.dtype
+        return self._replace(lower=np.maximum(lower, 0).astype(dtype), upper=upper.astype(dtype))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +65,12 @@ class Bootstrap:
         Level of the intervals.
     cosines
         Cosine of each component with its partner in every replicate, (n, K).
+    exchange
+        Shares of the components that can be exchanged, (K, K): row k says how much more of each
+        other component the profile of component k may contain without the data contradicting it.
+    widening
+        Widths of the intervals of each profile, added up, relative to those of the replicates
+        alone, (K,); 1 where no component can be exchanged.
     divergences, gaps, statuses
         KL divergence and certified gap of each replicate, and how it ended.
     sample_names, feature_names, component_names
@@ -68,6 +81,8 @@ class Bootstrap:
     H: Interval
     level: float
     cosines: Numbers
+    exchange: Numbers
+    widening: Numbers
     divergences: Numbers
     gaps: Numbers
     statuses: tuple[str, ...]
@@ -104,21 +119,28 @@ class Bootstrap:
         )
 
     def summary(self) -> str:
-        """Return a table of the components: counts, stability and error of the profile.
+        """Return a table of the components: counts, stability, error and exchange of the profile.
 
-        The error is the root of the summed variances of the profile, relative to its length.
+        The error is the root of the summed variances of the profile, relative to its length. The
+        exchange is the largest share of another component that the profile may contain, and the
+        last column says how many times wider its intervals are for that.
         """
         lines = [
             f"{self.n} replicates ({self.n_converged} converged), {100 * self.level:g} % intervals",
-            f"{'component':>12} {'counts':>12} {'stability':>10} {'5 %':>6} {'error':>7}",
+            f"{'component':>12} {'counts':>12} {'stability':>10} {'5 %':>6} {'error':>7} "
+            f"{'exchange':>8} {'wider':>6}",
         ]
         counts = self.W.value.sum(axis=0, dtype=np.float64)
         length = np.sqrt(np.square(self.H.value, dtype=np.float64).sum(axis=1))
         error = np.sqrt(np.square(self.H.sd, dtype=np.float64).sum(axis=1))
         error = np.divide(error, length, out=np.zeros_like(error), where=length > 0)
-        columns = self.component_names, counts, self.stability, self.low_stability, error
-        for name, count, mean, low, relative in zip(*columns, strict=True):
-            lines.append(f"{name:>12} {count:>12.0f} {mean:>10.3f} {low:>6.3f} {relative:>7.3f}")
+        exchange = self.exchange.max(axis=1)
+        for k, name in enumerate(self.component_names):
+            lines.append(
+                f"{name:>12} {counts[k]:>12.0f} {self.stability[k]:>10.3f} "
+                f"{self.low_stability[k]:>6.3f} {error[k]:>7.3f} {exchange[k]:>8.3f} "
+                f"{self.widening[k]:>6.2f}"
+            )
         return "\n".join(lines)
 
     def to_frames(self) -> dict[str, Any]:
@@ -144,6 +166,8 @@ class Bootstrap:
             frames[key] = pd.DataFrame(columns, index=index).reset_index()
         stability = {"component": names["component"], "mean": self.stability}
         stability["5 % quantile"] = self.low_stability
+        stability["exchange"] = self.exchange.max(axis=1)
+        stability["widening"] = self.widening
         return frames | {"stability": pd.DataFrame(stability)}
 
 
