@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from sipower.data.plausibility import anndata_matrix
+import numpy as np
+
+from sipower.data.plausibility import anndata_values, warn_user
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.inference.spectra import spectra as compute_spectra
 from sipower.io import Table
 from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.results.anndata_columns import fixed_programs, observed_columns
-from sipower.results.anndata_counts import check_anndata, choose_counts
+from sipower.results.anndata_counts import Place, check_anndata, choose_counts, fitted_place
 from sipower.results.anndata_differences import differential
 from sipower.results.annotations import annotate, as_annotations, spectra_arrays
 from sipower.results.as_differences import VARM_ENTRIES
@@ -115,7 +116,8 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
         )
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    counts = choose_counts(adata, layer, use_raw)
+    place = Place.of(adata, layer, use_raw)
+    counts = choose_counts(adata, *place)
     seed = choose_seed(rng, "random_state", parameters.pop("random_state", DEFAULT_SEED))
     model = KLNMF(n_components, random_state=seed, **parameters)
     model.set_output(transform="default")
@@ -126,10 +128,12 @@ def nmf(  # noqa: PLR0913 - all options are keyword-only
     observed = observed_columns(adata, **keys)
     if fixed is not None:
         model.set_params(components_fixed=fixed_programs(adata, fixed))
-    matrix = anndata_matrix(adata, "raw" if use_raw else layer, counts, model)
+    with anndata_values(adata, place.origin, counts):
+        matrix = as_matrix(counts, dtype=model.dtype, n_jobs=model.n_jobs)
+    matrix = matrix.with_names(np.asarray(adata.obs_names), np.asarray(adata.var_names))
     W = model.fit_transform(matrix, **observed)
     run = Run.from_model(model, W)
-    called = {"layer": layer, "use_raw": use_raw} | keys
+    called = place._asdict() | keys
     if isinstance(fixed, str):
         called["fixed"] = fixed
     for suffix in ("batch_effects", "z", "median", *VARM_ENTRIES):  # those of an earlier call
@@ -145,7 +149,7 @@ def project(
     *,
     key: str = "nmf",
     layer: str | None = None,
-    use_raw: bool = False,
+    use_raw: bool | None = None,
     copy: bool = False,
 ) -> Any:
     """Compute the weights of new cells for the programs of an AnnData object.
@@ -162,7 +166,10 @@ def project(
         AnnData after `sipower.tl.nmf`.
     key
         Name of the results in both objects, `key_added` of `sipower.tl.nmf`.
-    layer, use_raw, copy
+    layer, use_raw
+        Counts of `adata`; None: those that the programs were fitted to, such as the same layer.
+        "X" is adata.X. A warning says if they are others than those of the fit.
+    copy
         As for `sipower.tl.nmf`.
 
     Returns
@@ -190,16 +197,25 @@ def project(
     run = Run.from_anndata(programs, key)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    counts = choose_counts(adata, layer, use_raw)
+    place = fitted_place(adata, run, layer, use_raw)
+    counts, fitted = choose_counts(adata, *place), run.facts.get("whole_numbers")
     table = Table(counts, tuple(adata.obs_names), tuple(adata.var_names))
-    W, remarks = transform_samples(run, table)
+    with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
+        W, remarks = transform_samples(run, table)
     for remark in remarks:
-        warnings.warn(f"`adata`: {remark}", stacklevel=2)
+        warn_user(f"`adata`: {remark}")
     annotate(adata, {"obsm": {f"X_{key}": W, f"X_{key}_shares": to_shares(W, run.H)}})
     return adata if copy else None
 
 
-def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: bool = False) -> Any:
+def spectra(
+    adata: Any,
+    *,
+    key: str = "nmf",
+    layer: str | None = None,
+    use_raw: bool | None = None,
+    copy: bool = False,
+) -> Any:
     """Compute z-scores and spectra in counts of a median cell, as cNMF does.
 
     See `sipower.inference.spectra` for the definitions. The usages of cNMF are the shares that
@@ -211,8 +227,8 @@ def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: boo
         AnnData after `sipower.tl.nmf`; the results are stored in it.
     key
         Name of the results of `sipower.tl.nmf`, its `key_added`.
-    layer
-        Layer of raw counts; None: the counts that were fitted.
+    layer, use_raw
+        Counts; None: those that were fitted. "X" is adata.X. A warning says if they are others.
     copy
         Return a copy with the results and leave `adata` unchanged.
 
@@ -246,10 +262,11 @@ def spectra(adata: Any, *, key: str = "nmf", layer: str | None = None, copy: boo
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     run = Run.from_anndata(adata, key)
     called = run.facts["parameters"]
-    use_raw = layer is None and bool(called.get("use_raw"))
-    counts = choose_counts(adata, layer or called.get("layer"), use_raw)
+    place, fitted = fitted_place(adata, run, layer, use_raw), run.facts.get("whole_numbers")
+    counts = choose_counts(adata, *place)
     observed = observed_columns(adata, weight_key=called.get("weight_key"))
-    result = compute_spectra(as_matrix(counts), run, **observed)
+    with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
+        result = compute_spectra(as_matrix(counts), run, **observed)
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total
     return adata if copy else None

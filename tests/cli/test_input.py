@@ -18,7 +18,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Variable names are not unique")
 COUNTS = sparse.csr_matrix(V, dtype=np.float32)
 GENES = ["Tbce", "Tbce", *(f"g{j}" for j in range(38))]
 IDS = [f"ENSG{j:011}" for j in range(40)]
-ADVICE = "KL-NMF models counts. The file has a layer 'counts': use --layer counts."
+ADVICE = (
+    "KL-NMF models counts, and these look like logarithms of counts. The file has a layer 'counts':"
+    " use --layer counts."
+)
 
 
 def cells(X, genes=GENES, ids=IDS):

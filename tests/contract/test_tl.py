@@ -221,7 +221,8 @@ def test_new_cells_are_projected_onto_the_programs():
     counts = poisson_topics(80, 50, 3, length=2000, seed=0)
     cells, new = adata(counts)[:60].copy(), adata(counts)[60:]
     tl.nmf(cells, 3, tol=1e-4)
-    copied = tl.project(new, cells, layer="counts", copy=True)
+    with pytest.warns(UserWarning, match=r"fitted to adata\.X, but .* choose the layer 'counts'"):
+        copied = tl.project(new, cells, layer="counts", copy=True)
     assert "X_nmf" not in new.obsm
     totals = np.asarray(new.X.sum(axis=1)).ravel()
     np.testing.assert_allclose(copied.obsm["X_nmf"].sum(axis=1), totals, rtol=1e-5)

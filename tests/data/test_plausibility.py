@@ -8,13 +8,27 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from sipower import KLNMF, as_matrix, consensus, rank_selection
+from sipower import (
+    KLNMF,
+    as_matrix,
+    consensus,
+    datasets,
+    differential,
+    non_negative_factorization,
+    rank_selection,
+    refit,
+    spectra,
+    standard_errors,
+    topic_quality,
+)
 from sipower.data.plausibility import (
     ValueOrigin,
     anndata_origin,
     count_remark,
+    data_remarks,
     measure_values,
     orientation_remark,
+    total_remarks,
 )
 from sipower.io import open_store, write_store
 from sipower.results import Run
@@ -123,3 +137,166 @@ def test_names_tell_swapped_samples_and_features():
     with pytest.warns(UserWarning, match="look like genes.*use `X.T`"):
         KLNMF(2, random_state=0, tol=1e-1).fit(pd.DataFrame(V, index=GENES))
     silent(KLNMF(2, random_state=0, tol=1e-1), pd.DataFrame(V.T, columns=GENES))
+
+
+# ---- what the values were made of ----------------------------------------------------------------
+
+RNG = np.random.default_rng(1)
+CELLS = RNG.poisson(200 * RNG.gamma(0.3, 1, (200, 5)) @ RNG.dirichlet(np.full(60, 0.2), 5))
+CELLS = CELLS[CELLS.sum(axis=1) > 0].astype(float)
+SHARES = CELLS / CELLS.sum(axis=1, keepdims=True)
+SCALED = "these look like counts divided by the size of their row"
+OF_NORMALISED = "these look like logarithms of normalised counts"
+KINDS = {
+    "log1p of 10,000 counts per row": (np.log1p(1e4 * SHARES), OF_NORMALISED),
+    "some features of it": (np.log1p(1e4 * SHARES)[:, :30], OF_NORMALISED),
+    "float32": (np.log1p(1e4 * SHARES).astype(np.float32), OF_NORMALISED),
+    "log2 of CPM": (np.log2(1 + 1e6 * SHARES), OF_NORMALISED),
+    "log1p of counts": (np.log1p(CELLS), "these look like logarithms of counts"),
+    "log10 of counts": (np.log10(1 + CELLS), "these look like logarithms of counts"),
+    "CPM": (1e6 * SHARES, "every row sums to 1,000,000, as TPM and CPM do"),
+    "some features of CPM": (1e6 * SHARES[:, :30], SCALED),
+    "percentages": (100 * SHARES, "every row sums to 100, as percentages do"),
+    "rounded percentages": (np.round(100 * SHARES, 1), "every row sums to 100, as percentages do"),
+    "shares": (SHARES, "every row sums to 1, as shares do"),
+    "equal totals": (250 * SHARES, "every row sums to 250"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, pd.DataFrame])
+def test_normalised_counts_and_logarithms_are_recognised_dense_and_sparse(kind, form):
+    values, clause = KINDS[kind]
+    with pytest.warns(UserWarning, match=f"KL-NMF models counts, and {clause}\\. Pass raw") as seen:
+        KLNMF(2, random_state=0, tol=0.5).fit(form(values))
+    assert len(seen) == 1
+
+
+PIXELS = RNG.integers(1, 256, (200, 60)).astype(float)
+CONTINUOUS = {
+    "uniform": RNG.random((200, 60)),
+    "a spectrogram": RNG.gamma(1, 1, (200, 60)),
+    "heavy tails": RNG.lognormal(0, 2, (200, 60)),
+    "a product": RNG.gamma(1, 1, (200, 4)) @ RNG.gamma(1, 1, (4, 60)),
+    "pixels": PIXELS / 255,
+    "pixels scaled by row": PIXELS / PIXELS.max(axis=1, keepdims=True),
+    "ratings in halves": RNG.integers(1, 11, (200, 60)) / 2,
+    "one decimal": np.round(RNG.gamma(1, 3, (200, 60)), 1),
+    "few rows": RNG.random((6, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", CONTINUOUS)
+def test_continuous_dense_data_draw_no_remark(kind):
+    silent(KLNMF(2, random_state=0, tol=0.5), CONTINUOUS[kind])
+
+
+def real_counts():
+    """Yield the real sets that are here, and generated counts of every kind."""
+    for name in filter(datasets.is_present, datasets.CATALOGUE):
+        yield name, datasets.load(name)
+    for seed in range(3):
+        yield f"topics {seed}", datasets.poisson_topics(200, 150, 4, length=100, seed=seed)
+    yield "cells", CELLS
+    yield "binary", (CELLS > 0).astype(float)
+    yield "two equal columns", CELLS[:, [0, 0]]
+    yield "one column", CELLS[:, :1]
+    yield "one row", CELLS[:1]
+    yield "single counts", np.eye(9)
+    yield "equal totals", RNG.multinomial(100, np.full(20, 0.05), 50)
+    yield "rank one", np.outer(np.arange(1, 9), np.arange(1, 7)).astype(float)
+
+
+def test_real_counts_draw_no_remark():
+    for name, counts in real_counts():
+        for form in (counts, as_matrix(counts)):
+            assert data_remarks(form, (None, None), "X.T") == (), name
+
+
+# ---- totals --------------------------------------------------------------------------------------
+
+WITH_TOTALS = pd.DataFrame(CELLS).add_prefix("g").assign(total=CELLS.sum(axis=1))
+FEATURE = "The feature 'total' is the sum of all other features in all samples: leave it out"
+SAMPLE = "The sample 'all' is the sum of all other samples in all features: leave it out"
+
+
+def test_a_total_column_and_a_total_row_are_named():
+    fit = KLNMF(2, random_state=0, tol=0.5).fit
+    with pytest.warns(UserWarning, match=FEATURE) as seen:
+        fit(WITH_TOTALS)
+    assert len(seen) == 1
+    rows = pd.DataFrame(CELLS, [str(i) for i in range(len(CELLS))])
+    with pytest.warns(UserWarning, match=SAMPLE):
+        fit(pd.concat([rows, rows.sum().to_frame("all").T]))
+    both = np.vstack([WITH_TOTALS, WITH_TOTALS.sum()])
+    for form in (both, sp.csr_array(both), sp.csc_array(both), as_matrix(both)):
+        last = f"The feature {CELLS.shape[1]} (counted from 0) is the sum"
+        texts = total_remarks(form)
+        assert [text[: len(last)] for text in texts[:1]] == [last]
+        assert f"The sample {len(CELLS)} (counted from 0) is the sum" in texts[1]
+    assert total_remarks(0.1 * both.astype(np.float32)) != ()
+    both[0, -1] += 1  # not a sum any more
+    assert [text[:10] for text in total_remarks(both)] == []
+
+
+def test_a_store_with_a_total_is_remarked(tmp_path):
+    write_store(sp.csr_array(WITH_TOTALS.to_numpy()), tmp_path / "totals.sipower")
+    assert len(total_remarks(open_store(tmp_path / "totals.sipower"))) == 1
+
+
+# ---- every door ----------------------------------------------------------------------------------
+
+LOGS = np.log1p(1e4 * SHARES)
+NEAR = KLNMF(2, random_state=0, tol=0.5)
+H = np.array([SHARES[:100].mean(axis=0), SHARES[100:].mean(axis=0)]) + 1e-6
+DOORS = {
+    "fit": lambda X: KLNMF(2, random_state=0, tol=0.5).fit(X),
+    "fit_transform": lambda X: KLNMF(2, random_state=0, tol=0.5).fit_transform(X),
+    "partial_fit": lambda X: KLNMF(2, random_state=0, tol=0.5).partial_fit(X),
+    "function": lambda X: non_negative_factorization(X, n_components=2, random_state=0, tol=0.5),
+    "given H": lambda X: non_negative_factorization(X, H=H, update_H=False, n_components=2),
+    "transform": lambda X: clone_of_counts().transform(X),
+    "score": lambda X: clone_of_counts().score(X),
+    "later partial_fit": lambda X: KLNMF(2, random_state=0).partial_fit(CELLS).partial_fit(X),
+    "differential": lambda X: differential(X, clone_of_counts(), check=False),
+    "differential of weights": lambda X: differential(X, SHARES[:, :2] + 1e-3, check=False),
+    "standard_errors": lambda X: standard_errors(X, clone_of_counts()),
+    "spectra": lambda X: spectra(X, clone_of_counts()),
+    "topic_quality": lambda X: topic_quality(X, clone_of_counts(), held_out=False),
+    "refit": lambda X: refit(X, H, intervals=False),
+    "rank_selection": lambda X: rank_selection(X, [1, 2], NEAR, replicates=2),
+    "consensus": lambda X: consensus(X, NEAR, replicates=2),
+}
+
+
+def clone_of_counts():
+    return KLNMF(2, random_state=0, tol=0.5).fit(CELLS)
+
+
+@pytest.mark.filterwarnings("ignore:.*fit noise")
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_says_it_once_and_points_at_the_line_of_the_user(door):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        DOORS[door](LOGS)
+    said = [each for each in seen if "look like logarithms" in str(each.message)]
+    assert len(said) == 1
+    assert said[0].filename == __file__
+
+
+def test_new_data_are_compared_with_those_of_the_fit():
+    sentence = "KL-NMF models counts, as those of the fit were. Pass raw counts"
+    with pytest.warns(UserWarning, match=sentence):
+        clone_of_counts().transform(CONTINUOUS["uniform"])
+    with pytest.warns(UserWarning, match="and these look like"):
+        model = KLNMF(2, random_state=0, tol=0.5).fit(LOGS)
+    continuous = KLNMF(2, random_state=0, tol=0.5).fit(CONTINUOUS["uniform"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(LOGS)  # the fit has said it
+        model.score(sp.csr_array(LOGS))
+        continuous.transform(CONTINUOUS["pixels"])
+        clone_of_counts().transform(CELLS[:3])
+        clone_of_counts().transform(0 * CELLS[:3])
+        halves = KLNMF(2, random_state=0, tol=0.5).fit(CONTINUOUS["ratings in halves"])
+        halves.transform(np.full((2, 60), 0.5))  # some of the fit were whole, too

@@ -103,6 +103,7 @@ def consensus(
                 client=client, **groups, **observed,
             )  # fmt: skip
         facts = initial_facts(model, V, str(data.source), observed) | {"replicates": replicates}
+        facts["input"] |= data.recorded()
         run_folder.add_facts_of_table(facts, table)
         files = ConsensusFiles(folder, output, data, table, console, V, observed)
         if isinstance(result, GroupConsensus):

@@ -18,8 +18,7 @@ from sipower.cli.model_options import SampleOptions
 from sipower.cli.options import OUTPUT_FORMATS
 from sipower.cli.progress import StageProgress
 from sipower.cli.report import ReportOptions, write_run_report
-from sipower.cli.run_folder import load
-from sipower.cli.transform import check_order, text_settings
+from sipower.cli.transform import check_order, load_for_run
 from sipower.inference import Differences
 from sipower.inference.differences import SIGNIFICANT
 from sipower.inference.regression import DEFAULT_PRIOR
@@ -83,7 +82,7 @@ def differential(
     is_in_run = target.stem == "differential" and target.parent.resolve() == folder.resolve()
     has_report = output.report and is_in_run
     require(*OUTPUT_FORMATS[target.suffix.lower()[1:]], *(["plotly", "jinja2"] * has_report))
-    table = load(data, console, **text_settings(run, data))
+    data, table = load_for_run(run, data, console)
     observed = samples.observed(data, table, console)
     with StageProgress(console, 2 + test.check) as progress:
         differences, remarks = compare_components(

@@ -57,7 +57,7 @@ def fit(
         if run is None:
             model.set_params(checkpoint=checkpoint, checkpoint_every=long_run.checkpoint_every)
             run = run_folder.fit_with_progress(model, table, console, data.name, observed)
-            run.facts["input"] |= {"files": parts} if parts else {}
+            run.facts["input"] |= data.recorded() | ({"files": parts} if parts else {})
             save_run(run, folder)
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
             report = {"image_shape": shape} if output.report else None

@@ -81,11 +81,12 @@ def _read_on_workers(
     from sipower.dask.read_table import read_table  # noqa: PLC0415
 
     (cache, client), paths = place, files.sources
-    source = Files(paths, files.transpose, files.layout, files.layer)
+    transpose = bool(files.transpose)
+    source = Files(paths, transpose, files.layout, files.layer)
     if long_run.memory_limit is not None:
         limit = long_run.memory_limit
         stores = tuple(_store(one, console, limit, cache) for one in files.each())
-        source = Files(stores, files.transpose, memory_limit=limit)
+        source = Files(stores, transpose, memory_limit=limit)
     console.say(f"reading {files.name} on the workers")
     console.event("loading", text="reading files on the workers", files=list(map(str, paths)))
     table, facts = read_table(client, source, model.dtype)

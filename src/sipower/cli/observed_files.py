@@ -50,7 +50,7 @@ class DataItems:
         if not self.has_columns:
             raise ValueError(f"{text} is not a file; only AnnData files have columns to name.")
         sources = self.data.sources if kind == "sample" else (self.data.source,)
-        axis = "obs" if (kind == "sample") != self.data.transpose else "var"
+        axis = "obs" if (kind == "sample") != bool(self.data.transpose) else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"
         cells = tuple(cell for source in sources for cell in read_column(source, axis, text))

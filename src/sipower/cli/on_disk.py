@@ -9,7 +9,7 @@ from sipower.cli.console import Console
 from sipower.cli.options import InputOptions
 from sipower.cli.progress import ConversionProgress
 from sipower.data.on_disk import DEFAULT_LIMIT
-from sipower.data.plausibility import count_remark, orientation_remark
+from sipower.data.plausibility import count_remark, orientation_remark, total_remarks
 from sipower.io import Table, open_on_disk
 from sipower.io.base import unique_names
 from sipower.io.cache import CacheEntry, cache_folder
@@ -47,6 +47,7 @@ def load_on_disk(
         None if n is None else tuple(map(str, n)) for n in (V.row_names, V.column_names)
     )
     feature_ids = V.source.feature_ids
+    remarks += total_remarks(V, samples, features)
     if data.transpose:
         about_orientation = orientation_remark(samples, features)
         remarks = tuple(remark for remark in remarks if remark not in about_orientation)

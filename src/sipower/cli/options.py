@@ -33,6 +33,7 @@ _START = _limit(help="Kind of start; auto if not given, on Dask sample.")
 _INPUT = f"Counts, samples x features: {', '.join(FORMATS)}, a 10x folder, or a folder of texts."
 _INPUTS = f"{_INPUT} Several files with the same features are fitted as one."
 _LAYER = "Layer of an AnnData file instead of X; raw is .raw."
+_TRANSPOSE = "Exchange samples and features."
 _TEXT_COLUMN = "Column of a table that holds texts, whose words are counted."
 _STOP_WORDS = "Leave out frequent English words of texts."
 _MIN_DF = "Leave out words that occur in fewer texts than this."
@@ -73,7 +74,7 @@ TableLayout = Literal["wide", "long"]
 class ReadOptions:
     """The options for how a file of counts is read."""
 
-    transpose: Annotated[bool, _read("--transpose", help="Exchange samples and features.")] = False
+    transpose: Annotated[bool | None, _read("--transpose/--no-transpose", help=_TRANSPOSE)] = None
     layout: Annotated[TableLayout | None, _read(help="Layout of a table; else guessed.")] = None
     layer: Annotated[str | None, _read(help=_LAYER)] = None
     text_column: Annotated[str | None, _read(help=_TEXT_COLUMN)] = None
@@ -85,9 +86,14 @@ class ReadOptions:
         given = {"stop_words": self.stop_words, "min_df": self.min_df}
         texts = {name: value for name, value in given.items() if value is not None}
         return {
-            "transpose": self.transpose, "layout": self.layout, "layer": self.layer,
+            "transpose": bool(self.transpose), "layout": self.layout, "layer": self.layer,
             "text_column": self.text_column, "text_options": texts or None,
         }  # fmt: skip
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what later commands read the data of the same run by, for `run.json`."""
+        settings = self.settings()
+        return {name: settings[name] for name in ("layer", "transpose") if settings[name]}
 
 
 @dataclass(frozen=True, kw_only=True)

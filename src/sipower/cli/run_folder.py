@@ -19,6 +19,7 @@ from sipower.cli.new_folder import make_folder
 from sipower.cli.on_disk import load_on_disk
 from sipower.cli.options import InputOptions, OutputOptions
 from sipower.cli.progress import FitProgress
+from sipower.data.plausibility import new_data_remarks
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF, Estimate
@@ -63,13 +64,16 @@ def load(
     console: Console,
     memory_limit: str | None = None,
     cache: Path | Literal[False] | None = None,
+    *,
+    fitted: float | None = None,
     **texts: Any,
 ) -> Table:
     """Read a file, or open it on disk, and print a summary of the data.
 
     With a memory limit, a file is converted to a store in a cache; `cache` is as in
-    `sipower.io.open_on_disk`. `texts` replaces `text_column` and `text_options` of
-    `sipower.io.read`.
+    `sipower.io.open_on_disk`. `fitted` is the share of whole numbers in the data of the run that
+    the file is read for; see `sipower.data.plausibility.count_remark`. `texts` replaces
+    `text_column` and `text_options` of `sipower.io.read`.
     """
     source = data.source
     if is_store(source) or memory_limit is not None:
@@ -77,7 +81,8 @@ def load(
             table = load_on_disk(data, console, memory_limit, cache)
     else:
         table = read(source, **data.settings() | texts)
-    table = replace(table, remarks=tuple(map(name_options, table.remarks)))
+    remarks = new_data_remarks(table.remarks, table.counts, fitted)
+    table = replace(table, remarks=tuple(map(name_options, remarks)))
     rows, columns = table.counts.shape
     console.say(f"{source}: {rows:,} samples x {columns:,} features")
     for remark in table.remarks:
@@ -208,7 +213,7 @@ def derived_files(
     if "h5ad" in formats:
         is_hdf5 = data.source.suffix.lower() in (".h5ad", ".h5") and len(data.sources) == 1
         if is_hdf5 and is_anndata_file(data.source):
-            origin = AnnDataFile(data.source, data.layer, data.transpose)
+            origin = AnnDataFile(data.source, data.layer, bool(data.transpose))
         elif not isinstance(table.counts, RowBlocks):  # a store is too large for one file
             origin = table
     options = None if report is None else report | {"exclude": output.exclude}

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sipower transform`: compute weights of new samples for the components of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from sipower.cli import options
 from sipower.cli.application import command
 from sipower.cli.console import Console, name_options
+from sipower.cli.fit_input import load_files
 from sipower.cli.model_options import NewSampleOptions
 from sipower.cli.run_folder import load
+from sipower.estimators import KLNMF
+from sipower.io import ReadError, Table
+from sipower.io.anndata_columns import has_columns
+from sipower.io.base import MissingLayerError
 from sipower.results import Run, load_run
 from sipower.results.export import write_weights
 from sipower.results.new_samples import transform_samples
@@ -38,7 +43,7 @@ def transform(
     """Compute exact weights of new samples for the components of a run, and certify each row."""
     check_order("transform", folder, data.source, f" -o {output.out}")
     console, run, out = Console(output.as_json), load_run(folder), output.out
-    table = load(data, console, **text_settings(run, data))
+    data, table = load_for_run(run, data, console)
     observed = samples.observed(data, table, console)
     if "batch" in observed and run.batch_effects is None:
         raise ValueError("--batch needs a run that was fitted with --batch: omit it.")
@@ -66,7 +71,55 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file()
 
 
-def text_settings(run: Run, data: options.InputOptions) -> dict[str, Any]:
+_Options = TypeVar("_Options", bound=options.InputOptions)
+
+
+def load_for_run(run: Run, data: _Options, console: Console) -> tuple[_Options, Table]:
+    """Read data as those of a run were read, unless options say otherwise.
+
+    Returns the options that were used, and the data.
+    """
+    used, fitted = _settings_of_run(run, data, console), run.facts.get("whole_numbers")
+    try:
+        if isinstance(used, options.InputFiles) and used.others:
+            return used, load_files(used, console, options.LongRunOptions(), KLNMF())[0]
+        return used, load(used, console, fitted=fitted, **_text_settings(run, used))
+    except MissingLayerError as problem:
+        if data.layer is not None:
+            raise
+        raise ReadError(
+            f"{problem} The run was fitted to the layer {used.layer}: choose the one that holds "
+            "the same kind of counts with --layer, or X with --layer X."
+        ) from None
+
+
+def _settings_of_run(run: Run, data: _Options, console: Console) -> _Options:
+    """Return the options of reading data with the layer and orientation of a run by default.
+
+    Other ones are used and said. The name X chooses X.
+    """
+    recorded = run.facts.get("input") or {}
+    layer, transpose = data.layer, data.transpose
+    if all(map(has_columns, data.sources)):  # other files have no layers
+        fitted = recorded.get("layer")
+        layer = fitted if layer is None else layer
+        layer = None if layer == "X" else layer
+        _say_other("layer", fitted or "X", layer or "X", console)
+    was_transposed = bool(recorded.get("transpose"))
+    transpose = was_transposed if transpose is None else transpose
+    named = {False: "--no-transpose", True: "--transpose"}
+    _say_other("option", named[was_transposed], named[transpose], console)
+    return replace(data, layer=layer, transpose=transpose)
+
+
+def _say_other(what: str, fitted: str, used: str, console: Console) -> None:
+    if used != fitted:
+        remark = f"The run was fitted with the {what} {fitted}, but {used} is used here."
+        console.say(remark)
+        console.event("remark", text=remark)
+
+
+def _text_settings(run: Run, data: options.InputOptions) -> dict[str, Any]:
     """Return the options to read new texts as the texts of a run were read."""
     recorded = dict((run.facts.get("input") or {}).get("texts") or {})
     if not recorded:

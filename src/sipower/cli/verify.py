@@ -13,10 +13,9 @@ from sipower.cli import options
 from sipower.cli.application import command
 from sipower.cli.console import Console, option_name
 from sipower.cli.exit_codes import DONE, NOT_CONVERGED
-from sipower.cli.fit_input import load_files
 from sipower.cli.model_options import ModelOptions, SampleOptions
-from sipower.cli.run_folder import load, nonzero_matrix
-from sipower.cli.transform import check_order, text_settings
+from sipower.cli.run_folder import nonzero_matrix
+from sipower.cli.transform import check_order, load_for_run
 from sipower.estimators import KLNMF
 from sipower.estimators import verify as verify_factors
 from sipower.estimators.fingerprints import ARRAY
@@ -53,10 +52,7 @@ def verify(folder: options.Run, source: options.FitInputOptions, files: VerifyOp
     data = source.files()
     check_order("verify", folder, data.source)
     console, run = Console(files.as_json), load_run(folder)
-    if data.others:
-        table, _ = load_files(data, console, options.LongRunOptions(), KLNMF())
-    else:
-        table = load(data, console, **text_settings(run, data))
+    data, table = load_for_run(run, data, console)
     model = _recorded_model(run, folder, files.threads)
     given = ModelOptions(fixed=files.fixed, guides=files.guides).parameters(data, table, console)
     model.set_params(**given)

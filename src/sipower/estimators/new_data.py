@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sipower.data.containers import as_frame
-from sipower.data.plausibility import warn_about_values
+from sipower.data.plausibility import measure_values, warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.exact_rows import exact_rows, leave_out_unexplained
@@ -129,6 +129,10 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:
             self._remarks = warn_about_values(X, matrix)
+            self._whole_numbers = measure_values(matrix).share
+        else:
+            fitted = getattr(self, "_whole_numbers", None)
+            warn_about_values(X, matrix, is_new=True, fitted=fitted)
         return matrix
 
     def _observe(

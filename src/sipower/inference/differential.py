@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.containers import refuse_type
+from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -167,6 +168,7 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
         W = model._exact_rows(matrix, observation.without_sample_weights())
     else:
         matrix = as_matrix(V)
+        warn_about_values(V, matrix)
         if given[ARGUMENTS.index("batch")] is not None:
             raise ValueError("`batch` needs the batch effects of a fitted KLNMF as `model`.")
         prepared = prepare(matrix, as_observation(matrix.shape, given))

@@ -8,7 +8,6 @@ components explain a sample (`goodness`).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from sipower.data.plausibility import (
+    likely_kind,
+    orientation_remark,
+    total_remarks,
+    warn_user,
+)
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.observation import is_sparse
@@ -116,9 +121,10 @@ def refit(
         values = rows.data if is_sparse(rows) else rows
         counts_ok = counts_ok and bool((values == np.floor(values)).all())
         parts.append({**_refit_rows(rows, aligned.H, options), "left_out": left_out})
-    remarks = aligned.remarks + _remarks(parts, counts_ok, matrix.shape[1] == aligned.H.shape[1])
+    remarks = aligned.remarks + _remarks(parts, matrix.shape[1] == aligned.H.shape[1])
+    remarks += _data_remarks(V, matrix, counts_ok)
     for remark in remarks:
-        warnings.warn(remark, UserWarning, stacklevel=2)
+        warn_user(remark)
     arrays: dict[str, Any] = {
         name: None if first is None else np.concatenate([part[name] for part in parts])
         for name, first in parts[0].items()
@@ -204,13 +210,23 @@ def _refit_rows(rows: Any, H: Float, options: _Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _remarks(parts: list[dict[str, Any]], counts_ok: bool, all_shared: bool) -> list[str]:
-    remarks = []
+def _data_remarks(V: Any, matrix: RowBlocks, counts_ok: bool) -> list[str]:
+    """Return remarks on the data; those on totals only if nobody has looked at them before."""
+    remarks: list[str] = []
     if not counts_ok:
+        looks = likely_kind(matrix)
         remarks.append(
-            "`V` holds numbers that are no counts: tests, intervals and p-values assume Poisson "
-            "counts."
+            f"`V` holds numbers that are no counts{'' if looks is None else f', and {looks}'}: "
+            "tests, intervals and p-values assume Poisson counts."
         )
+    if not isinstance(V, RowBlocks):
+        names = matrix.row_names, matrix.column_names
+        remarks += [*total_remarks(matrix, *names), *orientation_remark(*names, "`V.T`")]
+    return remarks
+
+
+def _remarks(parts: list[dict[str, Any]], all_shared: bool) -> list[str]:
+    remarks = []
     left_out = np.concatenate([part["left_out"] for part in parts])
     if left_out.any() and all_shared:  # else the remark about missing features names them
         remarks.append(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sipower._files import shorten
 from sipower.data.plausibility import ValueOrigin, anndata_origin
-from sipower.io.base import ReadError
+from sipower.io.base import MissingLayerError, ReadError
 from sipower.io.groups import GroupedFile
 from sipower.io.sources import OpenCounts
 
@@ -32,7 +32,9 @@ def open_anndata(file: GroupedFile, layer: str | None) -> OpenCounts:
         place, var = "raw/X", "raw/var"
     if place not in root:
         layers = ", ".join([*_keys(root, "layers"), *(["raw"] if _has_raw(root) else [])])
-        raise ReadError(f"{path} has no {place}: its layers are {shorten(layers or 'none')}.")
+        raise MissingLayerError(
+            f"{path} has no {place}: its layers are {shorten(layers or 'none')}."
+        )
     file.check_place(root[place])
     source = file.matrix(root[place])
     samples, features = (tuple(file.read_index(root[axis])) for axis in ("obs", var))

@@ -26,6 +26,10 @@ class ReadError(ValueError):
     """An error for a file that cannot be read: what is wrong, where, and what to do."""
 
 
+class MissingLayerError(ReadError):
+    """An error for an AnnData file that does not have a layer."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A matrix of counts, samples (rows) by features (columns), with names.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower.data.plausibility import ValueOrigin, count_remark
+from sipower.data.plausibility import ValueOrigin, count_remark, total_remarks
 from sipower.data.validate import EntryError
 from sipower.io.base import Counts, Names, ReadError, Table, unique_names
 from sipower.store.external_sort import (
@@ -105,7 +105,7 @@ class OpenCounts:
             problem = bad_entry(path, int(rows[at]), int(columns[at]), entries.data[at])
             raise self.add_advice(problem)
         names = self.samples, self.features
-        remarks = self.remarks() + self.value_remark(counts)
+        remarks = self.remarks() + self.value_remark(counts) + total_remarks(counts, *names)
         return Table(counts, *names, remarks, self.feature_ids, self.text_options)
 
     def blocks(self, workspace: Workspace) -> Blocks:
@@ -118,9 +118,8 @@ class OpenCounts:
 
     def value_remark(self, counts: Counts) -> tuple[str, ...]:
         """Return a remark if these counts of the file look like other values."""
-        if self.origin is None and isinstance(self.source, Dense):  # of which a block is sparse
-            return ()
-        remark = count_remark(counts, self.origin)
+        is_dense = True if isinstance(self.source, Dense) else None  # a block of it may be sparse
+        remark = count_remark(counts, self.origin, dense=is_dense)
         return () if remark is None else (remark,)
 
     def add_advice(self, problem: ValueError) -> ValueError:

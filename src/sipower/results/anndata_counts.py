@@ -1,19 +1,70 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The counts of an AnnData object: X, a layer or raw, in memory or backed."""
+"""The counts of an AnnData object: X, a layer or raw, in memory or backed; those of a fit again."""
 
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from sipower.results.run import is_anndata
+from sipower.data.plausibility import warn_user
+from sipower.results.run import Run, is_anndata
 
-__all__ = ["check_anndata", "choose_counts"]
+__all__ = ["Place", "check_anndata", "choose_counts", "fitted_place"]
 
 ROWS_AT_A_TIME = 20_000
+
+
+class Place(NamedTuple):
+    """Where the counts of an AnnData object are: X, a layer, or raw."""
+
+    layer: str | None = None
+    use_raw: bool = False
+
+    @classmethod
+    def of(cls, adata: Any, layer: str | None, use_raw: bool = False) -> Place:
+        """Return the place of a layer; "X" is adata.X unless there is a layer of this name."""
+        return cls(None if layer == "X" and "X" not in adata.layers else layer, use_raw)
+
+    @property
+    def origin(self) -> str | None:
+        """The layer for `sipower.data.plausibility`, "raw" for raw, None for X."""
+        return "raw" if self.use_raw else self.layer
+
+    def __str__(self) -> str:
+        """Return the place in a sentence."""
+        if self.use_raw:
+            return "adata.raw"
+        return "adata.X" if self.layer is None else f"the layer {self.layer!r}"
+
+
+def fitted_place(adata: Any, run: Run, layer: str | None, use_raw: bool | None) -> Place:
+    """Return where to read counts for an earlier fit: where it read them, if nothing is given.
+
+    A warning names both places if another one is given.
+    """
+    params = run.facts.get("parameters") or {}
+    fitted = Place(params.get("layer"), bool(params.get("use_raw")))
+    if fitted.layer == "raw" and "raw" not in adata.layers:  # the name of raw in a file
+        fitted = Place(None, True)
+    if use_raw is None and layer is None:
+        if fitted.layer is not None and fitted.layer not in adata.layers:
+            raise ValueError(
+                f"`adata` has no layer {fitted.layer!r}, to which the programs were fitted: add "
+                "it, or choose other counts with `layer`, such as layer='X' for adata.X."
+            )
+        return fitted
+    place = Place.of(adata, layer, bool(use_raw))
+    if layer is None and not use_raw and not fitted.use_raw:
+        place = fitted
+    if place != fitted and (place.layer is None or place.layer in adata.layers):
+        warn_user(
+            f"The programs were fitted to {fitted}, but `layer` and `use_raw` choose {place}: "
+            "weights and differences are comparable only for counts of the same kind."
+        )
+    return place
 
 
 def check_anndata(name: str, adata: Any, copy: bool) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sipower.data.plausibility import anndata_values
 from sipower.data.validate import as_matrix
 from sipower.inference import differential as compare
 from sipower.inference.regression import DEFAULT_PRIOR
 from sipower.kernels.seeds import DEFAULT_SEED, RNG, choose_seed
 from sipower.results.anndata_columns import COLUMN_KEYS, observed_columns
-from sipower.results.anndata_counts import check_anndata, choose_counts
+from sipower.results.anndata_counts import check_anndata, choose_counts, fitted_place
 from sipower.results.annotations import annotate
 from sipower.results.as_differences import difference_annotations
 from sipower.results.run import Run
@@ -24,6 +25,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     *,
     key: str = "nmf",
     layer: str | None = None,
+    use_raw: bool | None = None,
     contrast: str = "least extreme",
     level: float = 0.95,
     prior: float = DEFAULT_PRIOR,
@@ -43,8 +45,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
         AnnData after `sipower.tl.nmf`, with the same cells and genes.
     key
         Name of the results, `key_added` of `sipower.tl.nmf`.
-    layer
-        Layer of raw counts; None: that of the fit.
+    layer, use_raw
+        Counts; None: those of the fit. "X" is adata.X. A warning says if they are others.
     contrast, level, prior, check, random_state, rng
         As for `sipower.differential`.
     copy
@@ -92,21 +94,20 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     params = run.facts["parameters"]
-    use_raw = bool(params.get("use_raw", False)) and layer is None
-    layer = params.get("layer") if layer is None and not use_raw else layer
+    place, fitted = fitted_place(adata, run, layer, use_raw), run.facts.get("whole_numbers")
     keys = {name: params.get(name) for name in COLUMN_KEYS}
     observed = observed_columns(adata, **keys)
     model: Any = run.W
     if "batch" in observed:
         model = model_with_batches(stored_batches(adata, run, key))
-    V = as_matrix(choose_counts(adata, layer, use_raw)).with_names(None, adata.var_names.to_numpy())
+    counts = choose_counts(adata, *place)
+    with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
+        V = as_matrix(counts).with_names(None, adata.var_names.to_numpy())
     differences = compare(
         V, model, contrast=contrast, level=level, prior=prior, check=check,
         random_state=random_state, component_names=run.component_labels(), **observed,
     )  # fmt: skip
-    called = {"prior": prior, "check": check, "random_state": random_state, "layer": layer}
-    parts = difference_annotations(
-        differences, adata.var_names, key, use_raw=use_raw, groupby=key, **called
-    )
+    called = {"prior": prior, "check": check, "random_state": random_state, **place._asdict()}
+    parts = difference_annotations(differences, adata.var_names, key, groupby=key, **called)
     annotate(adata, parts)
     return adata if copy else None

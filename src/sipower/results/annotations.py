@@ -28,7 +28,7 @@ __all__ = [
     "write_anndata",
 ]
 
-_FACTS = ("divergence", "certified_gap", "status", "rounds")
+_FACTS = ("divergence", "certified_gap", "status", "rounds", "whole_numbers")
 _PLACES = ("obsm", "varm", "uns")
 _BYTES_AT_A_TIME = 1 << 24
 _RESERVED_BYTES = 1 << 20  # for the structure of the annotations in the file
@@ -127,13 +127,16 @@ def write_anndata(
     normalise
         As for `as_annotations`.
     """
-    parts = as_annotations(run, normalise=normalise)
+    layer = (run.facts.get("input") or {}).get("layer")
     if isinstance(origin, AnnDataFile) and _can_be_annotated(origin):
         with atomic_write(file) as to:
+            parts = as_annotations(run, normalise=normalise, layer=layer)
             _copy_and_annotate(origin.path, to, parts)
         return
     adata = _load(origin) if isinstance(origin, AnnDataFile) else _new_anndata(run, origin)
-    annotate(adata, parts)
+    if origin is not None and layer not in adata.layers:  # X holds what was fitted
+        layer = None
+    annotate(adata, as_annotations(run, normalise=normalise, layer=layer))
     import anndata as ad  # noqa: PLC0415 - optional
     import h5py  # noqa: PLC0415
 

@@ -61,8 +61,9 @@ MEASUREMENTS = ("certified_gap", "divergence", "rounds", "passes", "seconds")
 # Types that readers of run.json rely on; each key may be missing.
 _TYPES: dict[str, Any] = {"parameters": dict, "input": dict, "status": str, "command": str}
 _TYPES |= {"remarks": list, "coherence": dict}
-_TYPES |= dict.fromkeys(MEASUREMENTS, int | float)
-_TYPES_OF_INPUT = {"file": str, "nonzeros": int | float, "total": int | float, "texts": dict}
+_TYPES |= dict.fromkeys((*MEASUREMENTS, "whole_numbers"), int | float)
+_TYPES_OF_INPUT: dict[str, Any] = {"file": str, "layer": str, "transpose": bool, "texts": dict}
+_TYPES_OF_INPUT |= {"nonzeros": int | float, "total": int | float}
 _SPECTRA = ("median_units", "z_scores", "median_total")  # arguments of `Run.with_spectra`
 _MAX_INTEGER = 2**1000  # larger integers cannot be converted to floats
 

@@ -156,7 +156,8 @@ def align_features(table: Table, run: Run) -> Aligned:
         raise ValueError(
             f"No feature of the data is in the run: features are matched by {kind}, such as "
             f"{shorten(keys[0])!r} in the data and {shorten(run_keys[0])!r} in the run. Use the "
-            "names of the run, or --transpose if samples and features are swapped."
+            "names of the run; if samples and features are swapped, use --transpose or "
+            "--no-transpose."
         )
     counts = sparse.coo_array(table.counts)
     columns = positions[counts.col]

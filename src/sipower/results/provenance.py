@@ -73,7 +73,7 @@ def initial_facts(
 
     `observed` are the arguments of the fit that say how the data were observed.
     """
-    arguments = fingerprints(observed or {})
+    arguments, values = fingerprints(observed or {}), measure_values(V)
     return ({"observed": arguments} if arguments else {}) | {
         "command": shlex.join(["sipower", *sys.argv[1:]]),
         "parameters": recorded_parameters(model),
@@ -83,8 +83,9 @@ def initial_facts(
             "shape": list(V.shape),
             "nonzeros": int(V.reduce(_count_nonzeros)) if V.dense else V.nnz,
             "total": V.total,
-            "values": str(measure_values(V)),
+            "values": str(values),
         },
+        "whole_numbers": values.share,
         "threads": V.threads,
         "instruction_set": instruction_set(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -28,6 +28,7 @@ _ATTRIBUTES = {
     "certified_gap": "kkt_residual_",
     "divergence": "kl_divergence_",
     "rounds": "n_iter_",
+    "whole_numbers": "_whole_numbers",  # their share in the data
 }
 
 
