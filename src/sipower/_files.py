@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Atomic file replacement, file locks, and readers of .npy and .npz files.
+"""Atomic file replacement, space for it, file locks, and readers of .npy and .npz files.
 
 NumPy parses the headers of arrays. Their sizes are checked before memory is allocated, and pickled
 objects are rejected. A file that is damaged or declares wrong sizes raises `DamagedError`.
@@ -13,11 +13,12 @@ import io
 import math
 import os
 import secrets
+import shutil
 import time
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -36,6 +37,12 @@ except ImportError:
     msvcrt = None  # type: ignore[assignment]
 
 TEMPORARY = ".sipower-tmp"
+# The errors for which a file has no room, and why.
+NO_ROOM = {
+    getattr(errno, "EDQUOT", errno.ENOSPC): "the quota of the user is used up",  # not on Windows
+    errno.ENOSPC: "the disk is full",
+    errno.EFBIG: "the system allows no file of that size",
+}
 ALWAYS_ALLOWED = 1 << 28  # bytes; a file may declare this size, however small it is
 MAX_DEFLATE_RATIO = 1032
 LOCK_POLL_SECONDS = 0.05  # time between two attempts to lock a file on Windows
@@ -75,6 +82,40 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def reserve_space(path: str | PathLike[str], size: int) -> Iterator[None]:
+    """Hold `size` bytes on the disk of `path`, for a file that is written after the block.
+
+    What cannot be held raises OSError, as a write that finds the disk full does. Systems and file
+    systems that hold no space for later only compare the size with what is free.
+    """
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    try:
+        with ExitStack() as stack:
+            with name_in_errors(path):
+                file = stack.enter_context(temporary.open("xb"))
+                _allocate(file, size)
+            yield
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _allocate(file: IO[bytes], size: int) -> None:
+    """Allocate the blocks of a file, or raise OSError if the disk has not so many."""
+    try:
+        if size > 0:
+            os.posix_fallocate(file.fileno(), 0, size)
+        return
+    except AttributeError:  # Windows and macOS
+        pass
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+    if shutil.disk_usage(Path(file.name).parent).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
 
 
 def remove_unfinished(path: str | PathLike[str]) -> None:

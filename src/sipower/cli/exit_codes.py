@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 import typer
 
+from sipower._files import NO_ROOM
 from sipower.cli import console
 
 DONE, FAULT, BAD_INPUT, INTERRUPTED, NOT_CONVERGED = range(5)
@@ -30,7 +31,8 @@ debug = False  # whether to show tracebacks: `sipower --debug`
 def report_errors(saved: str) -> Iterator[None]:
     """Report an error in the block in one sentence, and exit with its code.
 
-    `saved` is a phrase for messages that says what is saved after an interruption.
+    `saved` is a phrase for messages that says what is saved after an interruption, or if the disk
+    is full.
     """
     try:
         yield
@@ -45,6 +47,11 @@ def report_errors(saved: str) -> Iterator[None]:
         is_fault, text = not isinstance(error, _USER_ERRORS), str(error)
         if isinstance(error, MemoryError):
             text = "there is not enough memory"
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is not None:
+            text = (
+                f"{error.filename} could not be written, because {NO_ROOM[error.errno]} "
+                f"({error.strerror}): make room; {saved}."
+            )
         if is_fault:
             text = f"{type(error).__name__}: {text} (run sipower --debug to see where)"
         console.print_error(f"sipower: {console.name_options(text)}")

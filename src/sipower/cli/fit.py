@@ -54,14 +54,16 @@ def fit(
         run = run_folder.finished_run(folder, model, table, observed) if resume else None
         was_finished, own_limit = run is not None, solver.max_iter is not None
         run_spectra.check_spectra(output, observed)
+        report = {"image_shape": shape} if output.report else None
+        derived = run_folder.derived_files(output, data, table, report)
         if run is None:
             model.set_params(checkpoint=checkpoint, checkpoint_every=long_run.checkpoint_every)
-            run = run_folder.fit_with_progress(model, table, console, data.name, observed)
+            with run_folder.reserve_run(folder, model, table, derived, console):
+                run = run_folder.fit_with_progress(model, table, console, data.name, observed)
             run.facts["input"] |= data.recorded() | ({"files": parts} if parts else {})
-            save_run(run, folder)
+            with report_errors(run_folder.unsaved_run(checkpoint)):
+                save_run(run, folder)
         with report_errors(f"the run is in {folder}, and --resume writes what is missing"):
-            report = {"image_shape": shape} if output.report else None
-            derived = run_folder.derived_files(output, data, table, report)
             run = run_spectra.add_spectra(run, table, output, folder, console, observed)
             run_folder.write_derived_files(run, folder, console, derived, was_finished)
         with report_errors(f"the run is in {folder}"):

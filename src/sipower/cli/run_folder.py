@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The steps from a data file to a run folder that several commands share."""
 
+from __future__ import annotations
+
+import shutil
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sipower._files import file_lock
+from sipower._files import NO_ROOM, file_lock, remove_unfinished, reserve_space
 from sipower.cli.cluster import cluster_facts, fit_model
 from sipower.cli.console import Console, name_options, option_name
 from sipower.cli.exit_codes import DONE, INTERRUPTED, NOT_CONVERGED
@@ -35,6 +39,11 @@ from sipower.results.report import write_report
 from sipower.results.run_coherence import with_coherence
 from sipower.store import is_store
 
+CHECKPOINT_COPIES = 8  # numbers for each entry of W and H: four in the state, while it is replaced
+REPORT_BYTES, BYTES_PER_NUMBER = 10**7, 20  # of a report; of a number in a table of text
+SMALL_FILES = 100_000  # bytes of run.json and trace.csv, and of headers
+TABLES = 3  # of a format: W, H and shares
+
 
 def default_folder(source: Path, suffix: str) -> Path:
     """Return a folder named after a file: counts.csv.gz becomes counts-k20."""
@@ -56,6 +65,7 @@ def claim(folder: Path, may_replace: bool) -> Iterator[None]:
             raise ValueError(
                 f"{folder} holds {file}: choose another with -o, or overwrite it with --force."
             )
+        remove_unfinished(folder / "factors.npz")  # of a killed process
         yield
 
 
@@ -145,6 +155,56 @@ def fit_with_progress(
     facts |= run.facts | {"seconds": round(time.monotonic() - started, 3)}
     run = replace(run, facts=facts, feature_ids=table.feature_ids)
     return with_coherence(run, V)
+
+
+@contextmanager
+def reserve_run(
+    folder: Path, model: KLNMF, table: Table, derived: DerivedFiles, console: Console
+) -> Iterator[None]:
+    """Hold the space of a run on the disk of its folder until the block ends.
+
+    A run that has no space is refused before it begins. If only its checkpoint and the files that
+    are written from it may find none, a sentence says so.
+    """
+    dtype = np.dtype(model.dtype or table.counts.dtype)
+    itemsize = dtype.itemsize if dtype == np.float32 else 8
+    entries = sum(table.counts.shape) * int(model.n_components)
+    names = sum(len(name) + 4 for side in (table.samples, table.features) for name in side or ())
+    size = entries * itemsize + names + SMALL_FILES
+    more = (model.checkpoint is not None) * CHECKPOINT_COPIES * entries * itemsize
+    more += (derived.report is not None) * REPORT_BYTES
+    more += len(derived.formats) * TABLES * entries * BYTES_PER_NUMBER
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(reserve_space(folder / "factors.npz", size))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise ValueError(
+                f"{folder}: the files of the run take {_megabytes(size)}, but "
+                f"{NO_ROOM[error.errno]} ({error.strerror}; of the disk "
+                f"{_megabytes(shutil.disk_usage(folder).free)} are free): make room, or choose a "
+                "folder on another disk with -o."
+            ) from None
+        free = shutil.disk_usage(folder).free
+        if free < more:
+            console.say(
+                f"{folder}: beside the run, its checkpoint, tables and report may take up to "
+                f"{_megabytes(more)}, and the disk has {_megabytes(free)} free: what finds no room "
+                "is left out with a message."
+            )
+        yield
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def unsaved_run(checkpoint: Path | None) -> str:
+    """Return the phrase for messages that says what is left of a fit whose run was not saved."""
+    if checkpoint is not None and checkpoint.exists():
+        return f"its checkpoint {checkpoint} is safe, and the same command with --resume continues"
+    return "nothing of the fit is saved; with --resume, a checkpoint would be kept"
 
 
 def add_facts_of_table(facts: dict[str, Any], table: Table) -> None:
