@@ -265,8 +265,9 @@ def spectra(
     place, fitted = fitted_place(adata, run, layer, use_raw), run.facts.get("whole_numbers")
     counts = choose_counts(adata, *place)
     observed = observed_columns(adata, weight_key=called.get("weight_key"))
+    V = as_matrix(counts).with_names(adata.obs_names.to_numpy(), adata.var_names.to_numpy())
     with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
-        result = compute_spectra(as_matrix(counts), run, **observed)
+        result = compute_spectra(V, run, **observed)
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total
     return adata if copy else None

@@ -67,9 +67,9 @@ def test_mistakes_get_one_sentence(run):
     mistakes = {
         ("run", "fewer.csv"): "10 of 60 samples of the run are not in the data, such as 'document",
         ("run", "narrow.csv"): "10 of 40 features of the run are not in the data, such as 'word30'",
-        ("run", "other.csv"): "No feature of the data is in the run",
+        ("run", "other.csv"): "No feature of the file is in the run",
         ("run", "short.npy"): "The data have 50 samples, but the run has 60",
-        ("run", "twice.csv"): "'document 0' occurs twice",
+        ("run", "twice.csv"): "The file has the sample 'document 0' more than once",
         ("run", "nowhere.csv"): "nowhere.csv does not exist",
         ("nowhere", "counts.csv"): "nowhere is not a run of sipower",
         ("counts.csv", "run"): "the run comes first, as in sipower differential run counts.csv.",

@@ -158,8 +158,8 @@ def test_missing_and_additional_features_are_counted(run):
 def test_ids_that_repeat_are_named_with_the_remedy(run):
     cells(COUNTS, GENES, [*IDS[1:], "ENSG00000000001"]).write_h5ad("twice.h5ad")
     result = call("transform", "run", "twice.h5ad", "-o", "x.npz", code=2)
-    assert "1 occur twice in the file, such as 'ENSG00000000001'. Add up" in result.stderr
-    assert "var_names_make_unique" in result.stderr
+    assert "The file has the feature 'ENSG00000000001' more than once, so" in result.stderr
+    assert "make the ids unique, or add up what belongs together" in result.stderr
 
 
 # ---- texts ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ def test_fit_writes_spectra_tables_annotations_and_report(counts):
     result = call("fit", "counts.csv", "-k", 3, "-o", "run", "--spectra", "--also", "csv,h5ad")
     assert "wrote run/spectra.npz" in result.stdout
     run = load_run("run")
-    expected = spectra(V, run)
+    expected = spectra(V, (run.W, run.H))
     np.testing.assert_allclose(run.spectra.z_scores, expected.z_scores, rtol=1e-10, atol=1e-12)
     table = pd.read_csv("run/z_scores.csv", index_col="name")
     assert table.index.tolist() == list(run.features)

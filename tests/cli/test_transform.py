@@ -46,7 +46,7 @@ def test_transform_finds_features_by_name(counts):
     )
     frame.rename(columns="other {}".format).to_csv("other.csv")
     result = call("transform", "run", "other.csv", "-o", "x.npz", code=2)
-    assert "such as 'other word0' in the data and 'word0' in the run" in result.stderr
+    assert "such as 'other word0' in the file and 'word0' in the run" in result.stderr
     np.save("narrow.npy", np.ones((3, 5)))
     result = call("transform", "run", "narrow.npy", "-o", "x.npz", code=2)
     assert "The data have 5 features, but the run has 40" in result.stderr

@@ -230,11 +230,15 @@ def test_pickle_clone_parameters_and_repr():
     assert "missing='nan'" in repr(model)
 
 
-def test_tables_with_features_in_another_order_are_refused():
+def test_known_components_are_matched_by_the_names_of_their_features():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(np.random.default_rng(8).poisson(3.0, (20, 4)), columns=list("abcd"))
-    known = pd.DataFrame(np.ones((1, 4)), columns=list("abdc"))
-    with pytest.raises(ValueError, match="`components_fixed` must be the features of the data"):
-        KLNMF(2, components_fixed=known).fit(X)
-    with pytest.raises(ValueError, match="`mask` must be the features of the data"):
-        KLNMF(2).fit(X, mask=pd.DataFrame(np.ones((20, 4), bool), columns=list("abdc")))
+    known = pd.DataFrame([[1.0, 2, 3, 4]], ["growth"], list("abcd"))
+    expected = KLNMF(2, components_fixed=known.to_numpy(), random_state=0).fit(X)
+    turned = KLNMF(2, components_fixed=known[list("cabd")], random_state=0).fit(X)
+    np.testing.assert_array_equal(turned.components_, expected.components_)
+    assert turned.verification_ == expected.verification_
+    with pytest.raises(ValueError, match="`components_fixed` lacks the feature 'd' of the data"):
+        KLNMF(2, components_fixed=known[list("abc")]).fit(X)
+    with pytest.raises(ValueError, match="`components_fixed` has names of features, but the data"):
+        KLNMF(2, components_fixed=known).fit(X.to_numpy())

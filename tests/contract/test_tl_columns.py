@@ -89,7 +89,7 @@ def test_programs_that_do_not_fit_are_refused():
         tl.nmf(cells, 3, fixed="none")
     with pytest.raises(ValueError, match=r"`fixed` must have one row for each of the 50 genes"):
         tl.nmf(cells, 3, fixed=np.ones((2, 50)))
-    with pytest.raises(ValueError, match=r"lacks 1, such as 'gene 49'"):
+    with pytest.raises(ValueError, match="`fixed` lacks the gene 'gene 49' of adata"):
         tl.nmf(cells, 3, fixed=pd.DataFrame(np.ones((49, 1)), GENES[:49]))
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import oracles
 from sipower import Matrix, as_matrix
-from sipower.io import Table, open_store
+from sipower.io import open_store
 from sipower.store import write_store
 
 V = oracles.counts(9, 7, density=0.3)
@@ -158,7 +158,6 @@ BAD = {
     "texts as objects": (np.array([["a"], ["b"]], object), r"texts such as 'a'.*read_texts"),
     "a path": ("counts.h5ad", r"a path or a text, 'counts\.h5ad'.*read\('counts\.h5ad'\)"),
     "a Path": (Path("counts.csv"), r"read_texts"),
-    "a table": (Table(V), r"are a Table of sipower\.io: pass its \.counts"),
     "a text column": (
         pd.DataFrame({"title": ["x", "y"], "n": [1, 2]}),
         r"a column 'title' of text.*drop\(columns='title'\).*set_index\('title'\).*read_texts",

@@ -22,7 +22,7 @@ def noisy(profile, seed=0):
 def test_components_are_named_by_the_catalogue():
     mixture = 0.4 * KNOWN[0] + 0.35 * KNOWN[6] + 0.25 * KNOWN[9]
     H = np.stack([noisy(KNOWN[4]), NEW[0], noisy(mixture), KNOWN[2], NEW[1]])
-    result = compare(H, CATALOGUE)
+    result = compare(pd.DataFrame(H, columns=KINDS), CATALOGUE)
     assert result.names == ("SBS5", "new 1", "SBS1 + SBS7 + SBS10", "SBS3", "new 2")
     np.testing.assert_array_equal(result.is_new, [False, True, False, False, True])
     shares = list(result.mixtures[2].values())
@@ -45,10 +45,11 @@ def test_cosines_and_matching_are_those_of_scipy():
 
 
 def test_two_components_may_resemble_one_entry():
-    result = compare(np.stack([KNOWN[3], noisy(KNOWN[3]), noisy(KNOWN[3], 1)]), CATALOGUE)
+    H = pd.DataFrame([KNOWN[3], noisy(KNOWN[3]), noisy(KNOWN[3], 1)], columns=KINDS)
+    result = compare(H, CATALOGUE)
     assert result.names == ("SBS4", "SBS4 (2)", "SBS4 (3)")
     assert not result.is_new.any()
-    more = compare(np.repeat(KNOWN[:1], 3, axis=0), CATALOGUE.iloc[:1])
+    more = compare(CATALOGUE.iloc[[0, 0, 0]].set_axis(list("abc")), CATALOGUE.iloc[:1])
     assert list(more.to_frame()["partner"]) == ["SBS1", "", ""]
     assert list(more.partner_cosines) == [pytest.approx(1), 0, 0]
 

@@ -175,7 +175,11 @@ def test_names_and_order_are_kept():
     best = frames["z_scores"]["klnmf1"].nlargest(4).index.tolist()
     assert result.top_features(4)[1] == best
     run = Run.from_model(model, model.transform(frame), samples=cells)
-    named = spectra(V, run)
+    with pytest.raises(ValueError, match="`model` has names of samples, but `V` has none"):
+        spectra(V, run)
+    named = spectra(frame.iloc[::-1, ::-1], run)
+    np.testing.assert_allclose(named.usages, spectra(frame, run).usages[::-1])
+    cells, genes = cells[::-1], genes[::-1]
     assert (named.samples, named.features) == (tuple(cells), tuple(genes))
     assert named.components == ("component 1", "component 2", "component 3")
     plain = spectra(V, W)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sipower import KLNMF, tl
+from sipower import KLNMF, as_matrix, tl
 from sipower.datasets import negative_binomial_topics
 from sipower.inference import spectra
 from sipower.results import Run, load_run, save_run
@@ -19,7 +19,8 @@ V = negative_binomial_topics(60, 30, 3, dispersion=0.3, alpha=0.3, beta=0.2, len
 GENES = [f"gene{j}" for j in range(30)]
 MODEL = KLNMF(3, random_state=0)
 PLAIN = Run.from_model(MODEL, MODEL.fit_transform(V), features=GENES)
-RUN = replace(PLAIN, spectra=spectra(V, PLAIN))
+NAMED = as_matrix(V).with_names(None, np.array(GENES, object))
+RUN = replace(PLAIN, spectra=spectra(NAMED, PLAIN))
 
 
 def assert_same(one, other, rtol=1e-12):
@@ -78,9 +79,9 @@ def test_anndata_weights_are_those_of_the_fit(cells):
     tl.nmf(cells, 3, layer="counts", weight_key="weight")
     tl.spectra(cells)
     run = Run.from_anndata(cells)
-    expected = spectra(V, run, sample_weight=weight)
+    expected = spectra(NAMED, run, sample_weight=weight)
     np.testing.assert_allclose(run.spectra.z_scores, expected.z_scores, rtol=1e-12)
-    assert not np.allclose(run.spectra.z_scores, spectra(V, run).z_scores)
+    assert not np.allclose(run.spectra.z_scores, spectra(NAMED, run).z_scores)
 
 
 # ---- run folder, tables and report -----------------------------------------------------------

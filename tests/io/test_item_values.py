@@ -28,9 +28,10 @@ def test_values_are_matched_by_name_or_by_order(tmp_path) -> None:
         numbers, remarks = read_item_values(tmp_path / name).align_numbers(SAMPLES)
         assert (numbers.tolist(), remarks) == (VALUES, []), name
     nameless = Items("sample", 3)
-    numbers, (remark,) = read_item_values(tmp_path / "v.csv").align_numbers(nameless)
-    assert numbers.tolist() == [2.0, 1.5, 0.0]
-    assert "matched by their order" in remark
+    with pytest.raises(ReadError, match=r"v\.csv has names of samples, but the data have none"):
+        read_item_values(tmp_path / "v.csv").align_numbers(nameless)
+    numbers, remarks = read_item_values(tmp_path / "order.csv").align_numbers(nameless)
+    assert (numbers.tolist(), remarks) == (VALUES, [])
 
 
 def test_ids_stand_for_names_and_booleans_for_numbers(tmp_path) -> None:

@@ -2,6 +2,7 @@
 """Plots return the Axes they are given and draw the numbers they claim to draw."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -111,15 +112,18 @@ def test_structure_keeps_groups_together_and_draws_at_most(ax: Any) -> None:
     assert_allclose(sorted(first.values[: len(of_b)]), sorted(shares))
 
 
-def test_groups_go_by_position_and_what_is_missing_is_one_group(ax: Any) -> None:
+def test_groups_go_by_name_or_position_and_what_is_missing_is_one_group(ax: Any) -> None:
     groups = np.array(["b", "a"])[np.arange(40) % 2]
     plot.structure(RUN, ax, groups=groups)
     bars = ax.patches[0].get_data().values
-    reversed_groups = pd.Series(groups, index=np.arange(40)[::-1])
-    for series in (reversed_groups, pd.Series(groups, dtype="category")):
-        again = plot.structure(RUN, ax.figure.add_subplot(), groups=series)
+    named = replace(RUN, samples=tuple(f"s{i}" for i in range(40)))
+    turned = pd.Series(groups, named.samples)[::-1]
+    for run, series in ((named, turned), (RUN, pd.Series(groups, dtype="category"))):
+        again = plot.structure(run, ax.figure.add_subplot(), groups=series)
         assert_allclose(again.patches[0].get_data().values, bars)
         assert [label.get_text() for label in again.get_xticklabels()] == ["b", "a"]
+    with pytest.raises(ValueError, match="`groups` has names of samples, but the run has none"):
+        plot.structure(RUN, ax, groups=turned)
     holes = [None, np.nan, pd.NA, pd.NaT, *groups[4:]]
     again = plot.structure(RUN, ax.figure.add_subplot(), groups=holes)
     assert [label.get_text() for label in again.get_xticklabels()] == ["missing", "b", "a"]

@@ -13,7 +13,7 @@ from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.observed_files import read_catalogue
 from sipower.cli.refit import Catalogue, name_files
-from sipower.io.item_values import Items
+from sipower.data.names import Items
 from sipower.results.export import check_table_name, write_table
 
 _COMPONENTS = "Components: the folder of a run, or a table with names."

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from sipower.cli.options import InputOptions
+from sipower.data.names import Items
 from sipower.io import Table
 from sipower.io.anndata_columns import has_columns, read_column
-from sipower.io.item_values import Items, ItemValues, read_item_values
+from sipower.io.item_values import ItemValues, read_item_values
 from sipower.io.known_components import (
     KnownComponents,
     open_components,

@@ -16,6 +16,7 @@ from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.observed_files import DataItems, read_catalogue
 from sipower.cli.run_folder import load
+from sipower.data.names import Items, as_names, check_both_named
 from sipower.data.validate import as_matrix, name_array
 from sipower.inference.refitted import POOR
 from sipower.io import Table
@@ -53,6 +54,13 @@ def refit(catalogue: Catalogue, data: options.InputOptions, output: RefitOptions
     known = read_catalogue(catalogue, DataItems(data, table).features).to_frame()
     V = as_matrix(table.counts, n_jobs=output.threads)
     V = V.with_names(name_array(table.samples), name_array(_feature_keys(table, known)))
+    components = Items(
+        "feature", known.shape[1], as_names(known.columns), None, str(catalogue),
+        plain_form="a file of components without names",
+    )  # fmt: skip
+    features = as_names(V.column_names)
+    counts = Items("feature", V.shape[1], features, None, str(data.source), "counts with names")
+    check_both_named(counts, components)
     with name_files(console, V=data.source, H=catalogue):
         result = inference.refit(
             V, known, sparse=output.sparse, level=output.level, intervals=output.intervals,

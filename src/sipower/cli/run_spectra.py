@@ -41,7 +41,7 @@ def add_spectra(
         return run
     with say_warnings(console):
         weight = observed.get("sample_weight")
-        result = spectra(as_matrix(table.counts), run, sample_weight=weight)
+        result = spectra(as_matrix(table), run, sample_weight=weight)
     for name in ("report.html", "run.h5ad"):
         (folder / name).unlink(missing_ok=True)
     console.say(f"wrote {save_spectra(result, folder)}")

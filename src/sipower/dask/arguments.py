@@ -7,6 +7,7 @@ Each chunk gets its rows of the arguments; what concerns features goes to all ch
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from sipower.dask.chunks import Chunk
-from sipower.estimators.observation import ARGUMENTS, NOTHING_GIVEN, as_observation, is_sparse
+from sipower.data.names import Items, Names
+from sipower.estimators.observation import (
+    ARGUMENTS,
+    NOTHING_GIVEN,
+    as_observation,
+    is_sparse,
+    match_with,
+)
 from sipower.kernels import Array
 
 __all__ = ["are_sizes_known", "check_arguments", "divide_arguments", "feature_scale", "has_rows"]
@@ -23,8 +31,16 @@ __all__ = ["are_sizes_known", "check_arguments", "divide_arguments", "feature_sc
 VECTORS = ("sample_weight", "offsets", "batch")
 
 
-def check_arguments(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the values of `ARGUMENTS` with vectors as arrays."""
+def check_arguments(given: tuple[Any, ...], features: Names | None = None) -> tuple[Any, ...]:
+    """Return the values of `ARGUMENTS` as arrays, in the order of the features.
+
+    Only workers know the names of samples, so values with other names than numbers are refused.
+    `features` are the names of the features, None if they have none or are not known.
+    """
+    title = "the data on the workers"
+    samples = Items("sample", 0, title=title, named_form="data in memory to sipower.KLNMF")
+    columns = replace(samples, kind="feature", count=len(features or ()), names=features)
+    given = match_with(samples, columns, given)
     values = dict(zip(ARGUMENTS, given, strict=True))
     for name, value in values.items():
         is_lazy = name in ("weights", "mask") and isinstance(value, da.Array) and value.ndim == 2

@@ -27,7 +27,7 @@ from sipower.estimators.attributes import FittedAttributes, restore_on_failure, 
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import Fit, FitSettings, fit
 from sipower.estimators.model import Model, check_batches
-from sipower.estimators.observation import ARGUMENTS, as_given, as_labels, check_names
+from sipower.estimators.observation import ARGUMENTS, as_given, as_labels
 from sipower.estimators.parameters import as_seed, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
@@ -155,8 +155,6 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             smooth = has_prior(self) or has_penalties(self)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
             self._set_features(V)
-            for name in ("weights", "mask"):
-                check_names(name, given[ARGUMENTS.index(name)], V)
             warn_about_data(V, rank)
             batch = given[ARGUMENTS.index("batch")]
             self._set_batches(batch, V.shape[1])

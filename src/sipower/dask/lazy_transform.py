@@ -21,6 +21,7 @@ from sipower.dask.chunks import Chunk, Origin, as_chunks, find_other_feature
 from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
+from sipower.data.names import as_names
 from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS
@@ -60,7 +61,8 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         reads them.
         """
         check_is_fitted(self)
-        given = check_arguments((None, feature_weight, weights, mask, offsets, batch))
+        features = as_names(getattr(self, "feature_names_in_", None))
+        given = check_arguments((None, feature_weight, weights, mask, offsets, batch), features)
         if batch is not None:
             check_fitted_batches(self, given[ARGUMENTS.index("batch")])
         chunks = as_chunks(X)

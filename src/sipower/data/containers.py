@@ -23,9 +23,11 @@ __all__ = [
     "frame_names",
     "hide_in_frame",
     "is_sparse_frame",
+    "is_table",
     "library_name",
     "refill",
     "refuse_cells",
+    "refuse_columns",
     "refuse_type",
     "type_name",
 ]
@@ -98,7 +100,7 @@ def as_frame(V: Any) -> Any:
     No number is converted; everything else is returned as it is.
     """
     frame = _as_frame(V)
-    _refuse_columns(frame)
+    refuse_columns(frame)
     if isinstance(frame, np.ndarray):
         refuse_type("The data", frame.dtype)
     return frame
@@ -133,15 +135,18 @@ def _as_frame(V: Any) -> Any:
 
 
 def _refuse_unread(V: Any) -> None:
-    """Reject the path of a file and a `Table`, both of which hold data that were not passed."""
+    """Reject the path of a file, which holds data that were not passed."""
     if isinstance(V, str | PathLike):
         path = shorten(repr(str(V)))
         raise TypeError(
             f"The data are a path or a text, {path}: read a file with sipower.io.read({path}) and "
             "pass its .counts; count the words of texts with sipower.io.read_texts([...])."
         )
-    if hasattr(V, "counts") and hasattr(V, "samples") and not hasattr(V, "columns"):
-        raise TypeError("The data are a Table of sipower.io: pass its .counts.")
+
+
+def is_table(V: Any) -> bool:
+    """Return whether data are a `Table` of `sipower.io`: counts with the names of both sides."""
+    return library_name(V) == "sipower" and type(V).__name__ == "Table"
 
 
 # ---- what is no number ---------------------------------------------------------------------------
@@ -156,7 +161,7 @@ def as_numbers(
     numbers. `expected` says what the argument must be.
     """
     name = f"`{argument}`"
-    _refuse_columns(values, f"{name} has")
+    refuse_columns(values, f"{name} has")
     for kind in (getattr(values, "dtype", None), getattr(values, "type", None)):
         refuse_type(name, kind)
     problem = f"{name} must be {expected}."
@@ -232,7 +237,7 @@ def _word(kind: Any) -> str | None:
     return next((word for pattern, word in _NO_NUMBERS.items() if pattern.match(text)), None)
 
 
-def _refuse_columns(V: Any, what: str = "The data have") -> None:
+def refuse_columns(V: Any, what: str = "The data have") -> None:
     """Reject a frame that has a column whose type holds no numbers."""
     library = library_name(V)
     if library == "pyarrow" and hasattr(V, "column_names"):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from sipower.data.containers import as_frame, frame_names, refuse_type
+from sipower.data.containers import as_frame, frame_names, is_table, refuse_type
 from sipower.data.conversion import to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
@@ -46,7 +46,8 @@ def as_matrix(
     ----------
     V
         ndarray of any real dtype and order, any scipy sparse format, a DataFrame of pandas or
-        polars, a table of Arrow, or anything else that NumPy converts; rows are samples. Row
+        polars, a table of Arrow, a `Table` of `sipower.io.read`, or anything else that NumPy
+        converts; rows are samples. Row
         blocks, such as an open store, keep their type and threads unless `dtype` or `n_jobs` is
         given. The arrays are never modified, and are shared if they need no conversion: do not
         write to them while the result is in use.
@@ -77,6 +78,9 @@ def as_matrix(
             _check_narrower_type(V, working)
         return V.with_settings(working, None if n_jobs is None else count_threads(n_jobs))
     V = as_frame(V)
+    if is_table(V):
+        matrix = as_matrix(V.counts, dtype=dtype, n_jobs=n_jobs, rows_only=rows_only)
+        return matrix.with_names(name_array(V.samples), name_array(V.features))
     row_names, column_names = frame_names(V)
     array = to_array(V)
     _check_kind(array)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.guides import as_guides
 from sipower.estimators.observation import Observation, as_boolean
+from sipower.estimators.parameters import in_order
 from sipower.estimators.prior import DEFAULT_STRENGTH
 from sipower.verification import ProblemStatement, weighted_total
 
@@ -48,11 +49,11 @@ def state_problem(
     (n, m), weights = V.shape, observation.weights
     alpha_W = model.alpha_W * m
     alpha_H = (model.alpha_W if model.alpha_H == "same" else model.alpha_H) * n
-    fixed, values = _fixed(model, rank, m)
+    fixed, values = _fixed(model, rank, V)
     has_known = model.components_fixed is not None
     known = len(model.components_fixed) if has_known else 0
     guides = as_guides(model.guides, V)
-    has_prior = bool(guides) or np.any(model.prior_W) or np.any(model.prior_H)
+    has_prior = bool(guides) or np.any(model.prior_W) or np.any(np.asarray(model.prior_H))
     observed: dict[str, Any] = {
         "sample_weight": weights.rows, "feature_weight": weights.columns,
         "entry_weight": weights.entries, "offsets": observation.offsets,
@@ -61,8 +62,9 @@ def state_problem(
         batch, effects = _number_batches(observation.batch, model.batches_, effects)
         observed |= {"batch": batch, "effects": effects, "batch_prior": model.batch_prior}
     prior_H = None
-    if guides or np.any(model.prior_H):
-        prior_H = np.array(np.broadcast_to(np.asarray(model.prior_H, np.float64), (rank, m)).T)
+    if guides or np.any(np.asarray(model.prior_H)):
+        counts = np.asarray(in_order(model, "prior_H", V, warn=False), np.float64)
+        prior_H = np.array(np.broadcast_to(counts, (rank, m)).T)
         strength = model.guide_strength
         if guides and strength is None:
             sum_data = sum_data or partial(weighted_total, V, ProblemStatement(**observed))
@@ -85,12 +87,14 @@ def _as_vector(values: Any, length: int) -> Float:
     return np.broadcast_to(np.asarray(values, np.float64), length)
 
 
-def _fixed(model: Any, rank: int, m: int) -> tuple[NDArray[np.bool_] | None, Float | None]:
+def _fixed(model: Any, rank: int, V: RowBlocks) -> tuple[NDArray[np.bool_] | None, Float | None]:
     """Return which entries of H (m, K) the parameters give, and their values."""
-    known, zero = model.components_fixed, model.components_zero
+    names = "components_fixed", "components_zero"
+    known, zero = (in_order(model, name, V, warn=False) for name in names)
     if known is None and zero is None:
         return None, None
-    fixed, values = np.zeros((rank, m), bool), np.zeros((rank, m))
+    shape = rank, V.shape[1]
+    fixed, values = np.zeros(shape, bool), np.zeros(shape)
     if zero is not None:
         fixed |= as_boolean("components_zero", zero)
     if known is not None:

@@ -20,7 +20,7 @@ from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.fit import Fit, FitSettings, fit
 from sipower.estimators.model import Model, check_batches, warn_if_confounded
 from sipower.estimators.new_data import NewData
-from sipower.estimators.observation import ARGUMENTS, Observation
+from sipower.estimators.observation import ARGUMENTS, Observation, match_observed
 from sipower.estimators.parameters import as_seed, check_supported, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prior import check_prior, has_prior
@@ -78,6 +78,11 @@ class Fitting(NewData, FittedAttributes):
         batch : array of shape (n_samples,) or None
             Label of the batch of every sample. Each batch has a factor for each feature, which is
             fitted (`batch_effects_`), so that components need not explain differences of batches.
+
+        Notes
+        -----
+        A Series or a DataFrame is matched to a DataFrame X by the names of samples and features,
+        and refused if X has none. An array has the order of X.
         """
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         self.fit_transform(X, W=W, H=H, **dict(zip(ARGUMENTS, given, strict=True)))
@@ -108,6 +113,7 @@ class Fitting(NewData, FittedAttributes):
         listener = Listener(self, X)
         given = (sample_weight, feature_weight, weights, mask, offsets, batch)
         with restore_on_failure(self, Interrupted):
+            given = match_observed(X, given)
             V, observation = self._observe(X, given, reset=True)
             self._observed = fingerprints(dict(zip(ARGUMENTS, given, strict=True)))
             warn_about_data(V, self.n_components)
@@ -116,12 +122,13 @@ class Fitting(NewData, FittedAttributes):
             self._set_batches(observation, V.shape[1])
             model = Model(self, self._prepare(V, observation), as_seed(self.random_state))
             start = model.start(W, H)
+            problem = model.problem(start)  # checks the parameters before they are described
             listener.restore = model.restore_point
             settings = fit_settings(
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
-            result = self._fit_model(model, start, settings, V, observation)
+            result = self._fit_model(model, problem, start, settings, V, observation)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
         warn_if_confounded(result.W, self.components_, observation.batch)
@@ -130,6 +137,7 @@ class Fitting(NewData, FittedAttributes):
     def _fit_model(
         self,
         model: Model,
+        problem: Any,
         start: Any,
         settings: FitSettings,
         V: RowBlocks,
@@ -139,7 +147,7 @@ class Fitting(NewData, FittedAttributes):
 
         Ctrl-C sets the attributes of the last completed round, and raises `Interrupted` with it.
         """
-        problem, result = model.problem(start), None
+        result = None
         check = partial(self._verify, V, observation) if self.verify else None
         if check is not None:
             settings = replace(settings, verify=lambda x: check(model.restore_point(x)))

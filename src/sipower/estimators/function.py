@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sipower.data.names import arrange, data_items
 from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.observation import ARGUMENTS
 from sipower.kernels import Array
@@ -117,7 +118,8 @@ def non_negative_factorization(  # noqa: PLR0913 - scikit-learn's signature
                 "`components_fixed` and `components_zero` must be None with update_H=False: all of "
                 "H is given."
             )
-        return model._rows_for(X, H, given), np.asarray(H), 1
+        H = None if H is None else np.asarray(arrange("H", H, None, data_items(X)[1]))
+        return model._rows_for(X, H, given), H, 1
     observed: Any = dict(zip(ARGUMENTS, given, strict=True))
     W = model.set_output(transform="default").fit_transform(X, W=W, H=H, **observed)
     return W, model.components_, model.n_iter_

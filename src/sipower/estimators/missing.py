@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sipower.data.containers import as_frame, hide_in_frame, is_sparse_frame, library_name, refill
-from sipower.estimators.observation import as_boolean, is_sparse
+from sipower.estimators.observation import as_boolean, is_sparse, match_arguments
 from sipower.kernels import Array
 
 __all__ = ["hide_unobserved", "split_missing", "without_missing"]
@@ -68,9 +68,10 @@ def _is_nan(array: Array) -> NDArray[np.bool_]:
 def without_missing(model: Any, X: Any, observed: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return X without NaN and the arguments of a fit, with a mask that hides them.
 
+    The arguments are in the order of X.
     NaN means not observed if the model says so (``missing="nan"``).
     """
-    observed = dict(observed)
+    observed = match_arguments(X, observed)
     if model.missing != "nan":
         return X, observed
     X, missing = split_missing(X)

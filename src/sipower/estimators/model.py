@@ -16,8 +16,8 @@ from sipower.estimators.exact_rows import item_name
 from sipower.estimators.fingerprints import fingerprint
 from sipower.estimators.fit import Fit
 from sipower.estimators.guides import Guide, GuideReport, as_guides, report_guides
-from sipower.estimators.observation import as_boolean, check_names
-from sipower.estimators.parameters import fit_rank, initial_point
+from sipower.estimators.observation import as_boolean
+from sipower.estimators.parameters import fit_rank, in_order, initial_point
 from sipower.estimators.penalties import has_penalties, penalties
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import has_prior, prior_counts
@@ -134,10 +134,9 @@ class Model:
         if self.estimator.components_fixed is None:
             return None
         features = self.V.shape[1]
-        check_names("components_fixed", self.estimator.components_fixed, self.V)
         name, kind = "components_fixed", self.V.dtype
-        given = as_numbers(name, self.estimator.components_fixed, "a dense array of numbers", kind)
-        known = np.array(given, order="C")
+        fixed = in_order(self.estimator, name, self.V)
+        known = np.array(as_numbers(name, fixed, "a dense array of numbers", kind), order="C")
         if known.ndim != 2 or known.shape[1] != features:
             raise ValueError(
                 f"`components_fixed` must have one column for each of the {features} features, got "
@@ -158,6 +157,7 @@ class Model:
         shape = rank, self.V.shape[1]
         fixed, values = np.zeros(shape, bool), np.zeros(shape, self.V.dtype)
         if zero is not None:
+            zero = in_order(self.estimator, "components_zero", self.V)
             pattern = as_boolean("components_zero", zero)
             if pattern.dtype != bool or pattern.shape != shape:
                 raise ValueError(

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower.data.containers import as_frame
+from sipower._files import shorten
+from sipower.data.containers import as_frame, is_table
 from sipower.data.plausibility import measure_values, warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
@@ -22,7 +23,7 @@ from sipower.estimators.observation import (
     NOTHING_GIVEN,
     Observation,
     as_observation,
-    check_names,
+    match_observed,
 )
 from sipower.estimators.parameters import as_custom_factor, check_supported
 from sipower.estimators.prepared import Prepared, prepare, warn_if_unobserved
@@ -31,7 +32,7 @@ from sipower.kernels import Array
 from sipower.problems.item_problem import NO_TERMS, Terms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["NewData", "check_fitted_batches"]
+__all__ = ["NewData", "check_features", "check_fitted_batches"]
 
 
 class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it where transform is
@@ -126,7 +127,7 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         dtype = self.dtype if reset else self.components_.dtype
         X = as_frame(X)
         matrix = as_matrix(X, dtype=dtype, n_jobs=self.n_jobs)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        check_features(self, X, matrix, reset=reset)
         if reset:
             self._remarks = warn_about_values(X, matrix)
             self._whole_numbers = measure_values(matrix).share
@@ -142,14 +143,13 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
 
         `given` holds the values of `ARGUMENTS`.
         """
+        given = match_observed(X, given)
         is_missing, mask = None, given[ARGUMENTS.index("mask")]
         if mask is not None:
             X = hide_unobserved(X, mask)
         if self.missing == "nan":
             X, is_missing = split_missing(X)
         V = self._matrix(X, reset=reset)
-        for name in ("weights", "mask"):
-            check_names(name, given[ARGUMENTS.index(name)], V)
         observation = as_observation(V.shape, given, missing=is_missing, fitting=reset)
         warn_if_unobserved(V, observation, fitting=reset)
         return V, observation
@@ -173,6 +173,29 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         """Return the W of the fitted components, certified row by row."""
         prepared, H, terms = self._row_problem(V, observation)
         return prepared.restore_rows(exact_rows(prepared.V, H, self.transform_tol_, terms))
+
+
+def check_features(model: Any, X: Any, matrix: RowBlocks, *, reset: bool) -> None:
+    """Set the number and the names of the features of a model, or compare them with its own.
+
+    This is scikit-learn's check, also for row blocks and tables with names, which it cannot read.
+    """
+    if not (is_table(X) or isinstance(X, RowBlocks)):
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        return
+    labels, known = matrix.column_names, getattr(model, "feature_names_in_", None)
+    names = [] if labels is None else labels.tolist()
+    names = names if all(isinstance(name, str) for name in names) else []
+    if reset or known is None or len(known) != len(names):
+        validate_data(model, matrix, reset=reset, skip_check_array=True)
+        if reset and names:
+            model.feature_names_in_ = np.array(names, object)
+    elif names != known.tolist():
+        at = next(at for at, pair in enumerate(zip(names, known, strict=True)) if len({*pair}) > 1)
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            f"feature {at} is {shorten(names[at])!r} instead of {shorten(known[at])!r}."
+        )
 
 
 def _row_terms(prepared: Prepared, H: Array) -> Terms:

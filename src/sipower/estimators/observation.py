@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sipower.data.containers import as_numbers
-from sipower.data.row_blocks import RowBlocks
+from sipower.data.names import Items, arrange, axis_labels, data_items, has_labels
 from sipower.data.weighting import Weights
 from sipower.kernels import Array
 
@@ -24,8 +24,10 @@ __all__ = [
     "as_given",
     "as_labels",
     "as_observation",
-    "check_names",
     "is_sparse",
+    "match_arguments",
+    "match_observed",
+    "match_with",
 ]
 
 Float = NDArray[np.float64]
@@ -83,18 +85,34 @@ class Observation:
         return Observation(part, offsets, None if self.batch is None else self.batch[rows])
 
 
-def check_names(name: str, table: Any, V: RowBlocks) -> None:
-    """Check that a DataFrame has the features of V in the same order, if both have names."""
-    columns = getattr(table, "columns", None)
-    if columns is None or V.column_names is None or len(columns) != V.shape[1]:
-        return
-    pairs = zip(map(str, columns), map(str, V.column_names), strict=True)
-    differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
-    if differing is not None:
-        raise ValueError(
-            f"The columns of `{name}` must be the features of the data in the same order, got "
-            f"{differing[0]!r} instead of {differing[1]!r}: reorder them."
-        )
+def match_observed(X: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of `ARGUMENTS` in the order of the data X.
+
+    Those of a DataFrame or a Series are matched by the names of samples and features.
+    """
+    if not any(map(has_labels, given)):
+        return given
+    return match_with(*data_items(X), given)
+
+
+def match_with(samples: Items, features: Items, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of `ARGUMENTS` in the order of samples and features."""
+    both = samples, features
+    axes: dict[str, tuple[Items, ...]] = {
+        "sample_weight": (samples,), "feature_weight": (features,), "weights": both,
+        "mask": both if len(axis_labels(given[ARGUMENTS.index("mask")])) == 2 else (features,),
+        "offsets": (samples,), "batch": (samples,),
+    }  # fmt: skip
+    return tuple(
+        value if value is None else arrange(name, value, *axes[name])
+        for name, value in zip(ARGUMENTS, given, strict=True)
+    )
+
+
+def match_arguments(X: Any, observed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments of `KLNMF.fit` in the order of the data X, without None."""
+    values = zip(ARGUMENTS, match_observed(X, as_given(observed)), strict=True)
+    return {name: value for name, value in values if value is not None}
 
 
 def as_given(arguments: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sipower.data.containers import as_numbers
+from sipower.data.names import arrange, axis_labels, data_items
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fingerprints import describe_value
@@ -138,6 +139,24 @@ def initial_components(model: Any, V: RowBlocks, seed: int, W: Any, H: Any) -> A
     return random_factor(V, fit_rank(model, V, None), seed, side=1).astype(V.dtype)
 
 
+NAMED_PARAMETERS = ("components_fixed", "components_zero", "prior_H")  # of features
+
+
+def in_order(model: Any, name: str, V: RowBlocks, *, warn: bool = True) -> Any:
+    """Return a parameter whose last axis are the features, in the order of the data V.
+
+    `warn` says whether features that are not in the data draw a warning.
+    """
+    value, (_, features) = getattr(model, name), data_items(V)
+    others = len(axis_labels(value)) - 1
+    say = None if warn else _say_nothing
+    return arrange(name, value, *[None] * others, features, say=say)
+
+
+def _say_nothing(remark: str) -> None:
+    pass
+
+
 def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlocks) -> Array:
     """Validate the user's factor and return a copy in the data type of V.
 
@@ -152,6 +171,8 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     V
         The data.
     """
+    samples, features = data_items(V)
+    factor = arrange(name, factor, *((samples, None) if name == "W" else (None, features)))
     with np.errstate(over="ignore"):
         factor = np.array(as_numbers(name, factor, "a dense array of numbers", V.dtype), order="C")
     if not _fits(factor.shape, shape):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sipower.data.containers import as_numbers
 from sipower.estimators.guides import Guide
+from sipower.estimators.parameters import in_order
 from sipower.estimators.penalties import penalties
 from sipower.estimators.prepared import Prepared
 from sipower.kernels import Array
@@ -29,7 +30,7 @@ DEFAULT_STRENGTH = 0.01  # of the counts per component; tuned on generated topic
 def has_prior(estimator: Any) -> bool:
     """Return whether the parameters give W or H prior counts."""
     values = estimator.prior_W, estimator.prior_H
-    return bool(estimator.guides is not None or any(np.any(value) for value in values))
+    return bool(estimator.guides is not None or any(np.any(np.asarray(value)) for value in values))
 
 
 def check_prior(estimator: Any) -> None:
@@ -108,10 +109,10 @@ def _column_prior(
     estimator: Any, prepared: Prepared, guides: list[Guide], known: int, rank: int
 ) -> Float | None:
     """Return the prior counts of the profiles, (m, K), or None."""
-    if not np.any(estimator.prior_H) and not guides:
+    if not np.any(np.asarray(estimator.prior_H)) and not guides:
         return None
     m = prepared.V.shape[1]
-    a = _as_counts("prior_H", estimator.prior_H, [(m,), (rank, m)])
+    a = _as_counts("prior_H", in_order(estimator, "prior_H", prepared.V), [(m,), (rank, m)])
     columns = np.array(np.broadcast_to(a, (rank, m)).T, order="C")
     if known + len(guides) > rank:
         taken = f"{known} known components and {len(guides)}" if known else f"{len(guides)}"

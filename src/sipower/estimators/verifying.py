@@ -7,17 +7,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from sipower.data.containers import as_frame, as_numbers
+from sipower.data.names import arrange, data_items
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.certificate import state_problem
 from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.missing import hide_unobserved, split_missing
 from sipower.estimators.model import Model
-from sipower.estimators.new_data import check_fitted_batches
-from sipower.estimators.observation import ARGUMENTS, as_observation, check_names
+from sipower.estimators.new_data import check_features, check_fitted_batches
+from sipower.estimators.observation import ARGUMENTS, as_observation, match_observed
 from sipower.estimators.parameters import check_supported
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior
@@ -80,15 +80,16 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
         H = model.components_  # type: ignore[union-attr]
     given = (sample_weight, feature_weight, weights, mask, offsets, batch)
     table, is_missing = V, None
+    given = match_observed(V, given)
+    mask = given[ARGUMENTS.index("mask")]
     if mask is not None:
         V = hide_unobserved(V, mask)
     if model is not None and model.missing == "nan":
         V, is_missing = split_missing(V)
     matrix = V if isinstance(V, RowBlocks) else as_matrix(V, dtype=np.float64)
-    for name in ("weights", "mask"):
-        check_names(name, given[ARGUMENTS.index(name)], matrix)
     observation = as_observation(matrix.shape, given, missing=is_missing)
-    check_names("H", H, matrix)
+    samples, features = data_items(matrix)
+    W, H = arrange("W", W, samples, None), arrange("H", H, None, features)
     W, H = _as_factors(W, H, matrix.shape)
     if model is not None:
         _check_model(model, table, matrix, len(H))
@@ -107,7 +108,7 @@ def _check_model(model: Any, table: Any, matrix: RowBlocks, rank: int) -> None:
             f"`W` and `H` must have the n_components = {model.n_components} of `model`, got {rank}."
         )
     if hasattr(model, "n_features_in_"):
-        validate_data(model, as_frame(table), reset=False, skip_check_array=True)
+        check_features(model, as_frame(table), matrix, reset=False)
     Model(model, Prepared(matrix), 0).check_parameters(rank)
 
 

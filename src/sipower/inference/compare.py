@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sipower.inference.profiles import Matching, Profiles, as_profiles, match_features
+from sipower.data.names import Matching, match_names
+from sipower.inference.profiles import Profiles, as_profiles
 from sipower.inference.supports import ExposureProblem
 from sipower.selection.matching import cosines
 
@@ -120,7 +121,8 @@ def compare(H: Any, catalogue: Any, *, threshold: float = 0.8) -> CatalogueCompa
         `KLNMF`, or a run.
     catalogue
         Known components, given in the same ways. Features are matched by name if both sides have
-        names; those that only one side has are left out, with a warning.
+        names; those that only one side has are left out, with a warning. Without names on either
+        side the order counts. Names on one side only are refused.
     threshold
         Smallest cosine at which a component resembles an entry.
 
@@ -146,8 +148,7 @@ def compare(H: Any, catalogue: Any, *, threshold: float = 0.8) -> CatalogueCompa
     if not 0 < threshold <= 1:
         raise ValueError(f"`threshold` must be above 0 and at most 1, got {threshold}.")
     own, known = as_profiles("H", H), as_profiles("catalogue", catalogue)
-    shapes = [(each.values.shape[1], each.features) for each in (own, known)]
-    matching = match_features(("H", "catalogue"), shapes[0], shapes[1])
+    matching = match_names(own.items("H", H), known.items("catalogue", catalogue))
     A, B = own.values[:, matching.first], known.values[:, matching.second]
     _warn_about_left_out(own, known, matching)
     table = cosines(A, B)

@@ -19,11 +19,17 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.containers import refuse_type
+from sipower.data.names import arrange, data_items
 from sipower.data.plausibility import warn_about_values
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
-from sipower.estimators.observation import ARGUMENTS, as_given, as_observation
+from sipower.estimators.observation import (
+    ARGUMENTS,
+    as_given,
+    as_observation,
+    match_arguments,
+)
 from sipower.estimators.prepared import Prepared, prepare
 from sipower.inference.differences import Differences
 from sipower.inference.fold_changes import CONTRASTS, fold_changes
@@ -108,6 +114,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     _check_options(contrast, prior, level)
     random_state = choose_seed(rng, "random_state", random_state)
     say = on_stage or (lambda _: None)
+    observed = match_arguments(V, observed)
     matrix, prepared, W = _weights(V, model, observed)
     if not matrix.has_columns:
         raise ValueError(
@@ -172,7 +179,7 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
         if given[ARGUMENTS.index("batch")] is not None:
             raise ValueError("`batch` needs the batch effects of a fitted KLNMF as `model`.")
         prepared = prepare(matrix, as_observation(matrix.shape, given))
-        W = _as_weights(model, matrix.shape[0])
+        W = _as_weights(arrange("model", model, data_items(V)[0], None), matrix.shape[0])
     if W.shape[1] < 2:
         raise ValueError("`model` must have at least two components to compare.")
     if not W.any():

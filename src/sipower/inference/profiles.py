@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`Profiles`: components with names, and matching of their features by name."""
+"""`Profiles`: components with their names and those of their features."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sipower._files import shorten
-from sipower.data.containers import frame_names
+from sipower.data.containers import as_frame
+from sipower.data.names import Items, Names, as_names, axis_labels, plain_form
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.component_names import known_names
 
-__all__ = ["Matching", "Profiles", "as_profiles", "match_features", "text_names"]
-
-Names = tuple[str, ...]
+__all__ = ["Profiles", "as_profiles"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +40,12 @@ class Profiles:
     names: Names
     features: Names | None = None
 
-
-class Matching(NamedTuple):
-    """The features that two tables share.
-
-    Attributes
-    ----------
-    first, second
-        Positions of the shared features in each table.
-    is_same
-        Whether both tables have the same features in the same order.
-    """
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    is_same: bool
+    def items(self, argument: str, given: Any) -> Items:
+        """Return the features as one side that is matched; `given` is the value of `argument`."""
+        title, form = f"`{argument}`", plain_form(argument, given)
+        named = f"{title} as a DataFrame"
+        count = self.values.shape[1]
+        return Items("feature", count, self.features, None, title, named, form)
 
 
 def as_profiles(argument: str, H: Any) -> Profiles:
@@ -81,17 +71,19 @@ def as_profiles(argument: str, H: Any) -> Profiles:
         names = H.component_labels() if hasattr(H, "component_labels") else None
     else:
         values = H
-        rows, features = frame_names(H)
+        rows, features = axis_labels(as_frame(H)) or (None, None)
         names = None if rows is None else [row if isinstance(row, str) else None for row in rows]
     matrix = _as_array(argument, values)
     own = names or [None] * len(matrix)
     labels = [f"component {k}" if name is None else name for k, name in enumerate(own, 1)]
-    _check_unique(argument, "component", labels)
+    repeated = next((label for label, uses in Counter(labels).items() if uses > 1), None)
+    if repeated is not None:
+        raise ValueError(f"`{argument}` has the component {shorten(repeated)!r} more than once.")
     sums = matrix.sum(axis=1)
     if not (sums > 0).all():
         at = int(np.argmin(sums > 0))
         raise ValueError(f"`{argument}`: {labels[at]!r} is zero; leave it out.")
-    return Profiles(matrix / sums[:, None], tuple(labels), text_names(features))
+    return Profiles(matrix / sums[:, None], tuple(labels), as_names(features))
 
 
 def _as_array(argument: str, values: Any) -> NDArray[np.float64]:
@@ -103,50 +95,3 @@ def _as_array(argument: str, values: Any) -> NDArray[np.float64]:
         raise TypeError(f"`{argument}`: {problem}") from None
     dense = matrix.array if matrix.dense else matrix.array.toarray()
     return np.asarray(dense, np.float64)
-
-
-def text_names(names: Any) -> Names | None:
-    """Return names as texts; None if they are numbers, as those of an unnamed data frame."""
-    if names is None or not all(isinstance(name, str) for name in names):
-        return None
-    return tuple(map(str, names))
-
-
-def match_features(
-    arguments: tuple[str, str], first: tuple[int, Any], second: tuple[int, Any]
-) -> Matching:
-    """Match features by name or, if one side has no names, by their order.
-
-    Parameters
-    ----------
-    arguments
-        Names of the two arguments, for messages.
-    first, second
-        Number of the features of each, and their names or None.
-    """
-    (size, names), (other_size, others) = first, second
-    if names is None or others is None or names == others:
-        if size != other_size:
-            raise ValueError(
-                f"`{arguments[1]}` must have the {size} features of `{arguments[0]}`, got "
-                f"{other_size}: give both names, as data frames, to match features by name."
-            )
-        same = np.arange(size)
-        return Matching(same, same, True)
-    for argument, each in zip(arguments, (names, others), strict=True):
-        _check_unique(argument, "feature", each)
-    places = {name: at for at, name in enumerate(others)}
-    shared = [at for at, name in enumerate(names) if name in places]
-    if not shared:
-        raise ValueError(
-            f"No feature of `{arguments[0]}`, such as {shorten(names[0])!r}, is in "
-            f"`{arguments[1]}`, whose features are like {shorten(others[0])!r}: use the same names."
-        )
-    positions = np.array([places[names[at]] for at in shared])
-    return Matching(np.array(shared), positions, False)
-
-
-def _check_unique(argument: str, kind: str, names: Sequence[str]) -> None:
-    repeated = next((name for name, uses in Counter(names).items() if uses > 1), None)
-    if repeated is not None:
-        raise ValueError(f"`{argument}` has the {kind} {shorten(repeated)!r} more than once.")

@@ -21,11 +21,13 @@ from scipy.special import xlogy
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
-from sipower.data.containers import refuse_type
+from sipower.data.containers import as_frame, refuse_type
+from sipower.data.names import Items, arrange, data_items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.exact_rows import exact_rows
+from sipower.estimators.new_data import check_features
 from sipower.inference.component_quality import TopicQuality
 from sipower.inference.perplexity import held_out_perplexity
 from sipower.kernels import Array
@@ -96,9 +98,14 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
     if added is not None and not added > 0:
         raise ValueError(f"`added` must be positive or None, got {added}.")
     random_state = choose_seed(rng, "random_state", random_state)
-    matrix, H = as_matrix(V), _components(model)
+    matrix, H = as_matrix(V), _components(model, V)
     _check_features(matrix, H)
-    weights = _weights(V, model, H) if W is None else _as_weights(W, len(H), matrix.shape[0])
+    if isinstance(model, KLNMF):
+        check_features(model, as_frame(V), matrix, reset=False)
+    if W is None:
+        weights = _weights(V, model, H)
+    else:
+        weights = _as_weights(W, len(H), data_items(V)[0], matrix.shape[0])
     names = matrix.column_names if features is None else features
     quality = rate_factors(
         weights,
@@ -181,11 +188,11 @@ def _divide_rows(values: Array, totals: Array) -> Numbers:
 # ---- arguments -------------------------------------------------------------------------------
 
 
-def _components(model: Any) -> Numbers:
+def _components(model: Any, V: Any) -> Numbers:
     if isinstance(model, KLNMF):
         check_is_fitted(model)
         return np.asarray(model.components_, np.float64)
-    return _as_factor("model", model)
+    return _as_factor("model", arrange("model", model, None, data_items(V)[1]))
 
 
 def _as_factor(name: str, values: Any) -> Numbers:
@@ -204,8 +211,8 @@ def _as_factor(name: str, values: Any) -> Numbers:
     return factor
 
 
-def _as_weights(W: Any, rank: int, samples: int) -> Numbers:
-    weights = _as_factor("W", W)
+def _as_weights(W: Any, rank: int, items: Items, samples: int) -> Numbers:
+    weights = _as_factor("W", arrange("W", W, items, None))
     if weights.shape != (samples, rank):
         raise ValueError(f"`W` must have shape {(samples, rank)}, got {weights.shape}.")
     return weights
@@ -217,6 +224,13 @@ def _check_features(matrix: RowBlocks, H: Array, name: str = "V") -> None:
             f"`{name}` must have one column for each of the {H.shape[1]} features of the "
             f"components, got {matrix.shape[1]}."
         )
+
+
+def _check_same_features(V: RowBlocks, held_out: RowBlocks) -> None:
+    """Check that counts that are held out have the features of the data in the same order."""
+    own, other = data_items(V, "`V`")[1], data_items(held_out, "`held_out`")[1]
+    if not match_names(own, other).is_same:
+        raise ValueError("`held_out` must have the features of `V` in the same order: reorder it.")
 
 
 def _checked_names(names: Any, features: int) -> tuple[str, ...] | None:
@@ -252,6 +266,10 @@ def _perplexity(V: RowBlocks, model: Any, H: Array, held_out: Any, seed: int) ->
     else:
         counts = as_matrix(held_out)
         _check_features(counts, H, "held_out")
+        if isinstance(model, KLNMF):
+            check_features(model, as_frame(held_out), counts, reset=False)
+        else:
+            _check_same_features(V, counts)
         if not (counts.is_in_memory and are_counts(counts)):
             raise ValueError("`held_out` must hold whole numbers in memory, to be split.")
     return held_out_perplexity(counts, H, lambda part: _weights(part, model, H), seed)

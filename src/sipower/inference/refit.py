@@ -9,12 +9,14 @@ components explain a sample (`goodness`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from sipower.data.names import Matching, as_names, data_items, match_names
 from sipower.data.plausibility import (
     likely_kind,
     orientation_remark,
@@ -26,7 +28,7 @@ from sipower.data.validate import as_matrix
 from sipower.estimators.observation import is_sparse
 from sipower.inference.goodness import goodness_of_fit
 from sipower.inference.profile_intervals import profile_intervals
-from sipower.inference.profiles import Matching, Profiles, as_profiles, match_features, text_names
+from sipower.inference.profiles import Profiles, as_profiles
 from sipower.inference.refitted import Refit
 from sipower.inference.supports import (
     MAX_ENTRIES,
@@ -72,12 +74,14 @@ def refit(
     Parameters
     ----------
     V
-        Counts, (n_samples, n_features): an array, a sparse matrix, a data frame, or row blocks.
+        Counts, (n_samples, n_features): an array, a sparse matrix, a data frame, row blocks, or a
+        `Table` of `sipower.io.read`.
     H
         Known components, (K, n_features): an array, a data frame with a row for each component, a
-        fitted `KLNMF`, or a run. If V has names too, features are matched by name: those that V
-        lacks were not observed, and those that H lacks are left out, with a warning. Add a column
-        of zeros to V for a feature that was observed but does not occur.
+        fitted `KLNMF`, or a run. If V and H have names, features are matched by name: those that
+        V lacks were not observed, and those that H lacks are left out, with a warning. Add a column
+        of zeros to V for a feature that was observed but does not occur. If neither has names, the
+        order counts. Names on one side only are refused.
     sparse
         Whether to select the components of each sample by likelihood-ratio tests. False estimates
         all exposures, which leaves many small ones that are noise.
@@ -114,14 +118,16 @@ def refit(
     """
     _check_options(level, confidence)
     matrix, profiles = as_matrix(V, n_jobs=n_jobs), as_profiles("H", H)
-    aligned = _align(matrix, profiles)
+    features = replace(data_items(V, "`V`")[1], count=matrix.shape[1])
+    matching = match_names(features, profiles.items("H", H))
+    shared = _share_features(matrix, profiles, matching)
     options = _Options(sparse, level, confidence if intervals else None, n_jobs)
     parts, counts_ok = [], True
-    for rows, left_out in _chunks(matrix, aligned):
+    for rows, left_out in _chunks(matrix, shared):
         values = rows.data if is_sparse(rows) else rows
         counts_ok = counts_ok and bool((values == np.floor(values)).all())
-        parts.append({**_refit_rows(rows, aligned.H, options), "left_out": left_out})
-    remarks = aligned.remarks + _remarks(parts, matrix.shape[1] == aligned.H.shape[1])
+        parts.append({**_refit_rows(rows, shared.H, options), "left_out": left_out})
+    remarks = shared.remarks + _remarks(parts, matrix.shape[1] == shared.H.shape[1])
     remarks += _data_remarks(V, matrix, counts_ok)
     for remark in remarks:
         warn_user(remark)
@@ -130,7 +136,7 @@ def refit(
         for name, first in parts[0].items()
     }
     return Refit(
-        components=profiles.names, samples=text_names(matrix.row_names), sparse=sparse,
+        components=profiles.names, samples=as_names(matrix.row_names), sparse=sparse,
         level=level, confidence=confidence, remarks=tuple(remarks), **arrays,
     )  # fmt: skip
 
@@ -141,12 +147,8 @@ def _check_options(level: float, confidence: float) -> None:
             raise ValueError(f"`{name}` must be between 0 and 1, got {value}.")
 
 
-def _align(V: RowBlocks, profiles: Profiles) -> _SharedFeatures:
+def _share_features(V: RowBlocks, profiles: Profiles, matching: Matching) -> _SharedFeatures:
     """Return the components on the features that V shares with them."""
-    names = text_names(V.column_names)
-    matching = match_features(
-        ("V", "H"), (V.shape[1], names), (profiles.values.shape[1], profiles.features)
-    )
     H = np.ascontiguousarray(profiles.values[:, matching.second])
     unseen = np.flatnonzero(H.sum(axis=1) <= 0)
     if len(unseen):
@@ -177,15 +179,15 @@ def _matching_remarks(V: RowBlocks, profiles: Profiles, matching: Matching) -> l
     return remarks
 
 
-def _chunks(V: RowBlocks, aligned: _SharedFeatures) -> Iterator[tuple[Any, Float]]:
+def _chunks(V: RowBlocks, shared: _SharedFeatures) -> Iterator[tuple[Any, Float]]:
     """Yield rows on the shared features, and the counts that no component can explain."""
-    rank, features = aligned.H.shape
+    rank, features = shared.H.shape
     size = int(np.clip(MAX_ENTRIES // max(features, rank**2), 1, MAX_ROWS))
-    is_known = aligned.H.any(axis=0)
+    is_known = shared.H.any(axis=0)
     for begin in range(0, V.shape[0], size):
         rows = V.rows(begin, min(begin + size, V.shape[0])).astype(np.float64)
         total = np.asarray(rows.sum(axis=1), np.float64)
-        rows = rows if aligned.columns is None else rows[:, aligned.columns]
+        rows = rows if shared.columns is None else rows[:, shared.columns]
         if not is_known.all():
             rows = rows.multiply(is_known).tocsr() if is_sparse(rows) else rows * is_known
         left_out = np.maximum(total - np.asarray(rows.sum(axis=1), np.float64), 0.0)

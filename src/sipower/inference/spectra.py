@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower.data.containers import as_numbers
+from sipower.data.names import Items, arrange, as_names, data_items, match_all
+from sipower.data.plausibility import warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.inference.spectra_fits import ScaledSamples, fit_median_units, fit_z_scores
@@ -138,18 +140,20 @@ def spectra(
     [['1'], ['2']]
     """
     data = as_matrix(V, n_jobs=n_jobs)
-    n = data.shape[0]
-    weights = _component_weights(V, model, W)
+    n, items = data.shape[0], data_items(V, "`V`")[0]
+    weights = _component_weights(V, model, W, items)
     if len(weights) != n:
         raise ValueError(
             f"`W` must have a row for each of the {n} samples of `V`, got {len(weights)} rows."
         )
-    t = data.mass if totals is None else _as_vector("totals", totals, n)
+    t = data.mass if totals is None else _as_vector("totals", arrange("totals", totals, items), n)
     without = np.flatnonzero((t == 0) & (data.mass > 0))
     if len(without):
         raise ValueError(f"`totals` must be positive in row {without[0]}, which has counts, got 0.")
     usages = _to_shares(np.where(t[:, np.newaxis] > 0, weights, 0))
-    rho = np.ones(n) if sample_weight is None else _as_vector("sample_weight", sample_weight, n)
+    rho = np.ones(n)
+    if sample_weight is not None:
+        rho = _as_vector("sample_weight", arrange("sample_weight", sample_weight, items), n)
     rho = np.where(usages.any(axis=1), rho, 0)
     if not rho.any():
         raise ValueError("`W` and `sample_weight` must be positive for a sample with counts.")
@@ -179,10 +183,16 @@ def _factors(V: Any, model: Any, W: Any) -> tuple[Any, Any]:
     return model if isinstance(model, tuple) else (model, None)
 
 
-def _component_weights(V: Any, model: Any, W: Any) -> Float:
+def _component_weights(V: Any, model: Any, W: Any, samples: Items) -> Float:
     """Return the weights in counts, up to a factor for each sample, (n, K)."""
+    name, rows = "W" if W is not None else "model", getattr(model, "samples", None)
     W, H = _factors(V, model, W)
-    weights = as_numbers("W", W)
+    if rows is not None:  # a run, or a consensus of named data
+        side = Items(
+            "sample", len(W), as_names(rows), None, "`model`", plain_form="(model.W, model.H)"
+        )
+        W = W[match_all(samples, side)[0]]
+    weights = as_numbers("W", arrange(name, W, samples, None))
     if weights.ndim != 2 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(
             "`W` must be finite, non-negative and of shape (samples, components), got shape "
@@ -224,9 +234,11 @@ def _component_names(model: Any, K: int) -> Names:
 
 def _item_names(data: RowBlocks, side: int, model: Any) -> Names | None:
     """Return the names of the samples (side 0) or features (side 1), of the data or of a run."""
-    own = (data.row_names, data.column_names)[side]
-    if own is None:
-        own = getattr(model, ("samples", "features")[side], None)
-    if own is None and side == 1:
-        own = getattr(model, "feature_names_in_", None)
-    return tuple(map(str, own)) if own is not None and len(own) == data.shape[side] else None
+    own = as_names((data.row_names, data.column_names)[side])
+    if own is not None or side == 0:
+        return own
+    known = getattr(model, "features", getattr(model, "feature_names_in_", None))
+    if known is None or len(known) != data.shape[1]:
+        return None
+    warn_user("`V` has no names of features: those of `model` are used, in the same order.")
+    return tuple(map(str, known))

@@ -46,6 +46,7 @@ from scipy.special import erfcx
 from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.containers import as_numbers
+from sipower.data.names import arrange, data_items
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.estimators.exact_rows import exact_rows
@@ -111,6 +112,7 @@ def standard_errors(V: Any, model: KLNMF, W: Any = None, **observed: Any) -> Flo
     if W is None:
         weights = exact_rows(prepared.V, basis, model.transform_tol_, terms)
     else:
+        W = arrange("W", W, data_items(V)[0], None)
         weights = prepared.scale_rows(_as_weights(W, (data.shape[0], basis.shape[1])))
     errors = _Rows(prepared.V, weights, basis, terms).errors()
     return errors if prepared.row_scale is None else errors / prepared.row_scale[:, None]

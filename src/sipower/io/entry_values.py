@@ -11,10 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from sipower._files import shorten
+from sipower.data.names import Items
 from sipower.io.base import ReadError, Table
 from sipower.io.dispatch import read
 from sipower.io.grid import Grid, cell_numbers, is_text, report_malformed
-from sipower.io.item_values import Items, grid_rows, match_items, parse_grid, read_item_values
+from sipower.io.item_values import grid_rows, match_items, parse_grid, read_item_values
 from sipower.io.tables import open_table
 
 __all__ = ["read_dense_table", "read_mask", "read_weights"]
@@ -131,7 +132,7 @@ def _align(path: Path, table: Table, samples: Items, features: Items) -> tuple[A
     remarks: list[str] = []
     sides = ((samples, table.samples), (features, table.features))
     for axis, (items, names) in enumerate(sides):
-        if names is not None and items.names is not None:
+        if names is not None:
             places, more = match_items(str(path), names, items)
             values, remarks = values.take(places, axis), remarks + more
         elif values.shape[axis] != items.count:

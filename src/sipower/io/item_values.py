@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -14,34 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import read_array, shorten
+from sipower.data.names import Items, match_all
 from sipower.io.base import Names, ReadError, report_damage
 from sipower.io.grid import Grid, parse_csv, parse_parquet, report_malformed
 from sipower.io.text import parse_number
 
-__all__ = ["ItemValues", "Items", "grid_rows", "match_items", "parse_grid", "read_item_values"]
+__all__ = ["ItemValues", "grid_rows", "match_items", "parse_grid", "read_item_values"]
 
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npy")
 _BOOLEANS = {"true": 1.0, "false": 0.0}
-
-
-@dataclass(frozen=True)
-class Items:
-    """The samples or features of some data.
-
-    Parameters
-    ----------
-    kind
-        "sample" or "feature".
-    count
-        Number of them.
-    names, ids
-        Names and ids, or None if the data have none.
-    """
-
-    kind: str
-    count: int
-    names: Names | None = None
-    ids: Names | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +58,9 @@ class ItemValues:
                 f"{self.source} has {len(cells)} values, expected one for each of the "
                 f"{items.count} {items.kind}s, in their order."
             )
-        remarks = []
         if names is not None:
-            remarks.append(
-                f"The data have no names of {items.kind}s: the values of {self.source} are "
-                "matched by their order."
-            )
-        return list(cells), remarks
+            match_items(self.source, names, items, "the values alone, in a table of one column,")
+        return list(cells), []
 
     def align_numbers(self, items: Items) -> tuple[NDArray[np.float64], list[str]]:
         """Return the values as numbers, True as 1 and False as 0, and remarks."""
@@ -104,39 +80,18 @@ def _as_number(cell: str) -> float:
     return _BOOLEANS.get(text.lower(), parse_number(text))
 
 
-def match_items(source: str, names: Sequence[str], items: Items) -> tuple[list[int], list[str]]:
-    """Return the position in `names` of every item of the data, and remarks for the user.
+def match_items(
+    source: str, names: Sequence[str], items: Items, plain_form: str = "a file without names"
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the position in the names of a file of every item of the data, and remarks.
 
-    Every item must be among the names. Names that belong to no item are reported in a remark.
-    `items.names` must not be None; ids are compared if no name is among the names.
+    Every item must be among the names. `plain_form` says what to use instead if the data have none.
     """
-    keys = items.names
-    assert keys is not None
-    if tuple(names) == keys:
-        return list(range(len(keys))), []
-    if items.ids is not None and set(keys).isdisjoint(names):
-        keys = items.ids
-    repeated = next((name for name, uses in Counter(names).items() if uses > 1), None)
-    if repeated is not None:
-        raise ReadError(f"{source} has the {items.kind} {shorten(repeated)!r} more than once.")
-    places = {name: at for at, name in enumerate(names)}
-    missing = [key for key in keys if key not in places]
-    if missing:
-        others = len(missing) - 1
-        more = f", and {others:,} other{'s' if others > 1 else ''}" if others else ""
-        raise ReadError(
-            f"{source} lacks the {items.kind} {shorten(missing[0])!r} of the data{more}: add what "
-            f"is missing, under the names of the {items.kind}s in the data."
-        )
-    unknown = [name for name in names if name not in set(keys)] if len(names) > len(keys) else []
-    remarks = []
-    if unknown:
-        number = "1 name is" if len(unknown) == 1 else f"{len(unknown):,} names are"
-        remarks.append(
-            f"{source}: {number} not among the {items.kind}s of the data, such as "
-            f"{shorten(unknown[0])!r}, and not used."
-        )
-    return [places[key] for key in keys], remarks
+    side = Items(items.kind, len(names), tuple(names), title=source, plain_form=plain_form)
+    try:
+        return match_all(items, side)
+    except ValueError as problem:
+        raise ReadError(str(problem)) from None
 
 
 def read_item_values(path: str | PathLike[str]) -> ItemValues:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import atomic_write, shorten
+from sipower.data.names import Items
 from sipower.inference.profiles import as_profiles
 from sipower.inference.sbs96 import sbs96_order
 from sipower.io.base import Names, ReadError, import_library
 from sipower.io.entry_values import read_dense_table
-from sipower.io.item_values import Items, match_items
+from sipower.io.item_values import match_items
 
 __all__ = [
     "KnownComponents",
@@ -57,7 +58,7 @@ class KnownComponents:
 
         Every feature of the data must be in the file.
         """
-        if self.features is None or features.names is None:
+        if self.features is None:
             if self.values.shape[1] != features.count:
                 raise ReadError(
                     f"{self.source} has {self.values.shape[1]:,} features, expected the "

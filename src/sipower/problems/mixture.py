@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
+from sipower.data.names import arrange, data_items
 from sipower.kernels import Array
 from sipower.problems.base import Point, register
 from sipower.problems.item_problem import Terms
@@ -43,6 +44,7 @@ class MixtureProportions(KLBlock):
     """
 
     def __init__(self, L: Any, weights: Any = None, *, log: bool = False) -> None:
+        observations = data_items(L)[0]
         L = check_array(L, dtype=np.float64, ensure_all_finite=not log)
         self.shift = np.zeros(len(L))
         if log:
@@ -55,7 +57,7 @@ class MixtureProportions(KLBlock):
             )
         else:
             L, self.shift = _scale_rows(L)
-        weights = _check_weights(weights, len(L))
+        weights = _check_weights(arrange("weights", weights, observations), len(L))
         impossible = ~(L > 0).any(axis=1) & (weights > 0)
         if impossible.any():
             row = int(np.argmax(impossible))

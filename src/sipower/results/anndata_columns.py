@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sipower.data.containers import as_numbers
+from sipower.data.names import Items, arrange
 
 __all__ = ["COLUMN_KEYS", "fixed_programs", "observed_columns"]
 
@@ -92,16 +93,9 @@ def fixed_programs(adata: Any, fixed: Any) -> Any:
         labels = facts.get("components") if isinstance(facts, dict) else None
         fixed = adata.varm[fixed]
     if hasattr(fixed, "columns"):
-        frame = fixed.set_axis(fixed.index.astype(str))
-        missing = genes.difference(frame.index)
-        if len(missing):
-            raise ValueError(
-                f"`fixed` must have every gene of adata, but lacks {len(missing)}, such as "
-                f"{missing[0]!r}."
-            )
-        if not frame.index.is_unique:
-            raise ValueError("`fixed` must have every gene once, got repeated names.")
-        labels, values = [str(name) for name in frame.columns], frame.loc[genes].to_numpy()
+        labels = [str(name) for name in fixed.columns]
+        items = Items("gene", len(genes), tuple(map(str, genes)), title="adata")
+        values = arrange("fixed", fixed, items, None)
     else:
         values = np.asarray(fixed)
     if values.ndim != 2 or values.shape[0] != len(genes):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
+from sipower.data.names import Names, as_names, axis_labels
 from sipower.results.run import Run, check_is_step, is_anndata
 from sipower.results.run_coherence import with_coherence
 
@@ -56,7 +57,8 @@ def _convert(run: RunLike, **parts: Unpack[RunParts]) -> Run:
     if "key" in parts and not is_anndata(run):
         raise ValueError("`key` must only be given with an AnnData object.")
     if isinstance(run, tuple | list) and len(run) == 2:
-        run = Run(*run)
+        W_given, H = run
+        run = Run(W_given, H, samples=_names(W_given, 0), features=_names(H, 1))
     if isinstance(run, Run):
         if W is not None:
             raise ValueError("`W` must be None with a Run, which has its own W.")
@@ -74,4 +76,11 @@ def _convert(run: RunLike, **parts: Unpack[RunParts]) -> Run:
             "`W` must be given with a fitted model, which does not store it: pass what "
             "fit_transform returned, or model.transform(V)."
         )
+    names.setdefault("samples", _names(W, 0))
     return Run.from_model(run, W, **names)  # type: ignore[arg-type]
+
+
+def _names(factor: Any, side: int) -> Names | None:
+    """Return the names of the rows or the columns of a data frame, None for an array."""
+    labels = axis_labels(factor)
+    return as_names(labels[side]) if len(labels) == 2 else None

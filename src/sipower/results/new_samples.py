@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sipower._files import shorten
+from sipower.data.names import Items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
@@ -136,67 +136,41 @@ def align_features(table: Table, run: Run) -> Aligned:
     Features are matched by id if both the run and the file have ids, else by name if both have
     names, else by position.
     """
+    n_file, n_run = table.counts.shape[1], run.H.shape[1]
     if run.features is None or table.features is None:
-        remark = "The run or the file has no feature names: features are matched by their order."
-        return Aligned(_counts_by_position(table, run), None, [remark])
-    kind, run_keys, keys = _matching_keys(run, table)
-    if run_keys == keys:
-        return Aligned(_counts_by_position(table, run), None, [])
-    for holder, names in (("run", run_keys), ("file", keys)):
-        _check_unique(holder, kind, names)
+        _check_count(table, run)
+    own = Items("feature", n_file, table.features, table.feature_ids, "the file")
+    other = Items("feature", n_run, run.features, run.feature_ids, "the run")
+    turn = "use --transpose or --no-transpose"
+    matching = match_names(own, other, by_order=True, turn=turn)
+    if matching.is_same:
+        return Aligned(table.counts, None, list(matching.remarks))
     if isinstance(table.counts, RowBlocks):
         raise ValueError(
             "The data on disk do not have the features of the run in the same order: use the "
             "original file, whose features are matched by name, or reorder them before converting."
         )
-    column = {key: at for at, key in enumerate(run_keys)}
-    positions = np.array([column.get(key, -1) for key in keys])
-    shared = int((positions >= 0).sum())
-    if not shared:
-        raise ValueError(
-            f"No feature of the data is in the run: features are matched by {kind}, such as "
-            f"{shorten(keys[0])!r} in the data and {shorten(run_keys[0])!r} in the run. Use the "
-            "names of the run; if samples and features are swapped, use --transpose or "
-            "--no-transpose."
-        )
+    shared, positions = len(matching.first), np.full(n_file, -1)
+    positions[matching.first] = matching.second
     counts = sparse.coo_array(table.counts)
     columns = positions[counts.col]
     is_known = columns >= 0
     entries = counts.data[is_known], (counts.row[is_known], columns[is_known])
-    shape = table.counts.shape[0], len(run_keys)
-    remarks = _remark_on_renamed(run_keys) if kind == "name" else []
-    if shared < len(run_keys):
+    shape = table.counts.shape[0], n_run
+    remarks = _remark_on_renamed(run.features or ()) if matching.kind == "name" else []
+    if shared < n_run:
         remarks.append(
-            f"{len(run_keys) - shared:,} of {len(run_keys):,} features of the run are not in the "
+            f"{n_run - shared:,} of {n_run:,} features of the run are not in the "
             "file: the weights are computed from the other features alone."
         )
-    if shared < len(keys):
+    if shared < n_file:
         share = 1 - float(entries[0].sum()) / max(float(counts.data.sum()), 1e-300)
         remarks.append(
-            f"{len(keys) - shared:,} of {len(keys):,} features of the file are not in the run: "
+            f"{n_file - shared:,} of {n_file:,} features of the file are not in the run: "
             f"{share:.2%} of all counts are left out with them."
         )
     aligned = sparse.csr_array(sparse.coo_array(entries, shape=shape))
     return Aligned(aligned, positions, remarks)
-
-
-def _matching_keys(run: Run, table: Table) -> tuple[str, Names, Names]:
-    """Return "id" or "name", and the ids or names by which the features are matched.
-
-    If some ids are empty, names are used. An id that one side has as its name, as in
-    files of CELLxGENE, is an id too.
-    """
-    run_names, names = run.features or (), table.features or ()
-    if run.feature_ids is not None and table.feature_ids is not None:
-        both = run.feature_ids, table.feature_ids
-        if all(all(ids) for ids in both):
-            return "id", *both
-    pairs = [("name", run_names, names)]
-    if run.feature_ids is not None:
-        pairs.append(("id", run.feature_ids, names))
-    if table.feature_ids is not None:
-        pairs.append(("id", run_names, table.feature_ids))
-    return next((pair for pair in pairs if not set(pair[1]).isdisjoint(pair[2])), pairs[0])
 
 
 def _remark_on_renamed(names: Names) -> list[str]:
@@ -212,22 +186,10 @@ def _remark_on_renamed(names: Names) -> list[str]:
     ]
 
 
-def _check_unique(holder: str, kind: str, keys: Names) -> None:
-    repeated = [key for key, uses in Counter(keys).items() if uses > 1]
-    if repeated:
-        named = ", ".join(repr(shorten(key)) for key in repeated[:3])
-        raise ValueError(
-            f"Features cannot be matched by {kind}: {len(repeated)} occur twice in the {holder}, "
-            f"such as {named}. Add up their counts or rename them, for example with "
-            "adata.var_names_make_unique()."
-        )
-
-
-def _counts_by_position(table: Table, run: Run) -> Any:
+def _check_count(table: Table, run: Run) -> None:
     n_data, n_run = table.counts.shape[1], run.H.shape[1]
     if n_data != n_run:
         raise ValueError(
             f"The data have {n_data:,} features, but the run has {n_run:,}: both must have the "
             "same features in the same order (--transpose exchanges samples and features)."
         )
-    return table.counts

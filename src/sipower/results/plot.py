@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from sipower.data.names import Items, arrange
 from sipower.results import describe
 from sipower.results.as_run import RunLike, RunParts, as_run
 from sipower.selection import Consensus, RankSelection
@@ -92,6 +93,7 @@ def structure(
         Axes to draw on; None creates a new figure.
     groups
         Labels of the samples: bars are ordered by group, as they first occur, then by similarity.
+        A Series is matched by the names of the samples.
     max_samples
         Largest number of samples to draw; if there are more, evenly spaced ones are drawn.
     **parts
@@ -107,6 +109,8 @@ def structure(
     run = as_run(run, **parts)
     if max_samples < 1:
         raise ValueError(f"`max_samples` must be a positive integer, got {max_samples}.")
+    items = Items("sample", len(run.W), run.samples, None, "the run", "`samples`")
+    groups = arrange("groups", groups, items)
     if groups is not None and len(groups) != len(run.W):
         raise ValueError(
             f"`groups` must have one label per sample, got {len(groups)} for {len(run.W)}."
@@ -138,7 +142,7 @@ def structure(
 
 
 def _labels(groups: Sequence[Any]) -> list[str]:
-    """Return the labels by position, ignoring a Series index; missing labels form one group."""
+    """Return the labels by position; missing labels form one group."""
     return ["missing" if str(g) in ("None", "nan", "<NA>", "NaT") else str(g) for g in groups]
 
 

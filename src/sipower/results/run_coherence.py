@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from sipower.data.names import Items, data_items, match_all
 from sipower.data.validate import as_matrix
+from sipower.kernels import Array
 from sipower.results.run import Run
 from sipower.selection.coherence import N_TOP, Coherence, coherence, top_features
 
-__all__ = ["recorded_coherence", "with_coherence"]
+__all__ = ["item_positions", "recorded_coherence", "with_coherence"]
 
 KEY = "coherence"  # in the facts of a run
 
@@ -23,9 +25,24 @@ def with_coherence(run: Run, V: Any, n_top: int = N_TOP) -> Run:
     shape = len(run.W), run.H.shape[1]
     if matrix.shape != shape:
         raise ValueError(f"`V` must have the shape {shape} of the run, got {matrix.shape}.")
-    measured = coherence(matrix, top_features(run.H, n_top))
+    places = item_positions(run, V, 1)
+    top = [places[features] for features in top_features(run.H, n_top)]
+    measured = coherence(matrix, top)
     content = {f.name: np.asarray(getattr(measured, f.name)).tolist() for f in fields(measured)}
     return replace(run, facts=run.facts | {KEY: content})
+
+
+def item_positions(run: Run, V: Any, side: int) -> Array:
+    """Return the row (side 0) or column (side 1) of V for each sample or feature of a run.
+
+    They are matched by name; a run without names has the order of V.
+    """
+    names = (run.samples, run.features)[side]
+    if names is None:
+        return np.arange((run.W, run.H.T)[side].shape[0])
+    other = data_items(V, "`V`")[side]
+    own = Items(other.kind, len(names), names, None, "`run`", plain_form="the pair (W, H)")
+    return match_all(own, other)[0]
 
 
 def recorded_coherence(run: Run) -> Coherence | None:

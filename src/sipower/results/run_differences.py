@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sipower._files import shorten
+from sipower.data.names import Items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
@@ -24,7 +24,7 @@ from sipower.results.new_samples import (
     align_observed,
     row_model,
 )
-from sipower.results.run import Names, Run
+from sipower.results.run import Run
 
 __all__ = ["compare_components", "model_with_batches", "stored_batches"]
 
@@ -129,45 +129,34 @@ def _check_features(run: Run, positions: Array | None) -> None:
 def _match_samples(table: Table, run: Run) -> tuple[Array | None, list[str]]:
     """Return the row of the table for each sample of the run, None if they are the same."""
     n_data, n_run = table.counts.shape[0], len(run.W)
-    if run.samples is None or table.samples is None:
-        if n_data != n_run:
-            raise ValueError(
-                f"The data have {n_data:,} samples, but the run has {n_run:,}: give the counts "
-                "that were fitted (--transpose exchanges samples and features)."
-            )
-        remark = "The run or the file has no sample names: samples are matched by their order."
-        return None, [remark]
-    if table.samples == run.samples:
-        return None, []
-    return _match_by_name(table.samples, run.samples, table.counts)
-
-
-def _match_by_name(names: Names, run_names: Names, counts: Any) -> tuple[Array | None, list[str]]:
-    for holder, names_there in (("run", run_names), ("file", names)):
-        repeated = next((name for name, uses in Counter(names_there).items() if uses > 1), None)
-        if repeated is not None:
-            raise ValueError(
-                f"Samples cannot be matched by name: {shorten(repeated)!r} occurs twice in the "
-                f"{holder}."
-            )
-    place = {name: at for at, name in enumerate(names)}
-    missing = [name for name in run_names if name not in place]
-    if missing:
+    if n_data != n_run and (run.samples is None or table.samples is None):
         raise ValueError(
-            f"{len(missing):,} of {len(run_names):,} samples of the run are not in the data, such "
-            f"as {shorten(missing[0])!r}: give the counts that were fitted, of the same samples."
+            f"The data have {n_data:,} samples, but the run has {n_run:,}: give the counts "
+            "that were fitted (--transpose exchanges samples and features)."
         )
-    if isinstance(counts, RowBlocks):
+    matching = match_names(
+        Items("sample", n_run, run.samples, title="the run"),
+        Items("sample", n_data, table.samples, title="the file"),
+        by_order=True,
+    )
+    if matching.is_same:
+        return None, list(matching.remarks)
+    if len(matching.first) < n_run:
+        missing = int(np.setdiff1d(np.arange(n_run), matching.first)[0])
+        raise ValueError(
+            f"{n_run - len(matching.first):,} of {n_run:,} samples of the run are not in the data, "
+            f"such as {shorten(run.sample_names()[missing])!r}: give the counts that were fitted, "
+            "of the same samples."
+        )
+    if isinstance(table.counts, RowBlocks):
         raise ValueError(
             "The data on disk do not have the samples of the run in the same order: use the file "
             "or the store that was fitted."
         )
     remarks = []
-    if len(names) > len(run_names):
-        remarks.append(
-            f"{len(names) - len(run_names):,} samples of the file are not in the run: left out."
-        )
-    return np.array([place[name] for name in run_names]), remarks
+    if n_data > n_run:
+        remarks.append(f"{n_data - n_run:,} samples of the file are not in the run: left out.")
+    return matching.second, remarks
 
 
 def _take_rows(arguments: dict[str, Any], rows: Array) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sipower.data.validate import as_matrix
 from sipower.results.as_run import RunLike, as_run
 from sipower.results.describe import describe
 from sipower.results.run import Run, check_is_step
+from sipower.results.run_coherence import item_positions
 
 __all__ = ["to_pyldavis", "topic_frames"]
 
@@ -69,24 +70,28 @@ def to_pyldavis(
     if W is None and hasattr(run, "get_params"):
         check_is_step(run)
         W = run.transform(V)
-    result = as_run(run, W=W, features=features, **key)
+    result = as_run(run, W=W, **key)
+    shape = len(result.W), result.H.shape[1]
+    if matrix.shape != shape:
+        raise ValueError(f"`V` must have the shape {shape} of W H, got {matrix.shape}.")
+    totals = matrix.mass[item_positions(result, V, 0)]
+    frequencies = matrix.column_mass[item_positions(result, V, 1)]
+    if features is not None:
+        result = replace(result, features=tuple(features))
     if result.features is None and matrix.column_names is not None:
         result = replace(result, features=tuple(map(str, matrix.column_names)))
     about = describe(result)
-    shape = about.memberships.shape[0], about.profiles.shape[1]
-    if matrix.shape != shape:
-        raise ValueError(f"`V` must have the shape {shape} of W H, got {matrix.shape}.")
-    documents = (matrix.mass > 0) & about.memberships.any(axis=1)
-    words = matrix.column_mass > 0
+    documents = (totals > 0) & about.memberships.any(axis=1)
+    words = frequencies > 0
     profiles = about.profiles[:, words]
     topics = profiles.any(axis=1) & (about.sizes > 0)
     _warn_of_empty(document=documents, word=words, topic=topics)
     return {
         "topic_term_dists": _distributions(profiles[topics] + FLOOR),
         "doc_topic_dists": _distributions(about.memberships[documents][:, topics]),
-        "doc_lengths": matrix.mass[documents],
+        "doc_lengths": totals[documents],
         "vocab": [name for name, is_kept in zip(about.features, words, strict=True) if is_kept],
-        "term_frequency": matrix.column_mass[words],
+        "term_frequency": frequencies[words],
     }
 
 

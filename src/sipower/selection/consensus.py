@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, overload
 
+from sipower.data.names import arrange, as_names, data_items
 from sipower.data.plausibility import warn_about_values
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -150,7 +152,7 @@ def consensus(  # noqa: PLR0913 - the public entry point
     task |= {"observed": fingerprints(observed)} if observed else {}
     parts, extra, labels = [Part("", data, observed)], 0, None
     if groups is not None:
-        labels = as_groups(groups, data)
+        labels = as_groups(arrange("groups", groups, data_items(data)[0]), data)
         options = ProgramSettings(model, min_groups, min_cosine, len(set(labels.tolist())))
         parts, extra = split_groups(data, observation, labels), 1
         task |= options.task() | {"groups": fingerprints({"groups": labels})}
@@ -161,11 +163,14 @@ def consensus(  # noqa: PLR0913 - the public entry point
         choose_medoid(pieces, part.data.total if drop_outliers else None)
         for part, pieces in zip(parts, fits, strict=True)
     ]
+    names: dict[str, Any] = {
+        "samples": as_names(data.row_names), "features": as_names(data.column_names)
+    }  # fmt: skip
     if labels is None:
-        return results[0]
+        return replace(results[0], **names)
     result = combine_groups(parts, results, options, (data, labels, observed), saved)
     replicas.count_finished(1)
-    return result
+    return replace(result, **names)
 
 
 def _fit_parts(

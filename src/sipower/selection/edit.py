@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
-from sipower.estimators.observation import as_given
+from sipower.estimators.observation import as_given, match_arguments
 from sipower.kernels import Array
 from sipower.loop.solve import hide_inner_results
 from sipower.nmf.merging import FLOOR
@@ -116,7 +116,7 @@ def edit_components(
     check_is_fitted(model)
     if not hasattr(model, "kl_divergence_"):
         raise ValueError("`model` must come from `fit`: after `partial_fit`, fit it again.")
-    plan = plan_edit(model, merge, split, drop, names)
+    plan, observed = plan_edit(model, merge, split, drop, names), match_arguments(V, observed)
     data, observation = model._observe(V, as_given(observed), reset=False)
     W = model._exact_rows(data, observation.without_sample_weights())
     start = _edited_factors(data, model, plan, W, observed)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sipower.data.names import arrange, data_items
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -134,7 +135,12 @@ def _factors(data: RowBlocks, V: Any, fit: Any) -> tuple[Array, Array]:
             raise ValueError("`fits`: a model with batch effects must be given as a pair (W, H).")
         W, H = np.asarray(fit.transform(V)), fit.components_
     elif isinstance(fit, tuple | list) and len(fit) == 2:
-        W, H = as_factors(*fit)
+        samples, features = data_items(V)
+        W, H = (
+            arrange("fits", factor, *axes)
+            for factor, axes in zip(fit, ((samples, None), (None, features)), strict=True)
+        )
+        W, H = as_factors(W, H)
     else:
         raise TypeError(
             f"`fits` must hold fitted KLNMF or pairs (W, H), got a {type(fit).__name__}."

@@ -51,6 +51,8 @@ class GroupConsensus:
         The consensus of each group.
     batch_effects
         Batch effects of the joint fit, (batches, features); None without batches.
+    samples, features
+        Names, or None if the data have none. Files of outcomes do not contain them.
     """
 
     W: Array
@@ -67,6 +69,8 @@ class GroupConsensus:
     status: str
     by_group: tuple[Consensus, ...]
     batch_effects: Array | None = None
+    samples: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None
 
     @property
     def presence(self) -> NDArray[np.bool_]:

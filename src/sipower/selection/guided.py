@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators import KLNMF
 from sipower.estimators.guides import as_guides
+from sipower.estimators.parameters import NAMED_PARAMETERS, in_order
 from sipower.nmf.merging import FLOOR
 from sipower.selection.matching import merge
 
@@ -20,7 +21,7 @@ __all__ = ["merge_free", "place_guides"]
 def place_guides(
     model: KLNMF, data: RowBlocks, ranks: tuple[int, ...], counts: bool
 ) -> tuple[KLNMF, RowBlocks, int]:
-    """Return the model with the features of guides by position, which splits of the data keep.
+    """Return the model with its features by position, which splits of the data keep.
 
     The data without names and the number of known and guided components are returned as well.
     """
@@ -39,10 +40,12 @@ def place_guides(
             "or pass raw counts."
         )
     nameless = data.with_names(None, None)
-    if not guides:
-        return model, nameless, first
-    places = {g.name: dict(zip(g.features.tolist(), g.weights, strict=True)) for g in guides}
-    return clone(model).set_params(guides=places), nameless, first
+    own: dict[str, Any] = {name: in_order(model, name, data) for name in NAMED_PARAMETERS}
+    if guides:
+        own["guides"] = {
+            g.name: dict(zip(g.features.tolist(), g.weights, strict=True)) for g in guides
+        }
+    return clone(model).set_params(**own), nameless, first
 
 
 def merge_free(W: Any, H: Any, rank: int, first: int) -> dict[str, Any]:

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from sipower.data.names import data_items, has_labels, match_all
+from sipower.data.plausibility import warn_user
 from sipower.kernels import Array
 from sipower.nmf.merging import merge_components
 
 
 def cosines(A: Array, B: Array) -> NDArray[np.float64]:
     """Return the cosine of every row of A with every row of B; 0 where a row is zero.
+
+    The features of data frames are matched by name.
 
     Examples
     --------
@@ -21,7 +27,7 @@ def cosines(A: Array, B: Array) -> NDArray[np.float64]:
     >>> cosines(np.array([[1, 0], [3, 4]]), np.eye(2)).tolist()
     [[1.0, 0.0], [0.6, 0.8]]
     """
-    a, b = (_unit(np.asarray(F, np.float64)) for F in (A, B))
+    a, b = (_unit(np.asarray(F, np.float64)) for F in _same_features(A, B))
     return np.asarray(np.clip(a @ b.T, 0.0, 1.0))
 
 
@@ -74,6 +80,17 @@ def merge(W: Array, H: Array, n_components: int) -> tuple[Array, Array]:
     """
     merged_W, merged_H = merge_components(W, np.asarray(H).T, n_components)
     return merged_W, merged_H.T
+
+
+def _same_features(A: Any, B: Any) -> tuple[Any, Any]:
+    """Return components with the same features in the same order; frames are matched by name."""
+    if not (has_labels(A) or has_labels(B)):
+        return A, B
+    own, other = data_items(A, "`A`")[1], data_items(B, "`B`")[1]
+    positions, remarks = match_all(own, other)
+    for remark in remarks:
+        warn_user(remark)
+    return A, np.asarray(B)[:, positions]
 
 
 def _unit(F: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -135,6 +135,8 @@ class Consensus:
         divergence) or "far" (unlike all others). Empty if no replicate was examined.
     batch_effects
         Batch effects of the medoid, (batches, features); None without batches.
+    samples, features
+        Names, or None if the data have none. Files of outcomes do not contain them.
     """
 
     W: Array
@@ -147,6 +149,8 @@ class Consensus:
     statuses: tuple[str, ...]
     outliers: tuple[str, ...] = ()
     batch_effects: Array | None = None
+    samples: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None
 
     @property
     def is_kept(self) -> NDArray[np.bool_]:
@@ -194,7 +198,7 @@ class Outcome(Protocol):
 T = TypeVar("T", bound=Outcome)
 
 
-FACTORS = ("W", "H", "batch_effects")
+NOT_SAVED = ("W", "H", "batch_effects", "samples", "features")  # those of the run folder
 
 
 def save_outcome(outcome: Any, file: str | PathLike[str]) -> None:
@@ -271,7 +275,7 @@ def as_plain(value: Any) -> Any:
     NaN, which JSON does not have, becomes None.
     """
     if is_dataclass(value):
-        names = [f.name for f in fields(value) if f.name not in FACTORS]
+        names = [f.name for f in fields(value) if f.name not in NOT_SAVED]
         return {name: as_plain(getattr(value, name)) for name in names}
     if isinstance(value, np.ndarray):
         value = value.tolist()
