@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.?pp cpp/*/*.?pp)
 
-.PHONY: demo test check stress fuzz campaign sanitize mutants coverage dependencies audit lint types \
+.PHONY: demo test check stress fuzz campaign sanitize mutants coverage dependencies audit net lint types \
         bench microbench docs wheel clean
 
 demo: $(VENV)/.installed
@@ -46,6 +46,11 @@ dependencies: $(VENV)/.tools ## the oldest and the newest versions that pyprojec
 audit: $(VENV)/.tools        ## hashes, advisories and licences of all that is installed
 	$(BIN)/python -m pip install --quiet --group audit
 	$(BIN)/python tools/audit.py
+
+# Factors, traces, tables, run folders, messages and help pages of a case for every public function and
+# command, at most 3 minutes; with COMMIT=..., what differs from that commit on this machine.
+net: $(VENV)/.tools
+	$(BIN)/python tools/net.py $(if $(COMMIT),--compare $(COMMIT))
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
