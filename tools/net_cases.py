@@ -255,7 +255,7 @@ def open_client() -> Iterator[Any]:
     from distributed import Client, LocalCluster  # noqa: PLC0415 - optional
 
     settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
-    with LocalCluster(**settings, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(**settings, dashboard_address=":0") as cluster, Client(cluster) as client:
         yield client
 
 

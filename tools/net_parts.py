@@ -39,6 +39,8 @@ DATE = re.compile(r"\b20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.+-][\d:.]+)
 JSON_CLOCK = re.compile(
     rf'"({"|".join(sorted(CLOCKS))})": ?("[^"]*"|[-\d.e+]+|\[[-\d.e+, ]*\]|null)'
 )
+HTML_CLOCK = re.compile(rf"(<td>(?:{'|'.join(sorted(CLOCKS))})</td><td><bdi>)[^<]*")
+RECORD = re.compile(r"\brecords\.\d+$")  # of a checkpoint: round, passes, seconds, ...
 SECONDS = re.compile(r"(\bseconds(?: +|</\w+>(?:<\w+>)+))[\d.e-]+")  # of a table of facts
 CACHED = re.compile(r"-[0-9a-f]{16}\b")  # depends on the path and the time of a file
 PROGRESS = re.compile(r"^ +DURATION +round .*$|^.*\bDURATION left\b.*$", re.MULTILINE)
@@ -62,6 +64,7 @@ class Flattener:
         for folder, word in self.folders.items():
             text = text.replace(folder, word)
         text = JSON_CLOCK.sub(r'"\1": CLOCK', text)
+        text = HTML_CLOCK.sub(r"\1CLOCK", text)
         text = CACHED.sub("-HASH", SECONDS.sub(r"\1CLOCK", text))
         text = DATE.sub("DATE", DURATION.sub("DURATION", text))
         return PROGRESS.sub("", text)
@@ -277,7 +280,7 @@ def flatten_json(name: str, value: Any) -> Iterator[tuple[str, Part]]:
         return
     part = as_part(value)
     if part is not None:
-        yield name, part
+        yield name, np.delete(part, 2) if RECORD.search(name) else part
         return
     for key, item in list_items(value):
         yield from flatten_json(f"{name}.{key}" if name else str(key), item)
