@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Atomic file replacement, space for it, file locks, and readers of .npy and .npz files.
+"""Atomic file replacement, space for it, file locks, opening of files, .npy and .npz files.
 
 NumPy parses the headers of arrays. Their sizes are checked before memory is allocated, and pickled
 objects are rejected. A file that is damaged or declares wrong sizes raises `DamagedError`.
@@ -14,6 +14,7 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import time
 import warnings
 import zipfile
@@ -192,6 +193,35 @@ def _acquire(lock: IO[bytes], *, wait: bool) -> None:
             raise
 
 
+# ---- reading -------------------------------------------------------------------------------------
+
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def check_regular(path: str | PathLike[str]) -> None:
+    """Raise OSError unless `path` is a regular file or a link to one.
+
+    To open anything else can wait forever, as for a named pipe that nobody writes to. Every reader
+    calls this function or `open_regular` first.
+    """
+    kind = stat.S_IFMT(os.stat(path).st_mode)
+    if kind != stat.S_IFREG:
+        text = f"it is {_KINDS.get(kind, 'not a file')}, expected a regular file"
+        raise OSError(errno.EINVAL, text, str(path))
+
+
+def open_regular(path: str | PathLike[str]) -> BinaryIO:
+    """Open a regular file, or a link to one, for reading in binary mode."""
+    check_regular(path)
+    return open(path, "rb")
+
+
 # ---- arrays --------------------------------------------------------------------------------------
 
 
@@ -202,9 +232,17 @@ class DamagedError(ValueError):
 def read_archive(path: str | PathLike[str], names: Collection[str] | None = None) -> dict[str, Any]:
     """Read the arrays of an .npz file into a dict, with None for those that `names` leaves out."""
     stored, arrays = Path(path).stat().st_size, dict[str, Any]()
-    with _report_damage("an .npz file"), zipfile.ZipFile(path) as archive:
+    with (
+        _report_damage("an .npz file"),
+        open_regular(path) as file,
+        zipfile.ZipFile(file) as archive,
+    ):
         for entry in archive.infolist():
             name = entry.filename.removesuffix(".npy")
+            if name in arrays:
+                raise DamagedError(
+                    f"holds two arrays with the name {quote(name)}: write it again with one"
+                )
             if name != entry.filename:
                 is_wanted = names is None or name in names
                 arrays[name] = _read_member(archive, entry, stored) if is_wanted else None
@@ -263,12 +301,32 @@ def is_plausible_size(declared: int, stored: int) -> bool:
     return declared <= max(ALWAYS_ALLOWED, MAX_DEFLATE_RATIO * stored)
 
 
+# ---- messages ------------------------------------------------------------------------------------
+
+
 def shorten(value: object) -> str:
-    """Return a value as text for a message: one line, at most 60 characters."""
+    """Return a value as text for a message: one line, printable, about 60 characters at most."""
+    return printable(_first_words(value))
+
+
+def quote(value: object) -> str:
+    """Return a value as a quoted text for a message, shortened like those of `shorten`."""
+    return repr(_first_words(value))
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, with control and invisible characters escaped."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _first_words(value: object) -> str:
     text = " ".join(str(value).split())
     if not text and isinstance(value, Exception):
         text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+# ---- errors --------------------------------------------------------------------------------------
 
 
 @contextmanager

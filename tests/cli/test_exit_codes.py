@@ -11,8 +11,8 @@ import numpy as np
 from typer.testing import CliRunner
 
 from cli.calls import call, command
+from sipower._files import printable
 from sipower.cli import app
-from sipower.cli.console import printable
 from sipower.results import load_run
 
 

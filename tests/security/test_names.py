@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
@@ -140,6 +141,45 @@ def test_what_is_wrong_with_a_hostile_file_is_said_in_plain_letters(here):
     call("fit", "a.csv", "-k", 1, "-o", "run", "--no-report", code=0)
     pd.DataFrame({"\x1b[2J": [1, 2], "\x9b2J": [3, 4]}).to_csv("b.csv", index=False)
     assert r"\x1b[2J" in call("transform", "run", "b.csv", "-o", "W.csv", code=2).stderr
+
+
+@pytest.mark.parametrize("name", NAMES[5:10])
+def test_no_message_of_python_commands_the_terminal(here, name):
+    """Names of columns, layers, arrays and files in errors and remarks: all are shown as text."""
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    name, messages, quoting = name.replace("/", "|"), [], csv.QUOTE_NONNUMERIC
+
+    def refuse(file, **options):
+        with pytest.raises(ReadError) as caught:
+            read(file, **options)
+        messages.append(str(caught.value))
+
+    pd.DataFrame({f"{name} id": [1, 2], name: [3, 4]}).to_csv("a.csv", index=False, quoting=quoting)
+    messages.extend(read("a.csv").remarks)
+    pd.DataFrame({name: ["x", "y"], "b": [3, name]}).to_csv("b.csv", index=False, quoting=quoting)
+    refuse("b.csv", layout="wide")
+    refuse("b.csv", text_column="c")
+    (here / f"{name}.csv").write_text("a,b\n1,2\n3\n")
+    refuse(f"{name}.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata = anndata.AnnData(COUNTS.astype(float), layers={name: COUNTS * 0.5})
+        adata.write_h5ad("a.h5ad")
+    refuse("a.h5ad", layer="x")
+    with h5py.File("a.h5ad", "r+") as content:
+        content[f"layers/{name}|2"] = h5py.ExternalLink(name, "/x")
+    refuse("a.h5ad", layer=f"{name}|2")
+    (here / "features.tsv").write_text(f"g\tg\t{name!a}\nh\th\t\x1b[31m\n")
+    (here / "barcodes.tsv").write_text("c\n")
+    (here / "matrix.mtx").write_text(
+        "%%MatrixMarket matrix coordinate integer general\n2 1 1\n1 1 5\n"
+    )
+    messages.extend(read("matrix.mtx").remarks)
+    np.savez("a.npz", **{name: COUNTS, "x": COUNTS})
+    refuse("a.npz")
+    assert len(messages) == 8
+    assert not [text for text in messages if not text.isprintable()]
+    assert sum(r"\x" in text or r"\r" in text for text in messages) >= 7
 
 
 def test_a_name_is_not_cut_at_a_nul(here):

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from sipower._files import printable
 from sipower.cli.application import command
-from sipower.cli.console import Console, printable
+from sipower.cli.console import Console
 from sipower.cli.options import Json
 from sipower.io.cache import CacheEntry, cache_entries, cache_folder, remove_entry
 

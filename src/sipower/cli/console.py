@@ -15,6 +15,7 @@ import typer
 from rich.console import Console as Terminal
 from rich.table import Table
 
+from sipower._files import printable
 from sipower.selection.outcome import as_plain
 
 terminal = Terminal()
@@ -120,8 +121,3 @@ def option_name(argument: str) -> str:
 def _as_option(match: re.Match[str]) -> str:
     option = f"--{match['name'].replace('_', '-')}"
     return option if match["value"] == "True" else f"{option} {shlex.quote(match['value'][1:-1])}"
-
-
-def printable(text: str) -> str:
-    """Return the text on one line, with control and invisible characters escaped."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -9,7 +9,8 @@ from typing import Self
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from sipower.cli.console import Console, printable, terminal
+from sipower._files import printable
+from sipower.cli.console import Console, terminal
 from sipower.estimators import KLNMF
 from sipower.loop.forecast import forecast_passes, format_duration
 from sipower.loop.solve import Record

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sipower._files import DamagedError, is_plausible_size, shorten
+from sipower._files import DamagedError, is_plausible_size, printable, shorten
 
 # Quoted, because the array types of older SciPy versions cannot be subscripted.
 Counts: TypeAlias = "NDArray[Any] | sparse.csr_array[Any, tuple[int, int]]"
@@ -23,7 +23,13 @@ Names = tuple[str, ...]
 
 
 class ReadError(ValueError):
-    """An error for a file that cannot be read: what is wrong, where, and what to do."""
+    """An error for a file that cannot be read: what is wrong, where, and what to do.
+
+    Control and invisible characters of its message are escaped, since files choose their names.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(printable(str(message)))
 
 
 class MissingLayerError(ReadError):
