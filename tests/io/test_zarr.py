@@ -48,7 +48,7 @@ def test_raw_and_columns_of_zarr(tmp_path, version):
     file = tmp_path / "cells.zarr"
     write(file, version, sparse.csr_matrix(V * 0.5))
     assert has_columns(file)
-    assert read_column(file, "obs", "donor") == ("a", "b", "a")
+    assert read_column(file, "obs", "donor") == (("a", "b", "a"), [])
     with pytest.raises(ReadError, match=r"has no layers/raw: its layers are none"):
         read(file, layer="raw")
     adata = anndata.read_zarr(file)

@@ -3,19 +3,24 @@
 
 import os
 import stat
+import warnings
 import zipfile
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from cached_files import zarr_format
 from oracles import counts
 from sipower import KLNMF
 from sipower._files import DamagedError, atomic_write, file_lock, read_archive
-from sipower.io import ReadError, open_on_disk, open_store, read
+from sipower.io import FORMATS, ReadError, convert, open_on_disk, open_store, read, read_guides
+from sipower.io.anndata_columns import has_columns
+from sipower.io.item_values import read_item_values
 from sipower.report import write_report
-from sipower.results import Run, save_run
+from sipower.results import Run, load_run, save_run
 from sipower.results.export import export, write_weights
 from sipower.store import write_store
 
@@ -191,6 +196,183 @@ def test_links_within_an_hdf5_file_are_followed(h5ad):
         content["X"] = h5py.SoftLink("/elsewhere")
 
     np.testing.assert_array_equal(read(h5ad(change)).counts.toarray(), V)
+
+
+# ---- what it may not even open -------------------------------------------------------------------
+
+# Opening a named pipe waits until somebody writes to it, so what opened it would never return.
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs the named pipes of Unix")
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.parametrize("ending", [e for e in FORMATS if e != ".zarr"])
+def test_a_named_pipe_is_not_waited_for(pipe, ending):
+    file = pipe.rename(pipe.with_name(f"docword.counts{ending}"))
+    link = file.with_name(f"docword.link{ending}")
+    link.symlink_to(file)
+    for path in (file, link):
+        message = rf"link{ending}|counts{ending} cannot be read: it is a named pipe, expected"
+        for act in (read, partial(convert, target=pipe.with_name("v.sipower"))):
+            with pytest.raises(ReadError, match=message):
+                act(path)
+
+
+def test_devices_and_pipes_elsewhere_are_not_waited_for(pipe):
+    (pipe.parent / "zero.csv").symlink_to("/dev/zero")
+    with pytest.raises(ReadError, match=r"zero\.csv cannot be read: it is a device, expected"):
+        read(pipe.parent / "zero.csv")
+    (pipe.parent / "values.npy").symlink_to(pipe)
+    with pytest.raises(OSError, match="it is a named pipe"):
+        read_item_values(pipe.parent / "values.npy")
+    (pipe.parent / "guides.gmt").symlink_to(pipe)
+    with pytest.raises(ReadError, match="does not exist"):
+        read_guides(pipe.parent / "guides.gmt")
+    write_store([V], pipe.parent / "v.sipower")
+    (pipe.parent / "v.sipower/rows/values.npy").unlink()
+    (pipe.parent / "v.sipower/rows/values.npy").symlink_to(pipe)
+    with pytest.raises(ValueError, match=r"rows/values\.npy does not hold"):
+        open_store(pipe.parent / "v.sipower")
+    save_run(a_run(), pipe.parent / "run")
+    (pipe.parent / "run/factors.npz").unlink()
+    (pipe.parent / "run/factors.npz").symlink_to(pipe)
+    with pytest.raises((OSError, ValueError), match="it is a named pipe"):
+        load_run(pipe.parent / "run")
+
+
+def test_a_file_that_is_a_link_is_read(tmp_path):
+    """Workflow managers stage their inputs as links, and links to these."""
+    np.save(tmp_path / "counts.npy", V)
+    (tmp_path / "staged.npy").symlink_to(tmp_path / "counts.npy")
+    (tmp_path / "again.npy").symlink_to(tmp_path / "staged.npy")
+    np.testing.assert_array_equal(read(tmp_path / "again.npy").counts, V)
+
+
+def to_pipe(place):
+    """A link to the pipe in the place of an element."""
+
+    def change(h5py, content, folder):
+        del content[place]
+        content[place] = h5py.ExternalLink("pipe", "/x")
+
+    return change
+
+
+def through_links(h5py, content, folder):
+    content["away"] = h5py.ExternalLink("pipe", "/x")
+    content["first"] = h5py.SoftLink("/away/more")
+    del content["X/data"]
+    content["X/data"] = h5py.SoftLink("/first")
+
+
+def endless_links(h5py, content, folder):
+    del content["X/data"]
+    content["X/data"] = h5py.SoftLink("/again")
+    content["again"] = h5py.SoftLink("/X/data")
+    content["X/more"] = h5py.SoftLink("/" + "X/more/" * 50)
+
+
+def virtual_without_end(h5py, content, folder):
+    """HDF5 opens the sources of a virtual dataset when its shape is asked for."""
+    del content["X/data"]
+    layout, end = h5py.VirtualLayout((3,), float, maxshape=(None,)), h5py.h5s.UNLIMITED
+    layout[0:end] = h5py.VirtualSource(folder / "pipe", "x", (3,), maxshape=(None,))[0:end]
+    content.create_virtual_dataset("X/data", layout)
+
+
+PIPES = {
+    **{place: to_pipe(place) for place in ("X", "X/data", "X/indptr", "obs", "var/_index")},
+    "through links": through_links,
+    "virtual": virtual_without_end,
+}
+
+
+@pytest.mark.parametrize("change", PIPES.values(), ids=PIPES)
+def test_a_link_of_an_hdf5_file_is_not_opened(pipe, h5ad, change):
+    file = h5ad(change)
+    for act in (read, open_on_disk, has_columns):
+        with suppress(ReadError):
+            act(file)
+            assert act is has_columns
+    with pytest.raises(ReadError, match="another file holds"):
+        read(file)
+
+
+def test_links_without_end_get_a_sentence(h5ad):
+    with pytest.raises(ReadError, match=r"/X/data is a link to more than 16 links; write its"):
+        read(h5ad(endless_links))
+
+
+def test_what_nobody_asked_for_is_not_opened(pipe, h5ad):
+    """The other layers are looked at, since one of them may hold the counts."""
+
+    def change(h5py, content, folder):
+        for place in ("layers/x", "layers/y", "uns", "raw", "strange"):
+            if place in content:
+                del content[place]
+            content[place] = h5py.ExternalLink("pipe", "/x")
+
+    file = h5ad(change)
+    np.testing.assert_array_equal(read(file).counts.toarray(), V)
+    with pytest.raises(ReadError, match="has no layers/z: its layers are x, y"):
+        read(file, layer="z")
+    with pytest.raises(ReadError, match="another file holds /layers/x"):
+        read(file, layer="x")
+
+
+def test_a_file_of_10x_is_read_beside_a_link(pipe):
+    h5py, by_cells = pytest.importorskip("h5py"), sparse.csr_array(V)
+    with h5py.File(pipe.parent / "counts.h5", "w") as content:
+        for part in ("data", "indices", "indptr"):
+            content[f"matrix/{part}"] = getattr(by_cells, part)
+        content["matrix/shape"] = V.T.shape
+        content["matrix/barcodes"] = np.array(list("123456789"), "S")
+        content["matrix/features/name"] = np.array(list("abcdefg"), "S")
+        content["away"] = h5py.ExternalLink("pipe", "/x")
+    np.testing.assert_array_equal(read(pipe.parent / "counts.h5").counts.toarray(), V)
+
+
+def write_zarr(file, version):
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("zarr")
+    matrix = sparse.csr_matrix(V)
+    with warnings.catch_warnings(), zarr_format(version):
+        warnings.simplefilter("ignore")
+        anndata.AnnData(matrix, layers={"x": matrix}).write_zarr(file)
+    return file
+
+
+PLACES = [".zattrs", "X/.zattrs", "X/data/.zarray", "X/data/0", "X/indptr/9.9", "obs/.zgroup"]
+PLACES += ["X/zarr.json", "obs/zarr.json", "X/data/zarr.json", "X/data/c/0", "obs/_index/c/0"]
+
+
+@pytest.mark.parametrize("linked", [True, False], ids=["link", "pipe"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_pipe_in_a_zarr_folder_is_not_opened(pipe, place, linked):
+    version = 3 if place.endswith(("zarr.json", "c/0")) else 2
+    file = write_zarr(pipe.with_name("cells.zarr"), version)
+    (file / place).unlink(missing_ok=True)
+    if linked:
+        (file / place).symlink_to(pipe)
+    else:
+        os.mkfifo(file / place)
+    message = "another file holds" if linked else f"{place} cannot be read: it is a named pipe"
+    with pytest.raises(ReadError, match=message):
+        read(file)
+
+
+@pytest.mark.parametrize("place", ["layers/x", "layers/x/zarr.json", "layers", "uns", "raw"])
+def test_what_nobody_asked_for_in_a_zarr_folder_is_not_opened(pipe, place):
+    file = write_zarr(pipe.with_name("cells.zarr"), 3)
+    if (file / place).exists():
+        (file / place).rename(pipe.with_name("gone"))
+    (file / place).symlink_to(pipe)
+    np.testing.assert_array_equal(read(file).counts.toarray(), V)
 
 
 @pytest.mark.parametrize("index", [-1, 7, 2**31 - 1])

@@ -54,8 +54,11 @@ class DataItems:
         axis = "obs" if (kind == "sample") != bool(self.data.transpose) else "var"
         if axis == "var" and self.data.layer == "raw":
             axis = "raw/var"
-        cells = tuple(cell for source in sources for cell in read_column(source, axis, text))
-        return ItemValues(f"{self.data.source}, column {text!r} of {axis}", cells)
+        parts = [read_column(source, axis, text) for source in sources]
+        cells = tuple(cell for texts, _ in parts for cell in texts)
+        remarks = tuple(remark for _, more in parts for remark in more)
+        source = f"{self.data.source}, column {text!r} of {axis}"
+        return ItemValues(source, cells, remarks=remarks)
 
 
 def read_numbers(items: DataItems, kind: str, text: str) -> tuple[Any, list[str]]:

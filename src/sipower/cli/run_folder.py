@@ -28,9 +28,10 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF, Estimate
 from sipower.io import FORMATS, Table, read
+from sipower.io.anndata_columns import has_columns
 from sipower.loop.forecast import forecast_passes, format_duration
 from sipower.results import Run, load_run
-from sipower.results.annotations import AnnDataFile, is_anndata_file
+from sipower.results.annotations import AnnDataFile
 from sipower.results.differences_table import load_differences
 from sipower.results.export import export, export_paths
 from sipower.results.folder import FILES, MEASUREMENTS
@@ -272,7 +273,7 @@ def derived_files(
     formats = output.formats()
     if "h5ad" in formats:
         is_hdf5 = data.source.suffix.lower() in (".h5ad", ".h5") and len(data.sources) == 1
-        if is_hdf5 and is_anndata_file(data.source):
+        if is_hdf5 and has_columns(data.source):
             origin = AnnDataFile(data.source, data.layer, bool(data.transpose))
         elif not isinstance(table.counts, RowBlocks):  # a store is too large for one file
             origin = table

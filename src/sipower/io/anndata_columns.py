@@ -21,10 +21,10 @@ def has_columns(path: Path) -> bool:
         return is_anndata(file)
 
 
-def read_column(path: Path, axis: str, name: str) -> tuple[str, ...]:
-    """Read a column of obs, var or raw/var of an AnnData file as texts, one for each item."""
+def read_column(path: Path, axis: str, name: str) -> tuple[tuple[str, ...], list[str]]:
+    """Read a column of obs, var or raw/var of an AnnData file as texts, and return remarks too."""
     with _open(path) as file, report_damage(path, file.kind):
-        return read_column_texts(file, axis, name)
+        return read_column_texts(file, axis, name), file.remarks
 
 
 def _open(path: Path) -> AbstractContextManager[GroupedFile]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import read_array, shorten
+from sipower._files import open_regular, read_array, shorten
 from sipower.data.names import Items, match_all
 from sipower.io.base import Names, ReadError, report_damage
 from sipower.io.grid import Grid, parse_csv, parse_parquet, report_malformed
@@ -38,12 +38,15 @@ class ItemValues:
         Names of the items; None: the values are in the order of the items.
     heading
         First line of the file, which may hold an item in place of headings; empty: it cannot.
+    remarks
+        Sentences for the user about the file.
     """
 
     source: str
     cells: tuple[str, ...]
     names: Names | None = None
     heading: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def align(self, items: Items) -> tuple[list[str], list[str]]:
         """Return the values in the order of the items, and remarks for the user."""
@@ -52,7 +55,7 @@ class ItemValues:
             if len(self.heading) == 2 and self.heading[0] in {*items.names, *(items.ids or ())}:
                 names, cells = (self.heading[0], *names), (self.heading[1], *cells)
             places, remarks = match_items(self.source, names, items)
-            return [cells[at] for at in places], remarks
+            return [cells[at] for at in places], [*self.remarks, *remarks]
         if len(cells) != items.count:
             raise ReadError(
                 f"{self.source} has {len(cells)} values, expected one for each of the "
@@ -60,7 +63,7 @@ class ItemValues:
             )
         if names is not None:
             match_items(self.source, names, items, "the values alone, in a table of one column,")
-        return list(cells), []
+        return list(cells), list(self.remarks)
 
     def align_numbers(self, items: Items) -> tuple[NDArray[np.float64], list[str]]:
         """Return the values as numbers, True as 1 and False as 0, and remarks."""
@@ -98,7 +101,7 @@ def read_item_values(path: str | PathLike[str]) -> ItemValues:
     """Read a table of names and values with headings, or values alone in the order of the items."""
     file = Path(path)
     if file.suffix.lower() == ".npy":
-        with file.open("rb") as stream, report_damage(file, "a NumPy array"):
+        with open_regular(file) as stream, report_damage(file, "a NumPy array"):
             array = read_array(stream, file.stat().st_size)
         if array.ndim != 1:
             raise ReadError(f"{file} must hold one value for each item, got shape {array.shape}.")

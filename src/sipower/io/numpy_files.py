@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sipower._files import read_archive, read_array, shorten
+from sipower._files import check_regular, open_regular, read_archive, read_array, shorten
 from sipower.io.base import ReadError, report_damage
 from sipower.io.sources import (
     Compressed,
@@ -28,12 +28,13 @@ _NAMES = {"format", "shape"}.union(*_PARTS.values())
 
 def open_npy(path: Path) -> OpenCounts:
     """Open an array that `numpy.save` wrote."""
-    with path.open("rb") as stream, report_damage(path, "a NumPy array"):
+    with open_regular(path) as stream, report_damage(path, "a NumPy array"):
         return OpenCounts(Dense(path, read_array(stream, path.stat().st_size)))
 
 
 def open_npz(path: Path) -> OpenCounts:
     """Open a sparse matrix of `scipy.sparse.save_npz`, or the only array of `numpy.savez`."""
+    check_regular(path)
     with report_damage(path, "an .npz file"):
         arrays = read_archive(path, _NAMES)
         if len(arrays) == 1:

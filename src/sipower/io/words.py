@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sipower._files import shorten
+from sipower._files import open_regular, shorten
 from sipower.io.base import Names, ReadError, Table
 from sipower.io.grid import IDENTIFIER, Grid
 from sipower.io.sources import Compressed, OpenCounts
@@ -136,7 +136,8 @@ def open_text_folder(folder: Path, options: Mapping[str, Any] | None) -> OpenCou
 
 def _read_text(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        with open_regular(file) as stream:
+            return stream.read().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ReadError(f"{file} is not UTF-8 text: save the file as UTF-8.") from None
 

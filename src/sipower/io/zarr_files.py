@@ -4,22 +4,27 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sipower._files import check_regular
 from sipower.io.anndata_files import is_anndata, open_anndata
 from sipower.io.base import ReadError, check_size, import_library, report_damage
-from sipower.io.groups import GroupedFile
+from sipower.io.groups import GroupedFile, MissingChunk, elsewhere
 from sipower.io.sources import OpenCounts
 
 _MARKS = ("zarr.json", ".zgroup")  # of which one is in the folder of a group
-_METADATA = ("zarr.json", ".zarray", ".zattrs")
+_METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+_NUMBER = re.compile(r"[0-9]+")
 _BLOSC_HEADER = 16  # bytes, of which the last four are the size of the chunk
 _SPARSE = ("data", "indices", "indptr")
 # Codecs that only decode bytes. Others may run code: `pickle` loads objects.
@@ -34,15 +39,40 @@ class ZarrFile(GroupedFile):
 
     kind = "a Zarr file"
 
-    def check_place(self, *elements: Any) -> None:
-        """Reject symbolic links, and codecs that could do more than decode numbers and texts."""
-        for element in elements:
-            folder = self._folder(element)
-            parents = [p for p in (folder, *folder.parents) if p.is_relative_to(self.path)][:-1]
-            if any(parent.is_symlink() for parent in parents):
-                raise ValueError(f"another file holds {element.name}")
-            if hasattr(element, "shape"):
-                self._check_array(element, folder)
+    def child(self, group: Any, name: str) -> Any:
+        """Open a member of a group; see `member`."""
+        folder = self._folder(group) / name
+        if name in ("", ".", "..") or folder.name != name:
+            raise elsewhere(self.path, name)
+        if not os.path.lexists(folder):
+            raise KeyError(f"{group.name} has no {name}")
+        _check_metadata(self.path, folder)
+        element = group[name]
+        if hasattr(element, "shape"):
+            self._check_array(element, folder)
+        return element
+
+    def names(self, group: Any) -> list[str]:
+        """Return the names of all members of a group, none of which is opened."""
+        with os.scandir(self._folder(group)) as entries:
+            return sorted(e.name for e in entries if not e.is_file(follow_symlinks=False))
+
+    def missing_chunks(self, array: Any) -> Iterator[MissingChunk]:
+        """Yield the chunks of an array, or its shards, that have no file."""
+        folder, size = self._folder(array), array.shards or array.chunks
+        counts = [-(-n // step) for n, step in zip(array.shape, size, strict=True)]
+        total, encode = math.prod(counts), array.metadata.encode_chunk_key
+        stored = set()
+        for entry in _entries(folder):
+            key = entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
+            place = tuple(map(int, _NUMBER.findall(key)))
+            if len(place) == len(counts) and key == encode(place):
+                stored.add(place)
+        missing = total - sum(all(map(operator.lt, place, counts)) for place in stored)
+        for place in product(*map(range, counts)) if counts and missing else ():
+            if place not in stored:
+                begin = place[0] * size[0]
+                yield MissingChunk(encode(place), begin, begin + size[0], missing, total)
 
     def _check_array(self, array: Any, folder: Path) -> None:
         codecs = list(_codec_names(array.metadata.to_dict()))
@@ -54,7 +84,9 @@ class ZarrFile(GroupedFile):
                 )
         for place in _entries(folder):
             if place.is_symlink():
-                raise ValueError(f"another file holds {array.name}")
+                raise elsewhere(self.path, array.name)
+            if not place.is_file() and not place.is_dir():
+                _check_file(place)
             if "blosc" in codecs and place.is_file() and not place.name.endswith(_METADATA):
                 _check_blosc(place)
         chunk = math.prod(array.chunks) * array.dtype.itemsize
@@ -75,10 +107,7 @@ class ZarrFile(GroupedFile):
         return np.char.decode(content, "utf-8") if content.dtype.kind == "S" else content
 
     def _folder(self, element: Any) -> Path:
-        folder = self.path / str(element.path)
-        if ".." in folder.parts[len(self.path.parts) :]:
-            raise ValueError(f"another file holds {element.name}")
-        return folder
+        return self.path / str(element.path)
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -86,6 +115,25 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     for parent, *_ in os.walk(folder):
         with os.scandir(parent) as entries:
             yield from entries
+
+
+def _check_metadata(path: Path, folder: Path) -> None:
+    """Reject the folder of an element if it or its metadata are links or no regular files.
+
+    `path` is the folder of the whole file, which itself may be a link.
+    """
+    for place in (folder, *(folder / name for name in _METADATA)):
+        if place.is_symlink() and place != path:
+            raise elsewhere(path, str(place.relative_to(path)))
+        if place != folder and place.exists():
+            _check_file(place)
+
+
+def _check_file(place: os.PathLike[str]) -> None:
+    try:
+        check_regular(place)
+    except OSError as problem:
+        raise ReadError(f"{os.fspath(place)} cannot be read: {problem.strerror}.") from None
 
 
 def _check_blosc(chunk: os.DirEntry[str]) -> None:
@@ -117,6 +165,7 @@ def open_zarr_file(path: Path) -> Iterator[ZarrFile]:
     """Open a Zarr folder."""
     zarr = import_library("zarr", path)
     with report_damage(path, ZarrFile.kind):
+        _check_metadata(path, path)
         root = zarr.open_group(path, mode="r", use_consolidated=False)
     yield ZarrFile(path, root)
 

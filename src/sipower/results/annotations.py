@@ -23,7 +23,6 @@ __all__ = [
     "AnnDataFile",
     "annotate",
     "as_annotations",
-    "is_anndata_file",
     "spectra_arrays",
     "write_anndata",
 ]
@@ -145,14 +144,6 @@ def write_anndata(
         ad.io.write_elem(content, "/", adata)
     with atomic_write(file) as to:
         to.write(memory.getbuffer())
-
-
-def is_anndata_file(path: Path) -> bool:
-    """Return whether an HDF5 file was written by anndata, whatever its name."""
-    import h5py  # noqa: PLC0415 - optional
-
-    with h5py.File(path, "r") as file:
-        return "obs" in file and "var" in file
 
 
 def _can_be_annotated(origin: AnnDataFile) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import read_header
+from sipower._files import check_regular, read_header
 from sipower.data.formats import STORE, NewerFormatError
 from sipower.kernels import Array
 
@@ -54,6 +54,7 @@ class OpenArray:
 
     def __init__(self, path: Path, length: int, dtypes: Sequence[np.dtype[Any]]) -> None:
         self.path, self.length, self.lock = path, length, threading.Lock()
+        check_regular(path)
         self.file = path.open("rb", buffering=0)
         shape, _, self.dtype = read_header(self.file)
         self.offset = self.file.tell()
