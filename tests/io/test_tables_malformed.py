@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reading import LONG, WIDE, refused
-from sipower.io import read
+from reading import LONG, WIDE, held, refused
+from sipower.io import ReadError, read
+from sipower.io.item_values import Items, read_item_values
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,86 @@ def test_tables(tmp_path, text, bad, message) -> None:
     read(file)
     file.write_text(bad)
     refused(file, message)
+
+
+ENDS = r"ends with a comma: remove it from the end of every line\.$"
+MADE_OF = r"is written with a (narrow )?no-break space \(U\+(00A0|202F)\); remove it\.$"
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (WIDE.replace("\n", ",\n"), rf"line 1, {ENDS}"),
+        (WIDE.replace("3\n", "3,\n").replace("6\n", "6,\n"), rf"line 2, {ENDS}"),
+        (WIDE.replace("6\n", "6,\n"), rf"line 3, {ENDS}"),
+        (WIDE.replace("c\n", "c,\n"), rf"line 1, {ENDS}"),
+        (LONG.replace("\n", ",\n"), rf"line 1, {ENDS}"),
+        (
+            LONG.replace("1\n", "1,\n").replace("2\n", "2,\n").replace("3\n", "3,\n"),
+            rf"line 2, {ENDS}",
+        ),
+        ("1;2;\n3;4;\n", r"line 1, ends with a semicolon"),
+        (WIDE.replace("5", "\u00a05"), rf"line 3, column 'b': the number 5 {MADE_OF}"),
+        (WIDE.replace("5", "5\u202f000"), rf"line 3, column 'b': the number 5000 {MADE_OF}"),
+        ("n,a\ns,\u00a05\nt,\u00a06\n", rf"line 2, column 'a': the number 5 {MADE_OF}"),
+        (WIDE.replace("s2", ""), r"line 3, has an empty sample name: name the sample, or drop"),
+        (WIDE.replace("s2", "  "), r"line 3, has an empty sample name: name the sample, or drop"),
+        (WIDE.replace("b", ""), r"column 3, has an empty heading: name the feature\.$"),
+        (LONG.replace("s2", ""), r"line 4, has an empty sample or feature name: name it, or drop"),
+        (LONG.replace("b", ""), r"line 3, has an empty sample or feature name: name it, or drop"),
+        (WIDE.replace("b", "b" * 2**20), r"line 1, has a cell of more than 131,072 characters: "),
+        (WIDE.replace("5", "5" * 2**20), r"line 3, has a cell of more than 131,072 characters: "),
+    ],
+)
+def test_what_programs_and_people_leave_in_tables(tmp_path, bad, message) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text(bad, encoding="utf-8")
+    with pytest.raises(ReadError, match=rf"v\.csv, .*{message}") as caught:
+        read(file)
+    assert len(str(caught.value)) < 300 + len(str(file))
+
+
+def test_a_blank_line_of_one_column_is_a_row(tmp_path) -> None:
+    """It was dropped, and the rows below moved up."""
+    file = tmp_path / "v.csv"
+    file.write_text("a\n1\n\n3\n")
+    refused(file, r"line 3, column 'a': a count is missing\.$")
+    file.write_text("1\n3\n  \n5\n")
+    refused(file, r"line 3, column 1: a count is missing\.$")
+    file.write_text("a\n1\n3\n\n \n\n")  # editors add empty lines to the end
+    assert held(read(file)).tolist() == [[1], [3]]
+    file.write_text('text\ngood film\n\n""\nbad film\n""\n\n')
+    table = read(file, text_column="text")
+    assert held(table).tolist() == [[0, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 0], [0, 0, 0]]
+    file.write_text("factor\n1\n\n3\n")
+    with pytest.raises(ReadError, match="the value '' of sample 1 is not a number"):
+        read_item_values(file).align_numbers(Items("sample", 3))
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize("other", ["4", "4.5", f"{2**63 + 1}"])
+@pytest.mark.parametrize("text", [WIDE, WIDE.replace("name,", "").replace("s2", "7"), LONG])
+def test_whole_numbers_that_would_be_rounded_are_refused(tmp_path, text, other) -> None:
+    """Beyond 2^53 float64 has only every other one."""
+    file = tmp_path / "v.csv"
+    cell = "5" if "5" in text else "3"
+    file.write_text(text.replace(cell, str(BIG)).replace("1\n", f"{other}\n"))
+    where = r"line \d, column '\w+'"
+    refused(file, rf"{where}: the count \d+ is a whole number beyond 2\^53, which float64 would ")
+    file.write_text(text.replace(cell, str(BIG - 1)))
+    assert float(held(read(file)).max()) == BIG - 1
+    file.write_text(text.replace(cell, "9.007199254740993e15"))  # whoever writes it so accepts it
+    assert float(held(read(file)).max()) == BIG - 1
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "uint64", "uint64[pyarrow]"])
+def test_whole_numbers_of_parquet_that_would_be_rounded(tmp_path, kind) -> None:
+    file = tmp_path / "v.parquet"
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": pd.Series([3, BIG], dtype=kind)})
+    frame.to_parquet(file)
+    refused(file, rf"row 2, column 'b': the count {BIG} is a whole number beyond 2\^53")
 
 
 def test_a_negative_count_in_a_first_column_makes_it_no_names(tmp_path) -> None:

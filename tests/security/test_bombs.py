@@ -29,6 +29,8 @@ def test_small_files_that_become_enormous_get_a_sentence(tmp_path):
         "declares" in messages[f"claims.{ending}"] for ending in ("npy", "npz", "mtx", "txt")
     )
     assert "is longer than" in messages["line.csv.gz"]
+    advice = "needs more memory than is available: read it where there is more, or write the counts"
+    assert advice in messages["rows.csv.gz"]
     assert "declares 4000000128 bytes for the array data and stores" in messages["directory.npz"]
 
 

@@ -42,6 +42,7 @@ FORMATS: dict[str, str] = {
     ".txt": "a UCI bag of words (docword), documents x words; any other text is read as .tsv",
     ".txt.gz": "the same, compressed",
 }
+STREAMED = (".h5", ".h5ad", ".zarr", ".mtx")  # kinds that are converted in blocks
 ANNDATA = {".h5": open_hdf5, ".h5ad": open_hdf5, ".zarr": open_zarr}
 _OPENERS = {".mtx": open_matrix_market, ".npz": open_npz, ".npy": open_npy, ".txt": open_docword}
 
@@ -136,7 +137,18 @@ def _report_system_errors(file: Path) -> Iterator[None]:
     except OSError as problem:
         raise ReadError(f"{file} cannot be read: {problem.strerror or problem}.") from None
     except MemoryError:
-        raise ReadError(f"{file} needs more memory than is available.") from None
+        raise ReadError(
+            f"{file} needs more memory than is available: {_memory_advice(file)}."
+        ) from None
+
+
+def _memory_advice(file: Path) -> str:
+    if file_kind(file) in STREAMED:
+        return "convert it to a store with sipower convert, and use the store"
+    return (
+        "read it where there is more, or write the counts as .mtx or .h5ad, which sipower convert "
+        "turns into a store without holding them in memory"
+    )
 
 
 def _open_stream(

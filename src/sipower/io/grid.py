@@ -17,11 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import shorten
+from sipower._files import check_regular, shorten
 from sipower.io.base import ReadError, check_size, exact_floats, import_library, report_damage
-from sipower.io.text import Lines, count_problem, open_text, parse_number, read_lines
+from sipower.io.text import (
+    Lines,
+    count_problem,
+    hidden_character,
+    open_text,
+    parse_number,
+    read_lines,
+    rounding_problem,
+)
 
 Records = Iterator[tuple[str, Sequence[Any]]]
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 # Columns with these headings usually identify the samples and do not hold counts.
 IDENTIFIER = re.compile(r"(.*[ _.-])?(id|ids|index|key|unnamed: 0)|barcode|sample|cell", re.I)
 
@@ -33,6 +42,7 @@ class Grid:
     `headings` is empty if the file has none. A first heading that is an empty text means that the
     first column holds names.
     `records` yields the place of each row in the file, such as "line 7", and its cells.
+    `separator` is the character between cells; empty if the file is no text.
     """
 
     path: Path
@@ -40,6 +50,7 @@ class Grid:
     records: Callable[[], Records]
     remarks: tuple[str, ...] = ()
     columns: list[Any] = field(default_factory=list)
+    separator: str = ""
 
     def error(
         self, first: int | None = None, problem: object = "a cell is not a number"
@@ -53,32 +64,52 @@ class Grid:
             # R writes no heading over the names of the rows.
             by_r = len(cells) == len(self.headings) + 1
             expected = expected or (len(cells) if by_r else len(self.headings) or len(cells))
+            if self.separator and len(cells) == expected + 1 and not cells[-1]:
+                return self.separator_error(place)
+            if self.separator and len(cells) == expected - 1 and self.headings[-1:] == [""]:
+                return self.separator_error("line 1")
             if len(cells) != expected:
                 return ReadError(
                     f"{self.path}, {place}, has {len(cells)} cells, expected {expected}."
                 )
             for at in range(expected if first is None else first, expected):
-                cell_problem = count_problem(str(cells[at]))
+                cell_problem = count_problem(str(cells[at])) or rounding_problem(str(cells[at]))
                 if cell_problem:
                     name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
-                    advice = self._text_advice(at)
+                    advice = self._text_advice(at, str(cells[at]))
                     return ReadError(
                         f"{self.path}, {place}, column {name}: {cell_problem}{advice}."
                     )
         return ReadError(f"{self.path} is not a table of counts: {shorten(problem)}.")
 
-    def _text_advice(self, at: int) -> str:
+    def separator_error(self, place: str) -> ReadError:
+        """Return the error for a line that ends with a separator."""
+        name = _SEPARATORS[self.separator]
+        return ReadError(
+            f"{self.path}, {place}, ends with a {name}: remove it from the end of every line."
+        )
+
+    def _text_advice(self, at: int, cell: str) -> str:
         """Return what to do with a column that holds texts; an empty string for other columns."""
         is_known = bool(self.headings) and at < len(self.columns)
-        if not is_known or not is_text(self.columns[at]):
+        if not is_known or hidden_character(cell) or not is_text(self.columns[at]):
             return ""
         name = shorten(self.headings[at])
         return f"; drop the column or, if it holds texts, count their words by text_column={name!r}"
 
     def check_counts(self, counts: NDArray[Any], first: int) -> None:
-        """Reject numbers that are not counts, in the columns from `first` on."""
+        """Reject numbers that are not counts, in the columns from `first` on.
+
+        Of whole numbers beyond 2^53 only the file still has all digits.
+        """
         if not ((counts >= 0) & (counts < np.inf)).all():
             raise self.error(first)
+        if counts.max(initial=0) >= 2**53 and self._is_rounded(first):
+            raise self.error(first)
+
+    def _is_rounded(self, first: int) -> bool:
+        rows = (cells[first:] for _, cells in self.records())
+        return any(rounding_problem(str(cell)) for cells in rows for cell in cells)
 
     def place(self, row: int) -> str:
         """Return the place of a row in the file."""
@@ -91,6 +122,7 @@ class Grid:
 def parse_parquet(path: Path) -> Grid:
     """Read a parquet file; if pandas stored an index in it, the index names the rows."""
     parquet, pandas = (import_library(name, path) for name in ("pyarrow.parquet", "pandas"))
+    check_regular(path)
     with report_damage(path, "a parquet file"):
         frame = pandas.read_parquet(path, read_dictionary=_text_columns(path, parquet))
     headings = [str(name) for name in frame.columns]
@@ -152,6 +184,61 @@ def _open_cells(path: Path) -> io.TextIOWrapper:
 
 
 def _parse(path: Path, pandas: Any) -> Grid:
+    first, has_gaps, empty_lines = _inspect_lines(path)
+    usual = "," if ".csv" in path.name.lower() else "\t"
+    separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
+    _, headings = next(_read_cells(path, separator), (0, []))
+    if not any(headings):
+        raise ReadError(f"{path}, line 1, is empty, expected headings.")
+    remarks, no_headings = _heading_remarks(path, headings)
+    skipped = 0 if no_headings else 1
+    records = partial(_records, path, separator, skipped, False)
+    names = [] if no_headings else headings
+    grid = Grid(path, names, records, remarks, separator=separator)
+    frame = _read_frame(grid, pandas, skipped, len(headings))
+    missing = frame.shape[1] - len(headings)
+    if missing not in (0, 1) or (missing and no_headings):
+        raise grid.error()
+    if frame.shape[1] == 1:  # where an empty line is a row, whose cell is missing
+        grid = replace(grid, records=partial(_records, path, separator, skipped, True))
+        if has_gaps:
+            frame = _read_frame(grid, pandas, skipped, 1, skip_blank_lines=False)
+            frame = frame[: len(frame) - empty_lines]
+    columns = [frame[at] for at in frame]
+    if missing and (columns[-1].isna() | (columns[-1] == "")).all():
+        raise grid.separator_error(next(grid.records())[0])
+    return replace(grid, headings=[""] * missing + grid.headings, columns=columns)
+
+
+def _read_frame(grid: Grid, pandas: Any, skipped: int, width: int, **options: bool) -> Any:
+    """Read the rows below the headings, of which there are `width`, as a data frame."""
+    try:
+        with _open_cells(grid.path) as stream:
+            return pandas.read_csv(
+                stream,
+                sep=grid.separator,
+                header=None,
+                skiprows=skipped,
+                # Names stay as they are written: 007 is not read as 7.
+                dtype=dict.fromkeys(range(2 if width == 3 else 1), str),
+                keep_default_na=False,
+                low_memory=False,
+                **exact_floats(pandas),
+                **options,
+            )
+    except pandas.errors.EmptyDataError:
+        raise ReadError(f"{grid.path} has headings and no rows.") from None
+    except (pandas.errors.ParserError, OverflowError) as problem:
+        if "out of memory" in str(problem):
+            raise MemoryError from None
+        raise grid.error(problem=problem) from None
+
+
+def _inspect_lines(path: Path) -> tuple[str, bool, int]:
+    """Return the first line, whether lines are empty before the last that is not, and how many are
+    empty after it; reject unusual content.
+    """
+    empty, has_gaps = 0, False
     with Lines(path) as lines:  # rejects lines that are too long
         first = (lines.one() or b"").decode("utf-8")
         block = [first.encode()]
@@ -159,47 +246,45 @@ def _parse(path: Path, pandas: Any) -> Grid:
             for number, line in enumerate(block, lines.number - len(block) + 1):
                 if b"\0" in line:  # pandas would silently end the cell there
                     raise ReadError(f"{path}, line {number}, holds the character NUL: remove it.")
+                if not line.strip():
+                    empty += 1
+                elif empty:
+                    empty, has_gaps = 0, True
             block = lines.block()
-    usual = "," if ".csv" in path.name.lower() else "\t"
-    separator = next((c for c in (usual, ",", ";", "\t") if c in first), usual)
-    with _open_cells(path) as stream:  # a quoted heading may continue in the next line
-        headings = next(csv.reader(stream, delimiter=separator), [])
-    if not any(headings):
-        raise ReadError(f"{path}, line 1, is empty, expected headings.")
-    remarks, no_headings = _heading_remarks(path, headings)
-    records = partial(_records, path, separator, 0 if no_headings else 1)
-    grid = Grid(path, [] if no_headings else headings, records, remarks)
-    options = exact_floats(pandas)
-    try:
-        with _open_cells(path) as stream:
-            frame = pandas.read_csv(
-                stream,
-                sep=separator,
-                header=None,
-                skiprows=0 if no_headings else 1,
-                # Names stay as they are written: 007 is not read as 7.
-                dtype=dict.fromkeys(range(2 if len(headings) == 3 else 1), str),
-                keep_default_na=False,
-                low_memory=False,
-                **options,
-            )
-    except pandas.errors.EmptyDataError:
-        raise ReadError(f"{path} has headings and no rows.") from None
-    except (pandas.errors.ParserError, OverflowError) as problem:
-        raise grid.error(problem=problem) from None
-    missing = frame.shape[1] - len(headings)
-    if missing not in (0, 1) or (missing and no_headings):
-        raise grid.error()
-    columns = [frame[at] for at in frame]
-    return replace(grid, headings=[""] * missing + grid.headings, columns=columns)
+    return first, has_gaps, empty
 
 
-def _records(path: Path, separator: str, skipped: int) -> Records:
+def _read_cells(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line of each row, and its cells; empty lines have none."""
     with _open_cells(path) as stream:
         rows = csv.reader(stream, delimiter=separator)
-        for cells in islice(rows, skipped, None):
-            if cells:
-                yield f"line {rows.line_num}", cells
+        while True:
+            try:
+                cells = next(rows, None)
+            except csv.Error as problem:
+                if "field larger" not in str(problem):
+                    raise
+                raise ReadError(
+                    f"{path}, line {rows.line_num}, has a cell of more than "
+                    f"{csv.field_size_limit():,} characters: this is not a table of counts, or a "
+                    "quotation mark is missing."
+                ) from None
+            if cells is None:
+                return
+            yield rows.line_num, cells
+
+
+def _records(path: Path, separator: str, skipped: int, is_single: bool) -> Records:
+    """Yield the rows; empty lines are rows of a table of one column, except at its end."""
+    empty = []
+    for number, cells in islice(_read_cells(path, separator), skipped, None):
+        if is_single and (not cells or cells[0].isspace()):
+            empty.append(number)
+        elif cells:
+            for at in empty:
+                yield f"line {at}", [""]
+            empty.clear()
+            yield f"line {number}", cells
 
 
 def _heading_remarks(path: Path, cells: list[str]) -> tuple[tuple[str, ...], bool]:

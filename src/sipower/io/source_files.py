@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sipower.io.base import ReadError
-from sipower.io.dispatch import file_kind
+from sipower.io.dispatch import STREAMED, file_kind
 from sipower.io.docword import find_vocabulary, is_docword
 from sipower.io.tenx import find_tenx_files, is_tenx
-
-_STREAMED = (".h5", ".h5ad", ".zarr", ".mtx")
 
 
 def is_streamed(path: Path) -> bool:
@@ -20,7 +18,7 @@ def is_streamed(path: Path) -> bool:
     kind = file_kind(path)
     if kind == ".txt":
         return is_docword(path)
-    return kind in _STREAMED or (kind == "folder" and is_tenx(path))
+    return kind in STREAMED or (kind == "folder" and is_tenx(path))
 
 
 def describe_source(path: Path, layer: str | None) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sipower._files import shorten
 from sipower.io.base import ReadError
@@ -26,6 +28,9 @@ def open_table(grid: Grid, layout: str | None) -> OpenCounts:
 
 
 def _open_layout(grid: Grid, layout: str | None) -> OpenCounts:
+    last = grid.columns[-1]
+    if len(grid.columns) > 1 and grid.headings[-1:] == [""] and _is_empty(last).all():
+        raise grid.separator_error("line 1")
     if layout is None and len(grid.columns) == 3 and (grid.headings or ["-"])[0]:
         first, second = (is_text(column) for column in grid.columns[:2])
         layout = "long" if first and second else None
@@ -57,6 +62,17 @@ def _open_wide(grid: Grid) -> OpenCounts:
             "samples, leave its heading empty."
         )
         remarks = (*remarks, remark)
+    unnamed = [at for at, name in enumerate(headings[has_names:], has_names) if not name.strip()]
+    if unnamed:
+        raise ReadError(
+            f"{grid.path}, column {unnamed[0] + 1}, has an empty heading: name the feature."
+        )
+    if has_names and _is_empty(columns[0]).any():
+        place = grid.place(int(np.argmax(_is_empty(columns[0]))))
+        raise ReadError(
+            f"{grid.path}, {place}, has an empty sample name: name the sample, or drop a row that "
+            "is none."
+        )
     samples = tuple(map(str, columns[0])) if has_names else None
     if samples and headings and headings[0] and _are_sentences(samples):
         remark = (
@@ -80,10 +96,13 @@ def _open_long(grid: Grid) -> OpenCounts:
             f"{grid.path}, line 1, holds a count where headings are expected: insert a first line "
             "such as 'sample,feature,count'."
         )
+    empty = _is_empty(grid.columns[0]) | _is_empty(grid.columns[1])
+    if empty.any():
+        place = grid.place(int(np.argmax(empty)))
+        raise ReadError(
+            f"{grid.path}, {place}, has an empty sample or feature name: name it, or drop the row."
+        )
     (rows, samples), (columns, features) = (column.factorize() for column in grid.columns[:2])
-    if min(rows.min(), columns.min()) < 0:
-        place = grid.place(int(np.argmax((rows < 0) | (columns < 0))))
-        raise ReadError(f"{grid.path}, {place}, has an empty sample or feature name.")
     shape = len(samples), len(features)
     try:
         matrix = csr_from_entries(Entries(rows, columns, counts), shape)
@@ -95,6 +114,14 @@ def _open_long(grid: Grid) -> OpenCounts:
         ) from None
     source = Compressed(grid.path, matrix.data, matrix.indices, matrix.indptr, shape)
     return OpenCounts(source, tuple(map(str, samples)), tuple(map(str, features)), grid.remarks)
+
+
+def _is_empty(column: Any) -> NDArray[np.bool_]:
+    """Return for each cell whether it is missing or holds only spaces."""
+    codes, values = column.factorize(use_na_sentinel=True)
+    empty = [not str(value).strip() for value in values]
+    result: NDArray[np.bool_] = np.append(empty, True).astype(np.bool_)[codes]
+    return result
 
 
 def _are_sentences(names: Sequence[str]) -> bool:

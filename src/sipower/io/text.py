@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
+import unicodedata
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from sipower._files import shorten
+from sipower._files import open_regular, shorten
 from sipower.io.base import ReadError
 
 _MAX_LINE = 1 << 24
@@ -20,15 +22,16 @@ _READ = 1 << 20
 # The ends of problems with numbers that are otherwise valid.
 NEGATIVE = "is negative"
 TINY = "is not 0, but too close to 0 for a float64"
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{16,308}\s*", re.ASCII)  # that float64 may not hold
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_text(path: Path) -> BinaryIO:
     """Open a file in binary mode and decompress it if its first two bytes are those of gzip."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         zipped = file.read(2) == _GZIP
-    return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
+    return gzip.open(path, "rb") if zipped else open_regular(path)  # type: ignore[return-value]
 
 
 class Lines:
@@ -126,6 +129,22 @@ def parse_number(text: str) -> float:
         return math.nan
 
 
+def hidden_character(text: str) -> str | None:
+    """Return the character, such as a no-break space, without which a text would be a number."""
+    hidden = next((c for c in text if not c.isascii() and (c.isspace() or not c.isprintable())), "")
+    return hidden if hidden and math.isfinite(parse_number(text.replace(hidden, ""))) else None
+
+
+def rounding_problem(text: str) -> str | None:
+    """Return that float64 would round a whole number of many digits, or None."""
+    if not _WHOLE.fullmatch(text) or int(text) == int(float(text)):
+        return None
+    return (
+        f"the count {shorten(text)} is a whole number beyond 2^53, which float64 would round to "
+        f"{shorten(int(float(text)))}; correct or rescale it"
+    )
+
+
 def count_problem(text: str) -> str | None:
     """Return why a text is not a count, or None if it is one."""
     value = parse_number(text)
@@ -133,4 +152,9 @@ def count_problem(text: str) -> str | None:
         return f"the count {shorten(text)} {TINY}"
     if math.isfinite(value):
         return f"the count {shorten(text)} {NEGATIVE}" if value < 0 else None
+    hidden = hidden_character(text)
+    if hidden is not None:
+        name = unicodedata.name(hidden, "invisible character").lower()
+        number = shorten(text.replace(hidden, ""))
+        return f"the number {number} is written with a {name} (U+{ord(hidden):04X}); remove it"
     return f"{shorten(text)!r} is not a finite number" if text.strip() else "a count is missing"
