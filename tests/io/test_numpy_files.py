@@ -2,15 +2,16 @@
 """Files of NumPy and SciPy: what is read, and what is refused."""
 
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from reading import V, assert_read, held, refused
+from reading import BANNER, V, assert_read, held, refused
 from sipower import as_matrix
-from sipower.io import convert, read
+from sipower.io import ReadError, convert, read
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
@@ -183,6 +184,44 @@ def test_members_of_an_archive_without_the_ending_are_no_arrays(tmp_path) -> Non
         for name, content in members.items():
             bad.writestr(name.replace("shape.npy", "shape"), content)
     refused(tmp_path / "v.npz", "holds the arrays data, format, indices, indptr, expected")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["data", "extra"])
+def test_two_arrays_of_one_name_are_refused(tmp_path, name) -> None:
+    """The last one was taken."""
+    save_parts(tmp_path / "v.npz", extra=np.ones(2))
+    with zipfile.ZipFile(tmp_path / "v.npz", "a") as archive:
+        archive.writestr(f"{name}.npy", archive.read("indices.npy"))
+    refused(tmp_path / "v.npz", f"holds two arrays with the name '{name}': write it again with one")
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_numbers_that_would_be_rounded_are_refused(tmp_path, make, kind) -> None:
+    """Where they become the working type: in memory, in a store and in the transpose."""
+    expected = np.array([[3, 0], [0, 2**53 + 1], [5, 2**53]], kind)
+    file = tmp_path / ("v.npy" if make is np.array else "v.npz")
+    np.save(file, expected) if make is np.array else sparse.save_npz(file, make(expected))
+    counts = read(file).counts
+    assert counts.sum() == 2**54 + 9  # all digits
+    sentence = "is 9007199254740993, a whole number beyond 2\\^53 that float64 would round: rescale"
+    with pytest.raises(ValueError, match=rf"^Entry \(1, 1\) {sentence}"):
+        as_matrix(counts)
+    for act, entry in ((convert, r"\(1, 1\)"), (partial(convert, transpose=True), r"\(1, 1\)")):
+        with pytest.raises(ReadError, match=rf"{file.name}: Entry {entry} {sentence}"):
+            act(file, tmp_path / "v.sipower")
+    assert as_matrix(counts, dtype=np.float32).total == pytest.approx(2**54)
+
+
+def test_whole_numbers_of_a_text_file_that_would_be_rounded(tmp_path) -> None:
+    file = tmp_path / "v.mtx"
+    file.write_text(f"{BANNER}2 3 2\n1 3 {2**53 + 1}\n2 1 4\n")
+    sentence = "is 9007199254740993, a whole number beyond 2\\^53"
+    with pytest.raises(ValueError, match=rf"^Entry \(0, 2\) {sentence}"):
+        as_matrix(read(file).counts)
+    with pytest.raises(ReadError, match=rf"v\.mtx: Entry \(0, 2\) {sentence}"):
+        convert(file, tmp_path / "v.sipower")
 
 
 def test_a_format_that_is_no_text(tmp_path) -> None:

@@ -103,13 +103,22 @@ def test_the_whole_range_of_a_type_fits_or_is_refused_in_a_sentence(edge):
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_up_to_their_limits_fit(dtype, sparse, record_property):
-    """Beyond 2^53 they are rounded to the working type, in whose range they all lie."""
+    """float32 rounds them beyond 2^24; those that float64 would round are refused by it."""
     largest = np.iinfo(dtype).max
     near = [n for n in (2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63) if n < largest]
     numbers = ([largest, largest - 1, largest // 2, 1, 0, 3, *near, 1, 2, 0, 5, 7] * 2)[:18]
     V = np.array(numbers, dtype).reshape(6, 3)
     record_property("fits", 2 * len(SOLVERS))
+    if largest > 2**53:
+        data = sp.csr_array(V) if sparse else V
+        with pytest.raises(
+            ValueError, match=rf"Entry \(0, 0\) is {largest}, a whole number beyond"
+        ):
+            KLNMF(2, dtype=np.float64).fit(data)
     for solver, working in itertools.product(SOLVERS, TYPES):
+        if working == "float64":  # the largest numbers of the type that it holds
+            V = np.array([min(n, 2**63) // 2**10 * 2**10 if n > 2**53 else n for n in numbers])
+            V = V.astype(dtype).reshape(6, 3)
         model = KLNMF(2, solver=solver, dtype=working, random_state=0, max_iter=10, tol=1e-4)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

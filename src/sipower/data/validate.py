@@ -179,7 +179,11 @@ def _as_dense(array: Array, working: np.dtype[Any]) -> Array:
 def by_rows(array: Any, working: np.dtype[Any] | None = None) -> sp.csr_array:
     """Return sparse data as CSR; duplicate entries are summed in a type that can hold them."""
     if array.format not in ("csr", "csc"):  # scipy sums duplicates in the dtype of the data
-        kind = np.result_type(array.dtype, working or working_type(array.dtype, None))
+        working = working or working_type(array.dtype, None)
+        kind = np.result_type(array.dtype, working)
+        if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+            entries = sp.coo_array(array)
+            check_exact(entries.data, lambda at: (part[at] for part in entries.coords), working)
         array = array.astype(kind, copy=False)
     return sp.csr_array(array)
 
@@ -204,11 +208,35 @@ def _position(csr: sp.csr_array, flat: int) -> tuple[int, int]:
     return row, int(csr.indices[flat])
 
 
+def check_exact(values: Array, position: Any, working: np.dtype[Any]) -> None:
+    """Check that float64 as the working type holds every whole number exactly.
+
+    float32 rounds beyond 2^24, which is what its choice means. `position` is as for
+    `_check_entries`.
+    """
+    is_wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if not is_wide or working != np.float64 or values.max(initial=0) <= 2**53:
+        return
+    rounded = values.astype(np.float64)
+    fits = rounded < float(np.iinfo(values.dtype).max)  # which is rounded up to a power of 2
+    exact = np.where(fits, rounded, 0).astype(values.dtype)
+    inexact = ~fits | (exact != values)
+    if inexact.any():
+        flat = int(np.argmax(inexact))
+        row, column = (int(i) for i in position(flat))
+        sentence = (
+            "Entry {} is {}, a whole number beyond 2^53 that {} would round: rescale the data, or "
+            "convert them with V.astype(float)."
+        )
+        raise EntryError(sentence, (row, column), values.flat[flat], working)
+
+
 def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None:
     """Check that entries are non-negative, finite and in the range of the working type.
 
     position(i) returns the row and column of the i-th value.
     """
+    check_exact(values, position, working)
     if values.dtype.kind in ("b", "u") or values.size == 0:
         return
     lowest, highest = values.min(), values.max()

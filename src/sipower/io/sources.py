@@ -267,7 +267,7 @@ def entry_error(path: Path, problem: EntryError, first_row: int = 0) -> ValueErr
     """Return the error about an entry that `as_matrix` rejects in rows from `first_row` on."""
     _, (row, column), value, _ = problem.args
     if 0 <= value < np.inf:  # a valid count that the working type cannot hold
-        return problem.shift_rows(first_row)
+        return ReadError(f"{path}: {problem.shift_rows(first_row)}")
     return bad_entry(path, first_row + row, column, value)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower.data.validate import check_exact
 from sipower.store.append_only import append_numbers, read_numbers
 from sipower.store.workspace import Workspace
 
@@ -37,7 +38,9 @@ class Entries(NamedTuple):
         return Entries(self.columns, self.rows, self.values)
 
     def pack(self) -> NDArray[Any]:
-        """Return the entries as a structured array of dtype `RECORD`."""
+        """Return the entries as a structured array of dtype `RECORD`, whose values are float64."""
+        places = self.rows, self.columns
+        check_exact(self.values, lambda at: [part[at] for part in places], RECORD["value"])
         records = np.empty(len(self.rows), RECORD)
         for name, part in zip(RECORD.fields or (), self, strict=True):
             records[name] = part
