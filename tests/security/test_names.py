@@ -161,6 +161,8 @@ def test_no_message_of_python_commands_the_terminal(here, name):
     refuse("b.csv", text_column="c")
     (here / f"{name}.csv").write_text("a,b\n1,2\n3\n")
     refuse(f"{name}.csv")
+    (here / f"{name}.csv").write_text("1,2\n3,4\n")
+    messages.extend(read(f"{name}.csv").remarks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         adata = anndata.AnnData(COUNTS.astype(float), layers={name: COUNTS * 0.5})
@@ -177,7 +179,7 @@ def test_no_message_of_python_commands_the_terminal(here, name):
     messages.extend(read("matrix.mtx").remarks)
     np.savez("a.npz", **{name: COUNTS, "x": COUNTS})
     refuse("a.npz")
-    assert len(messages) == 8
+    assert len(messages) == 9
     assert not [text for text in messages if not text.isprintable()]
     assert sum(r"\x" in text or r"\r" in text for text in messages) >= 7
 

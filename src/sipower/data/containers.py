@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.kernels import Array
 
 __all__ = [
@@ -209,7 +209,7 @@ def refuse_cells(V: Any, array: Array) -> None:
     word, cell = _first_word(array.flat)
     if word == "text":
         raise ValueError(
-            f"The data must be numbers, got texts such as {shorten(cell)!r}: convert numbers with "
+            f"The data must be numbers, got texts such as {quote(cell)}: convert numbers with "
             "V.astype(float); count the words of texts with sipower.io.read_texts(texts) or "
             "scikit-learn's CountVectorizer."
         )
@@ -262,7 +262,7 @@ def _column_error(what: str, V: Any, name: Any, word: str) -> ValueError:
         advice += f"; count the words of texts with sipower.io.read_texts(V[{name!r}])"
     if word == "categories":
         advice += f"; if they are counts, convert it with V.astype({{{name!r}: float}})"
-    return ValueError(f"{what} a column {shorten(name)!r} of {word}, expected numbers: {advice}.")
+    return ValueError(f"{what} a column {quote(name)} of {word}, expected numbers: {advice}.")
 
 
 # ---- pandas ------------------------------------------------------------------------------------

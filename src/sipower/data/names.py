@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.data.containers import (
     as_frame,
     frame_names,
@@ -152,7 +152,7 @@ def match_names(
     if not len(shared):
         raise ValueError(
             f"No {own.kind} of {own.title} is in {other.title}: {own.kind}s are matched by {kind}, "
-            f"such as {shorten(own_keys[0])!r} in {own.title} and {shorten(other_keys[0])!r} in "
+            f"such as {quote(own_keys[0])} in {own.title} and {quote(other_keys[0])} in "
             f"{other.title}; use the same {kind}s or, if samples and features are exchanged, "
             f"{turn}."
         )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import EntryError
 from sipower.kernels import Array
@@ -327,11 +327,11 @@ def anndata_origin(
     """
     names = sorted(layers, key=lambda name: name != "counts")
     with_counts = next((n for n in names if measure_values(layers[n]).look_like_counts), None)
-    short = None if with_counts is None else repr(shorten(with_counts))
+    short = None if with_counts is None else quote(with_counts)
     counts = None if short is None else (f"a layer {short}", f"layer={short}")
     if with_counts == "raw":
         counts = "counts in .raw", "layer='raw'" if holder == "file" else "use_raw=True"
-    name = {None: "X", "raw": ".raw"}.get(layer) or f"The layer {shorten(layer)!r}"
+    name = {None: "X", "raw": ".raw"}.get(layer) or f"The layer {quote(layer)}"
     return ValueOrigin(name, holder, counts, is_log)
 
 
@@ -361,7 +361,7 @@ def total_remarks(
     for side, others, sums, names, is_total in sides if 0 < half < np.inf else ():
         for at in np.flatnonzero(np.abs(sums - half) <= TOTAL_TOL * half)[:2]:
             if is_total(int(at)):
-                name = f"{at} (counted from 0)" if names is None else repr(shorten([*names][at]))
+                name = f"{at} (counted from 0)" if names is None else quote([*names][at])
                 text = f"The {side} {name} is the sum of all other {side}s in all {others}"
                 remarks.append(
                     Remark(f"{text}: leave it out, since its counts are theirs.", "totals")

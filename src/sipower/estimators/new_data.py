@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.containers import as_frame, is_table
 from sipower.data.plausibility import measure_values, warn_about_values
 from sipower.data.row_blocks import RowBlocks
@@ -194,7 +194,7 @@ def check_features(model: Any, X: Any, matrix: RowBlocks, *, reset: bool) -> Non
         at = next(at for at, pair in enumerate(zip(names, known, strict=True)) if len({*pair}) > 1)
         raise ValueError(
             "The feature names should match those that were passed during fit, in the same order: "
-            f"feature {at} is {shorten(names[at])!r} instead of {shorten(known[at])!r}."
+            f"feature {at} is {quote(names[at])} instead of {quote(known[at])}."
         )
 
 

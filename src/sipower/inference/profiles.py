@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.containers import as_frame
 from sipower.data.names import Items, Names, as_names, axis_labels, plain_form
 from sipower.data.validate import as_matrix
@@ -78,7 +78,7 @@ def as_profiles(argument: str, H: Any) -> Profiles:
     labels = [f"component {k}" if name is None else name for k, name in enumerate(own, 1)]
     repeated = next((label for label, uses in Counter(labels).items() if uses > 1), None)
     if repeated is not None:
-        raise ValueError(f"`{argument}` has the component {shorten(repeated)!r} more than once.")
+        raise ValueError(f"`{argument}` has the component {quote(repeated)} more than once.")
     sums = matrix.sum(axis=1)
     if not (sums > 0).all():
         at = int(np.argmin(sums > 0))

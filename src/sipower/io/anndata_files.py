@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.data.plausibility import ValueOrigin, anndata_origin
 from sipower.io.base import MissingLayerError, ReadError
 from sipower.io.groups import GroupedFile, is_group
@@ -58,7 +58,7 @@ def read_column_texts(file: GroupedFile, axis: str, name: str) -> tuple[str, ...
     columns = [key for key in members if key != frame.attrs["_index"]]
     if name not in columns:
         raise ReadError(
-            f"{file.path} has no column {shorten(name)!r} in {axis}, which has: "
+            f"{file.path} has no column {quote(name)} in {axis}, which has: "
             f"{shorten(', '.join(columns)) or 'none'}."
         )
     return tuple(file.texts(file.member(frame, name)))

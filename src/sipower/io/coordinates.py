@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower._kernels import parse_entries
 from sipower.io.base import Counts, ReadError
 from sipower.io.sources import Blocks, check_shape
@@ -167,14 +167,14 @@ class Coordinates:
         for name, size in zip(("row", "column"), self.shape, strict=True):
             text = cells.get(name, "1")
             if not _INTEGER.fullmatch(text):
-                return f"the {name} {shorten(text)!r} is not a whole number"
+                return f"the {name} {quote(text)} is not a whole number"
             if not 1 <= int(text) <= size:
                 return f"the {name} {text} is outside {self.shape[0]} x {self.shape[1]}"
         value = cells["value"]
         if not _DECIMAL.fullmatch(value):
-            return f"{shorten(value)!r} is not a finite number"
+            return f"{quote(value)} is not a finite number"
         problem = count_problem(value)
-        return problem or f"{shorten(value)!r} is not a whole number of at most 18 digits"
+        return problem or f"{quote(value)} is not a whole number of at most 18 digits"
 
     @contextmanager
     def _report_duplicates(self, transpose: bool = False) -> Iterator[None]:
@@ -216,7 +216,7 @@ def read_size(lines: Lines, count: int, kind: str, *, comments: bool = False) ->
         line = lines.one()
     texts = (line or b"").split()
     if len(texts) != count or not all(text.isdigit() and len(text) < 19 for text in texts):
-        content = "the end of the file" if line is None else repr(shorten(line.decode("latin-1")))
+        content = "the end of the file" if line is None else quote(line.decode("latin-1"))
         raise ReadError(
             f"{lines.path}, line {max(lines.number, 1)}, is {content}, expected {count} whole "
             f"number{'s' if count > 1 else ''} for the size: this is not a {kind}."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.names import Items
 from sipower.io.base import ReadError, Table
 from sipower.io.dispatch import read
@@ -112,7 +112,7 @@ def _read_long(grid: Grid, samples: Items, features: Items) -> tuple[Any, Any, A
             for items, positions, cell in zip((samples, features), sides, cells[:2], strict=True):
                 if str(cell) not in positions:
                     raise ReadError(
-                        f"{grid.path}, {place}: {shorten(str(cell))!r} is not a {items.kind} of "
+                        f"{grid.path}, {place}: {quote(str(cell))} is not a {items.kind} of "
                         "the data."
                     )
                 pair.append(positions[str(cell)])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import check_regular, shorten
+from sipower._files import check_regular, quote, shorten
 from sipower.io.base import ReadError, check_size, exact_floats, import_library, report_damage
 from sipower.io.text import (
     Lines,
@@ -75,7 +75,7 @@ class Grid:
             for at in range(expected if first is None else first, expected):
                 cell_problem = count_problem(str(cells[at])) or rounding_problem(str(cells[at]))
                 if cell_problem:
-                    name = f"{shorten(self.headings[at])!r}" if self.headings else str(at + 1)
+                    name = f"{quote(self.headings[at])}" if self.headings else str(at + 1)
                     advice = self._text_advice(at, str(cells[at]))
                     return ReadError(
                         f"{self.path}, {place}, column {name}: {cell_problem}{advice}."

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.io.base import ReadError
 from sipower.io.grid import Grid, is_text, report_malformed
 from sipower.io.item_values import grid_rows, parse_grid
@@ -87,9 +87,7 @@ def _read_gmt(path: Path) -> Guides:
                 f"{place}, must have a name, a description and features, separated by tabs."
             )
         if name in guides:
-            raise ReadError(
-                f"{place}, repeats the guide {shorten(name)!r}: rename or join the two."
-            )
+            raise ReadError(f"{place}, repeats the guide {quote(name)}: rename or join the two.")
         guides[name] = {feature: 1.0 for feature in features if feature}
     return guides
 
@@ -120,17 +118,17 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise _RepeatedKeyError(f"has the key {shorten(repeated)!r} twice in one object")
+        raise _RepeatedKeyError(f"has the key {quote(repeated)} twice in one object")
     return content
 
 
 def _json_guide(path: Path, name: str, value: Any) -> dict[str, float]:
-    place = f"{path}, guide {shorten(name)!r}"
+    place = f"{path}, guide {quote(name)}"
     if isinstance(value, list) and all(isinstance(feature, str) for feature in value):
         weights = dict.fromkeys(value, 1.0)
     elif isinstance(value, dict):
         weights = {
-            feature: _check_weight(f"{place}, feature {shorten(feature)!r}", weight)
+            feature: _check_weight(f"{place}, feature {quote(feature)}", weight)
             for feature, weight in value.items()
         }
     else:
@@ -165,7 +163,7 @@ def _read_long(grid: Grid) -> Guides:
         weights = guides.setdefault(name, {})
         if feature in weights:
             raise ReadError(
-                f"{grid.path}, {place}, repeats {shorten(feature)!r} of {shorten(name)!r}: drop "
+                f"{grid.path}, {place}, repeats {quote(feature)} of {quote(name)}: drop "
                 "one of the two."
             )
         weight = cells[2] if len(cells) == 3 else 1.0
@@ -189,7 +187,7 @@ def _read_wide(grid: Grid) -> Guides:
             raise ReadError(f"{grid.path}, {place}, must begin with the name of another guide.")
         where = f"{grid.path}, {place}"
         weights = [
-            _check_weight(f"{where}, column {shorten(feature)!r}", cell, allow_zero=True)
+            _check_weight(f"{where}, column {quote(feature)}", cell, allow_zero=True)
             for feature, cell in zip(features, cells[1:], strict=True)
         ]
         pairs = zip(features, weights, strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import open_regular, read_array, shorten
+from sipower._files import open_regular, quote, read_array, shorten
 from sipower.data.names import Items, match_all
 from sipower.io.base import Names, ReadError, report_damage
 from sipower.io.grid import Grid, parse_csv, parse_parquet, report_malformed
@@ -73,7 +73,7 @@ class ItemValues:
             at = int(np.argmax(np.isnan(numbers)))
             item = f"{items.kind} {at}" if items.names is None else shorten(repr(items.names[at]))
             raise ReadError(
-                f"{self.source}: the value {shorten(cells[at])!r} of {item} is not a number."
+                f"{self.source}: the value {quote(cells[at])} of {item} is not a number."
             )
         return numbers, remarks
 

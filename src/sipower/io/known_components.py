@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import atomic_write, shorten
+from sipower._files import atomic_write, quote
 from sipower.data.names import Items
 from sipower.inference.profiles import as_profiles
 from sipower.inference.sbs96 import sbs96_order
@@ -101,8 +101,8 @@ def read_known_components(path: Path, features: Items) -> KnownComponents:
             return by_rows
         example = (by_rows.features or by_rows.names or ("none",))[0]
         raise ReadError(
-            f"{path} has no feature of the data, such as {shorten(features.names[0])!r}: its names "
-            f"are like {shorten(example)!r}; use the names of the features in the data."
+            f"{path} has no feature of the data, such as {quote(features.names[0])}: its names "
+            f"are like {quote(example)}; use the names of the features in the data."
         )
     return by_rows if shared[0] >= shared[1] else by_columns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.io.base import ReadError
 from sipower.io.coordinates import FIELDS, Coordinates, read_size
 from sipower.io.text import Lines
@@ -43,7 +43,7 @@ def _read_banner(lines: Lines) -> tuple[str, str, str]:
     words = first.split()
     if len(words) != 5 or words[0] != _BANNER or words[1].lower() != "matrix":
         raise ReadError(
-            f"{lines.path}, line 1, is {shorten(first)!r}: a Matrix Market file begins with "
+            f"{lines.path}, line 1, is {quote(first)}: a Matrix Market file begins with "
             f"'{_BANNER} matrix coordinate integer general' or the like."
         )
     layout, kind, symmetry = (word.lower() for word in words[2:])

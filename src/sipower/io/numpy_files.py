@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sipower._files import check_regular, open_regular, read_archive, read_array, shorten
+from sipower._files import check_regular, open_regular, quote, read_archive, read_array, shorten
 from sipower.io.base import ReadError, report_damage
 from sipower.io.sources import (
     Compressed,
@@ -48,7 +48,7 @@ def open_npz(path: Path) -> OpenCounts:
     layout, shape = _text(arrays["format"]), arrays["shape"]
     if layout not in _PARTS or not set(arrays).issuperset(_PARTS[layout]):
         raise ReadError(
-            f"{path} holds a sparse matrix of the format {shorten(layout)!r} that is incomplete or "
+            f"{path} holds a sparse matrix of the format {quote(layout)} that is incomplete or "
             "unsupported: save it as CSR."
         )
     if shape.shape != (2,) or shape.dtype.kind not in "iu":

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sipower._files import printable
 from sipower.data.plausibility import ValueOrigin, count_remark, total_remarks
 from sipower.data.validate import EntryError
 from sipower.io.base import Counts, Names, ReadError, Table, unique_names
@@ -114,7 +115,7 @@ class OpenCounts:
 
     def remarks(self) -> tuple[str, ...]:
         """Return sentences for the user, once the counts are read."""
-        return getattr(self.source, "remarks", ()) + self.notes
+        return tuple(map(printable, (*getattr(self.source, "remarks", ()), *self.notes)))
 
     def value_remark(self, counts: Counts) -> tuple[str, ...]:
         """Return a remark if these counts of the file look like other values."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sipower._files import shorten
+from sipower._files import quote, shorten
 from sipower.io.base import ReadError
 from sipower.io.grid import IDENTIFIER, Grid, cell_numbers, is_text, report_malformed
 from sipower.io.sources import Compressed, Dense, OpenCounts
@@ -77,7 +77,7 @@ def _open_wide(grid: Grid) -> OpenCounts:
     if samples and headings and headings[0] and _are_sentences(samples):
         remark = (
             f"The first column of {grid.path.name} was read as names of samples: if it holds "
-            f"texts, count their words by text_column={shorten(headings[0])!r}."
+            f"texts, count their words by text_column={quote(headings[0])}."
         )
         remarks = (*remarks, remark)
     features = tuple(headings[has_names:]) if headings else None

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from sipower._files import open_regular, shorten
+from sipower._files import open_regular, quote, shorten
 from sipower.io.base import ReadError
 
 _MAX_LINE = 1 << 24
@@ -157,4 +157,4 @@ def count_problem(text: str) -> str | None:
         name = unicodedata.name(hidden, "invisible character").lower()
         number = shorten(text.replace(hidden, ""))
         return f"the number {number} is written with a {name} (U+{ord(hidden):04X}); remove it"
-    return f"{shorten(text)!r} is not a finite number" if text.strip() else "a count is missing"
+    return f"{quote(text)} is not a finite number" if text.strip() else "a count is missing"

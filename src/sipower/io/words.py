@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sipower._files import open_regular, shorten
+from sipower._files import open_regular, quote, shorten
 from sipower.io.base import Names, ReadError, Table
 from sipower.io.grid import IDENTIFIER, Grid
 from sipower.io.sources import Compressed, OpenCounts
@@ -108,8 +108,7 @@ def open_column(grid: Grid, settings: TextSettings) -> OpenCounts:
     column, path, headings = settings.column, grid.path, grid.headings
     if column not in headings:
         raise ReadError(
-            f"{path} has no column {shorten(column)!r}: its columns are "
-            f"{shorten(', '.join(headings))}."
+            f"{path} has no column {quote(column)}: its columns are {shorten(', '.join(headings))}."
         )
     others = [at for at, name in enumerate(headings) if name != column]
     is_id = (at for at in others if not headings[at] or IDENTIFIER.fullmatch(headings[at].strip()))
@@ -164,7 +163,7 @@ def open_texts(
     unknown = next((name for name in settings if name not in DEFAULTS), None)
     if unknown is not None:
         raise ReadError(
-            f"`text_options` must be among {', '.join(DEFAULTS)}, got {shorten(unknown)!r}."
+            f"`text_options` must be among {', '.join(DEFAULTS)}, got {quote(unknown)}."
         )
     settings = DEFAULTS | settings
     try:

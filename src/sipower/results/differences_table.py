@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import atomic_write, shorten
+from sipower._files import atomic_write, quote, shorten
 from sipower.data.formats import DIFFERENCES, NewerFormatError
 from sipower.inference import Differences, Replication
 from sipower.inference.differences import MEASURES
@@ -110,8 +110,7 @@ def _check_names(differences: Differences, file: Path) -> None:
     unreadable = next((name for name in names if "\0" in name), None)
     if unreadable is not None:
         raise ValueError(
-            f"{file} cannot hold the name {shorten(unreadable)!r}, which contains NUL: use "
-            ".parquet."
+            f"{file} cannot hold the name {quote(unreadable)}, which contains NUL: use .parquet."
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.names import Items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
@@ -182,7 +182,7 @@ def _remark_on_renamed(names: Names) -> list[str]:
         return []
     return [
         f"{len(shared):,} names belong to several features without ids, such as "
-        f"{shorten(shared[0])!r}: these features are matched by their order in the file."
+        f"{quote(shared[0])}: these features are matched by their order in the file."
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sipower._files import shorten
+from sipower._files import quote
 from sipower.data.names import Items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
@@ -122,7 +122,7 @@ def _check_features(run: Run, positions: Array | None) -> None:
         missing = run.feature_names()[int(np.argmin(has_feature))]
         raise ValueError(
             f"{int((~has_feature).sum()):,} of {len(has_feature):,} features of the run are not in "
-            f"the data, such as {shorten(missing)!r}: give the counts that were fitted."
+            f"the data, such as {quote(missing)}: give the counts that were fitted."
         )
 
 
@@ -145,7 +145,7 @@ def _match_samples(table: Table, run: Run) -> tuple[Array | None, list[str]]:
         missing = int(np.setdiff1d(np.arange(n_run), matching.first)[0])
         raise ValueError(
             f"{n_run - len(matching.first):,} of {n_run:,} samples of the run are not in the data, "
-            f"such as {shorten(run.sample_names()[missing])!r}: give the counts that were fitted, "
+            f"such as {quote(run.sample_names()[missing])}: give the counts that were fitted, "
             "of the same samples."
         )
     if isinstance(table.counts, RowBlocks):
