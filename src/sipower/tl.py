@@ -18,6 +18,7 @@ from sipower.results.anndata_counts import Place, check_anndata, choose_counts, 
 from sipower.results.anndata_differences import differential
 from sipower.results.annotations import annotate, as_annotations, spectra_arrays
 from sipower.results.as_differences import VARM_ENTRIES
+from sipower.results.as_run import warn_if_other_data
 from sipower.results.new_samples import transform_samples
 from sipower.results.normalisation import to_shares
 from sipower.results.run import Run, is_anndata
@@ -267,6 +268,8 @@ def spectra(
     observed = observed_columns(adata, weight_key=called.get("weight_key"))
     V = as_matrix(counts).with_names(adata.obs_names.to_numpy(), adata.var_names.to_numpy())
     with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
+        if layer is None and use_raw is None:  # else it has been said
+            warn_if_other_data(V, run)
         result = compute_spectra(V, run, **observed)
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total

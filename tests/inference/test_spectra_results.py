@@ -63,7 +63,8 @@ def test_anndata_copies_layers_and_later_fits(cells):
     assert "two_z" in copied.varm
     assert "two_z" not in cells.varm
     cells.layers["double"] = 2 * cells.layers["counts"]
-    tl.spectra(cells, key="two", layer="double")
+    with pytest.warns(UserWarning, match="fitted to the layer 'counts', .* the layer 'double'"):
+        tl.spectra(cells, key="two", layer="double")
     assert cells.uns["two"]["median_total"] == 2 * copied.uns["two"]["median_total"]
     np.testing.assert_allclose(cells.varm["two_z"], copied.varm["two_z"], rtol=1e-9, atol=1e-12)
     tl.nmf(cells, 3, layer="counts", key_added="two")  # spectra of another fit are removed

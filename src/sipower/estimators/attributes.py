@@ -23,6 +23,7 @@ class FittedAttributes:
 
     def _set_fit(self, fit: Fit, weights: Array | None = None) -> None:
         """Set all attributes; `weights` are the column sums of W if the fit does not hold W."""
+        self.__dict__.pop("_weight_sums", None)
         self._set_components(fit.H.T)
         self._set_statistics(fit.W.sum(axis=0) if weights is None else weights)
         self.n_iter_ = fit.rounds
@@ -51,7 +52,8 @@ class FittedAttributes:
     def _delete_measures(self) -> None:
         """Delete the attributes of an earlier `fit` that no longer belong to the components."""
         divergences = ("kl_divergence_", "reconstruction_err_", "kkt_residual_")
-        for name in (*divergences, "n_iter_", "status_", "trace_", "verification_"):
+        others = ("n_iter_", "status_", "trace_", "verification_", "_weight_sums")
+        for name in (*divergences, *others):
             self.__dict__.pop(name, None)
 
     def _set_components(self, components: Array) -> None:

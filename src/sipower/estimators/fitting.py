@@ -129,6 +129,7 @@ class Fitting(NewData, FittedAttributes):
                 digest=model.digest,
             )  # fmt: skip
             result = self._fit_model(model, problem, start, settings, V, observation)
+            self._weight_sums = result.W.sum(axis=0, dtype=np.float64)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
         warn_if_confounded(result.W, self.components_, observation.batch)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sipower.data.containers import as_frame, as_numbers
 from sipower.data.names import arrange, data_items
+from sipower.data.plausibility import warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.certificate import state_problem
@@ -21,6 +22,7 @@ from sipower.estimators.observation import ARGUMENTS, as_observation, match_obse
 from sipower.estimators.parameters import check_supported
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior
+from sipower.estimators.verdict import is_same_divergence
 from sipower.kernels import Array
 from sipower.verification import Verification, verify_factors
 
@@ -95,7 +97,14 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
         _check_model(model, table, matrix, len(H))
     effects = _fitted_effects(model, observation.batch)
     statement = state_problem(model or KLNMF(), matrix, observation, len(H), effects)
-    return verify_factors(matrix, W, np.ascontiguousarray(H.T), statement)
+    found = verify_factors(matrix, W, np.ascontiguousarray(H.T), statement)
+    fitted = getattr(model, "kl_divergence_", None)
+    if fitted is not None and not is_same_divergence(found.divergence, fitted, matrix):
+        warn_user(
+            f"`V`, `W` and `H` are not those of the fit of `model`: the divergence is "
+            f"{found.divergence:.6g}, that of the fit is {fitted:.6g}."
+        )
+    return found
 
 
 def _check_model(model: Any, table: Any, matrix: RowBlocks, rank: int) -> None:

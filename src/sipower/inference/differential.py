@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.containers import refuse_type
 from sipower.data.names import arrange, data_items
-from sipower.data.plausibility import warn_about_values
+from sipower.data.plausibility import warn_about_values, warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
@@ -31,6 +31,7 @@ from sipower.estimators.observation import (
     match_arguments,
 )
 from sipower.estimators.prepared import Prepared, prepare
+from sipower.estimators.verdict import divergence_remark, fitted_divergence
 from sipower.inference.differences import Differences
 from sipower.inference.fold_changes import CONTRASTS, fold_changes
 from sipower.inference.regression import DEFAULT_PRIOR, regress_prepared
@@ -173,6 +174,10 @@ def _weights(V: Any, model: Any, observed: dict[str, Any]) -> tuple[RowBlocks, P
         matrix, observation = model._observe(V, given, reset=False)
         prepared = model._prepare(matrix, observation)
         W = model._exact_rows(matrix, observation.without_sample_weights())
+        fitted = None if any(part is not None for part in given) else fitted_divergence(model)
+        remark = divergence_remark(matrix, W, model.components_, fitted)
+        if remark is not None:
+            warn_user(remark)
     else:
         matrix = as_matrix(V)
         warn_about_values(V, matrix)

@@ -23,11 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from sipower.data.containers import as_frame, refuse_type
 from sipower.data.names import Items, arrange, data_items, match_names
+from sipower.data.plausibility import warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators import KLNMF
 from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.new_data import check_features
+from sipower.estimators.verdict import (
+    divergence_remark,
+    fitted_divergence,
+    is_fitted_W,
+    sums_remark,
+)
 from sipower.inference.component_quality import TopicQuality
 from sipower.inference.perplexity import held_out_perplexity
 from sipower.kernels import Array
@@ -106,6 +113,7 @@ def topic_quality(  # noqa: PLR0913 - all options are keyword-only
         weights = _weights(V, model, H)
     else:
         weights = _as_weights(W, len(H), data_items(V)[0], matrix.shape[0])
+    _warn_if_other(matrix, model, weights if W is not None else None)
     names = matrix.column_names if features is None else features
     quality = rate_factors(
         weights,
@@ -216,6 +224,17 @@ def _as_weights(W: Any, rank: int, items: Items, samples: int) -> Numbers:
     if weights.shape != (samples, rank):
         raise ValueError(f"`W` must have shape {(samples, rank)}, got {weights.shape}.")
     return weights
+
+
+def _warn_if_other(V: RowBlocks, model: Any, W: Any) -> None:
+    """Warn if weights that were given do not belong to the data and the fit of a model."""
+    if W is None or not isinstance(model, KLNMF) or fitted_divergence(model) is None:
+        return
+    remark = sums_remark(V, W, model.components_)
+    if is_fitted_W(model, W):
+        remark = divergence_remark(V, W, model.components_, fitted_divergence(model))
+    if remark is not None:
+        warn_user(remark)
 
 
 def _check_features(matrix: RowBlocks, H: Array, name: str = "V") -> None:

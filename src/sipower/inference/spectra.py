@@ -19,7 +19,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.inference.spectra_fits import ScaledSamples, fit_median_units, fit_z_scores
 
-__all__ = ["Spectra", "spectra"]
+__all__ = ["Spectra", "is_topic_model", "spectra"]
 
 Float = NDArray[np.float64]
 Names = tuple[str, ...]
@@ -173,7 +173,10 @@ def spectra(
 def _factors(V: Any, model: Any, W: Any) -> tuple[Any, Any]:
     """Return W and H, or None for H if W is in counts already."""
     if hasattr(model, "components_"):
-        return (model.transform(V) if W is None else W), model.components_
+        H = np.asarray(model.components_)
+        if is_topic_model(model):  # whose weights are shares already
+            H = H / H.sum(axis=1, keepdims=True)
+        return (model.transform(V) if W is None else W), H
     if W is not None:
         raise ValueError("`W` must be None unless `model` is a fitted KLNMF.")
     if hasattr(model, "W") and hasattr(model, "H"):
@@ -181,6 +184,15 @@ def _factors(V: Any, model: Any, W: Any) -> tuple[Any, Any]:
     if hasattr(model, "get_params"):
         raise ValueError("`model` must be fitted: call its fit first.")
     return model if isinstance(model, tuple) else (model, None)
+
+
+def is_topic_model(model: Any) -> bool:
+    """Return whether a model is scikit-learn's LatentDirichletAllocation.
+
+    Its components are pseudo-counts, and what it transforms samples to are shares, so that their
+    product is not V.
+    """
+    return any(kind.__name__ == "LatentDirichletAllocation" for kind in type(model).__mro__)
 
 
 def _component_weights(V: Any, model: Any, W: Any, samples: Items) -> Float:

@@ -14,6 +14,7 @@ from sipower.results.anndata_columns import COLUMN_KEYS, observed_columns
 from sipower.results.anndata_counts import check_anndata, choose_counts, fitted_place
 from sipower.results.annotations import annotate
 from sipower.results.as_differences import difference_annotations
+from sipower.results.as_run import warn_if_other_data
 from sipower.results.run import Run
 from sipower.results.run_differences import model_with_batches, stored_batches
 
@@ -103,6 +104,8 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     counts = choose_counts(adata, *place)
     with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
         V = as_matrix(counts).with_names(None, adata.var_names.to_numpy())
+    if layer is None and use_raw is None:  # else it has been said
+        warn_if_other_data(V, run)
     differences = compare(
         V, model, contrast=contrast, level=level, prior=prior, check=check,
         random_state=random_state, component_names=run.component_labels(), **observed,

@@ -7,13 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from sipower.data.names import Names, as_names, axis_labels
+import numpy as np
+
+from sipower.data.containers import as_numbers
+from sipower.data.names import Names, arrange, as_names, axis_labels, data_items
+from sipower.data.plausibility import warn_user
+from sipower.data.validate import as_matrix
+from sipower.estimators.verdict import divergence_remark, sums_remark
+from sipower.inference.spectra import is_topic_model
+from sipower.results.anndata_columns import COLUMN_KEYS
+from sipower.results.normalisation import to_profiles, to_shares
 from sipower.results.run import Run, check_is_step, is_anndata
-from sipower.results.run_coherence import with_coherence
+from sipower.results.run_coherence import item_positions, with_coherence
 
-__all__ = ["RunLike", "RunParts", "as_run"]
+__all__ = ["RunLike", "RunParts", "as_run", "plain_divergence", "warn_if_other_data"]
 
-RunLike: TypeAlias = Any  # a Run, a fitted KLNMF, an AnnData object, or a pair (W, H)
+RunLike: TypeAlias = Any  # a Run, a fitted model, an AnnData object, or a pair (W, H)
 
 
 class RunParts(TypedDict, total=False):
@@ -38,17 +47,86 @@ def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
     Parameters
     ----------
     run
-        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or a
+        A run; a fitted `KLNMF`, or another model of W H, which needs `W`; scikit-learn's
+        LatentDirichletAllocation with `W` and `V`; an AnnData object after `sipower.tl.nmf`; or a
         pair of arrays (W, H).
     **parts
         ``W``: weights, the result of `fit_transform` or ``model.transform(V)``.
         ``samples``, ``features``: names. ``key``: name of the results in an AnnData object. ``V``:
-        the counts, for the coherence of the components.
+        the counts, for the coherence of the components. A warning says if W H does not belong to
+        them.
     """
     _check_known(parts)
     counts = parts.pop("V", None)
+    if is_topic_model(run):
+        return _from_topic_model(run, counts, **parts)
     result = _convert(run, **parts)
-    return result if counts is None else with_coherence(result, counts)
+    if counts is None:
+        return result
+    result = with_coherence(result, counts)
+    warn_if_other_data(counts, result)
+    return result
+
+
+def warn_if_other_data(counts: Any, run: Run) -> None:
+    """Warn if the W H of a run is not what was fitted to counts, whose names are matched."""
+    V, divergence = as_matrix(counts), plain_divergence(run)
+    W, H = run.W, run.H
+    if V.row_names is not None or V.column_names is not None:  # bring the factors into its order
+        rows, columns = (np.argsort(item_positions(run, counts, side)) for side in (0, 1))
+        W, H = W[rows], H[:, columns]
+    remark = divergence_remark(V, W, H, divergence)
+    if divergence is None and _sums_are_those_of_data(run):
+        remark = sums_remark(V, W, H)
+    if remark is not None:
+        warn_user(remark)
+
+
+def plain_divergence(run: Run) -> float | None:
+    """Return the divergence of a run if it is D(V ‖ W H), without weights and the like, or None."""
+    facts, parameters = run.facts, run.facts.get("parameters") or {}
+    columns = [parameters.get(name) for name in COLUMN_KEYS]
+    others = (facts.get("observed"), run.batch_effects, parameters.get("missing"), *columns)
+    return facts.get("divergence") if all(other is None for other in others) else None
+
+
+def _sums_are_those_of_data(run: Run) -> bool:
+    """Return whether the rows of W H would sum to those of V: they do without penalties."""
+    parameters = run.facts.get("parameters") or {}
+    names = ("alpha_W", "alpha_H", "prior_W", "prior_H", "guides", "missing", *COLUMN_KEYS)
+    return not run.facts.get("observed") and not any(
+        np.any(parameters.get(name)) for name in names if parameters.get(name) != "same"
+    )
+
+
+def _from_topic_model(model: Any, counts: Any, **parts: Unpack[RunParts]) -> Run:
+    """Return a run of scikit-learn's LatentDirichletAllocation: W in counts, H as profiles.
+
+    Its components are pseudo-counts; the expected profiles are their shares. What it transforms
+    documents to are shares of topics.
+    """
+    W = parts.get("W")
+    if W is None or counts is None:
+        raise ValueError(
+            "`run` is a LatentDirichletAllocation, whose weights are shares of topics: give `W`, "
+            "the result of its transform, and `V`, the counts, so that components have a size."
+        )
+    V = as_matrix(counts)
+    shares = as_numbers("W", arrange("W", W, data_items(counts)[0], None))
+    if shares.ndim != 2 or len(shares) != V.shape[0]:
+        raise ValueError(
+            f"`W` must have a row for each of the {V.shape[0]} samples of `V`, got shape "
+            f"{shares.shape}."
+        )
+    names = {side: parts.get(side) for side in ("samples", "features")}
+    if names["features"] is None:
+        names["features"] = getattr(model, "feature_names_in_", None)
+    if names["samples"] is None:
+        names["samples"] = _names(counts, 0)
+    weights = to_shares(shares, np.ones((shares.shape[1], 1))) * V.mass[:, np.newaxis]
+    profiles = to_profiles(np.asarray(model.components_, np.float64))
+    run = Run(weights, profiles, samples=names["samples"], features=names["features"])  # type: ignore[arg-type]
+    return with_coherence(run, counts)
 
 
 def _convert(run: RunLike, **parts: Unpack[RunParts]) -> Run:

@@ -168,13 +168,15 @@ def describe(run: RunLike, H: Any = None, **parts: Unpack[RunParts]) -> Descript
     """Describe the factors of a fit as probabilities.
 
     The components of arrays and models are numbered by their size in the given W; with other
-    samples the order may differ.
+    samples the order may differ, and a warning says that W is not that of the fit. With `V` a
+    warning says if W H does not belong to it.
 
     Parameters
     ----------
     run
-        A run; a fitted `KLNMF`, which needs `W`; an AnnData object after `sipower.tl.nmf`; or the
-        array W, (samples, K), with the array `H`.
+        A run; a fitted `KLNMF` or another model of W H, which needs `W`; scikit-learn's
+        LatentDirichletAllocation, which needs `W` and `V`, because its weights are shares; an
+        AnnData object after `sipower.tl.nmf`; or the array W, (samples, K), with the array `H`.
     H
         (K, features), if `run` is the array W.
     **parts

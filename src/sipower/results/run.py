@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sipower.data.plausibility import warn_user
 from sipower.estimators import KLNMF
 from sipower.estimators.component_names import known_names
-from sipower.inference.spectra import Spectra
+from sipower.estimators.verdict import is_fitted_W
+from sipower.inference.spectra import Spectra, is_topic_model
 from sipower.io.base import unique_names
 from sipower.kernels import Array
 from sipower.loop.solve import Record
@@ -177,8 +179,15 @@ class Run:
         """
         check_is_step(model)
         check_is_fitted(model, "components_")
+        _check_components(model)
         facts = {key: getattr(model, a) for key, a in _ATTRIBUTES.items() if hasattr(model, a)}
         trace = getattr(model, "trace_", ())
+        if not is_fitted_W(model, W):
+            warn_user(
+                "`W` is not that of the fit: sizes and shares are those of its samples, and the "
+                "divergence, gap and trace of the fit, which are not theirs, are left out."
+            )
+            facts, trace = {}, ()
         if trace:
             facts |= {"passes": trace[-1].passes, "seconds": trace[-1].seconds}
         if features is None:
@@ -215,9 +224,9 @@ class Run:
                 "or give the name of its results as `key`."
             )
         H = np.asarray(adata.varm[key]).T
-        samples = tuple(adata.obs_names) if W is None else None
+        samples, attributes = (tuple(adata.obs_names), _ATTRIBUTES) if W is None else (None, ())
         W = adata.obsm[f"X_{key}"] if W is None else W
-        known = {name: facts[name] for name in _ATTRIBUTES if name in facts}
+        known = {name: facts[name] for name in attributes if name in facts}
         columns = [np.asarray(facts.get("trace", {}).get(f.name, ())) for f in fields(Record)]
         trace = [Record(int(row[0]), *map(float, row[1:])) for row in zip(*columns, strict=True)]
         known["parameters"] = dict(facts.get("params", {}))
@@ -250,6 +259,20 @@ class Run:
     def feature_names(self) -> Names:
         """Return the names of the columns of H, or numbers from 1 if the data have none."""
         return self.features or tuple(str(j + 1) for j in range(self.H.shape[1]))
+
+
+def _check_components(model: Any) -> None:
+    """Raise an error for a model of another library that does not factorise V as W H."""
+    if is_topic_model(model):
+        raise TypeError(
+            "`model` is a LatentDirichletAllocation, whose components are pseudo-counts and whose "
+            "weights are shares: use sipower.describe with `W` and `V`."
+        )
+    if (np.asarray(model.components_) < 0).any():
+        raise TypeError(
+            f"`model` must have non-negative components, got a {type(model).__name__} whose "
+            "components have negative entries."
+        )
 
 
 def is_anndata(data: Any) -> bool:

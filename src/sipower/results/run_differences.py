@@ -15,9 +15,11 @@ from sipower.data.names import Items, match_names
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix, name_array
 from sipower.estimators import KLNMF
+from sipower.estimators.verdict import divergence_remark
 from sipower.inference import Differences, differential
 from sipower.io import Table
 from sipower.kernels import Array
+from sipower.results.as_run import plain_divergence
 from sipower.results.new_samples import (
     ROW_PARAMETERS,
     align_features,
@@ -64,7 +66,7 @@ def compare_components(
     if rows is not None:
         counts, arguments = counts[rows], _take_rows(arguments, rows)
     V = as_matrix(counts, n_jobs=n_jobs).with_names(None, name_array(run.features))
-    remarks += sample_remarks + _remark_on_total(V, run)
+    remarks += sample_remarks + _remark_on_data(V, run)
     model: Any = run.W
     if "batch" in arguments:
         model = model_with_batches(run, n_jobs)
@@ -169,10 +171,11 @@ def _take_rows(arguments: dict[str, Any], rows: Array) -> dict[str, Any]:
     return {name: take(name, value) for name, value in arguments.items()}
 
 
-def _remark_on_total(V: RowBlocks, run: Run) -> list[str]:
+def _remark_on_data(V: RowBlocks, run: Run) -> list[str]:
     recorded = (run.facts.get("input") or {}).get("total")
     if not recorded or abs(V.total - recorded) <= MAX_DIFFERENCE * recorded:
-        return []
+        remark = divergence_remark(V, run.W, run.H, plain_divergence(run))
+        return [] if remark is None else [remark]
     return [
         f"The counts sum to {V.total:,.6g}, but the fit had {recorded:,.6g}: check that these are "
         "the counts that were fitted."
