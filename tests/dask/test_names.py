@@ -70,3 +70,28 @@ def test_named_parts_are_compared_wherever_the_first_of_them_stands(client, file
     message = r"turned\.csv has other features than .*named\.csv: feature 0 is plums, not apples"
     with pytest.raises(ValueError, match=message):
         model().fit(files)
+
+
+def test_values_with_names_are_matched_to_the_features_of_the_fit_or_refused(client):
+    plain = da.from_array(V, chunks=(20, -1))
+    chunks = plain.map_blocks(pd.DataFrame, columns=NAMES, meta=V[:0])
+    depth = pd.Series(np.arange(1.0, 41.0))
+    expected = model().fit(plain, offsets=depth.to_numpy()).components_
+    assert (model().fit(plain, offsets=depth).components_ == expected).all()
+    named = depth.rename("sample {}".format)
+    for X in (plain, chunks):
+        with pytest.raises(ValueError, match="`offsets` has names of samples, but the data on"):
+            model().fit(X, offsets=named)
+    panel = pd.Series([True, True, False], NAMES)
+    with pytest.raises(ValueError, match=r"`mask` has names of features.*or mask\.to_numpy\(\)"):
+        model().fit(plain, mask=panel)
+    result = model().fit(chunks)
+    expected = result.transform(plain, mask=panel.to_numpy()).compute()
+    np.testing.assert_array_equal(result.transform(plain, mask=panel[::-1]).compute(), expected)
+    known = pd.DataFrame([[1.0, 2.0, 3.0]], ["growth"], NAMES)
+    fixed = [
+        KLNMF(2, components_fixed=k, random_state=0, tol=1e-2) for k in (known, known[REVERSED])
+    ]
+    one, other = (each.fit(chunks) for each in fixed)
+    np.testing.assert_array_equal(one.components_, other.components_)
+    assert other.components_[0].tolist() == [1.0, 2.0, 3.0]

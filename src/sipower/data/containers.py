@@ -140,7 +140,7 @@ def _refuse_unread(V: Any) -> None:
         path = shorten(repr(str(V)))
         raise TypeError(
             f"The data are a path or a text, {path}: read a file with sipower.io.read({path}) and "
-            "pass its .counts; count the words of texts with sipower.io.read_texts([...])."
+            "pass the table; count the words of texts with sipower.io.read_texts([...])."
         )
 
 

@@ -64,7 +64,8 @@ class KLNMF(
         Decay of the statistics of earlier batches in `partial_fit`.
     components_fixed : array of shape (at most n_components, n_features) or None
         Known components: the first rows of `components_`, which keep their values bit for bit (in
-        the working type). The other components are fitted beside them.
+        the working type). The other components are fitted beside them. The features of a DataFrame
+        are matched by name, here and in `components_zero` and `prior_H`.
     components_zero : boolean array of shape (n_components, n_features) or None
         True where an entry of `components_` must stay zero.
     prior_W : float or array of shape (n_components,)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sipower.data.containers import as_numbers
-from sipower.data.names import arrange, axis_labels, data_items
+from sipower.data.names import arrange, axis_labels, data_items, has_labels
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fingerprints import describe_value
@@ -147,10 +147,11 @@ def in_order(model: Any, name: str, V: RowBlocks, *, warn: bool = True) -> Any:
 
     `warn` says whether features that are not in the data draw a warning.
     """
-    value, (_, features) = getattr(model, name), data_items(V)
-    others = len(axis_labels(value)) - 1
-    say = None if warn else _say_nothing
-    return arrange(name, value, *[None] * others, features, say=say)
+    value = getattr(model, name)
+    if not has_labels(value):
+        return value
+    others, say = len(axis_labels(value)) - 1, None if warn else _say_nothing
+    return arrange(name, value, *[None] * others, data_items(V)[1], say=say)
 
 
 def _say_nothing(remark: str) -> None:
@@ -171,8 +172,9 @@ def as_custom_factor(name: str, factor: Any, shape: tuple[Any, Any], V: RowBlock
     V
         The data.
     """
-    samples, features = data_items(V)
-    factor = arrange(name, factor, *((samples, None) if name == "W" else (None, features)))
+    if has_labels(factor):
+        samples, features = data_items(V)
+        factor = arrange(name, factor, *((samples, None) if name == "W" else (None, features)))
     with np.errstate(over="ignore"):
         factor = np.array(as_numbers(name, factor, "a dense array of numbers", V.dtype), order="C")
     if not _fits(factor.shape, shape):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sipower.data.containers import as_frame, as_numbers
-from sipower.data.names import arrange, data_items
+from sipower.data.names import arrange, data_items, has_labels
 from sipower.data.plausibility import warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
@@ -90,8 +90,9 @@ def verify(  # noqa: PLR0913 - the arguments of `KLNMF.fit`
         V, is_missing = split_missing(V)
     matrix = V if isinstance(V, RowBlocks) else as_matrix(V, dtype=np.float64)
     observation = as_observation(matrix.shape, given, missing=is_missing)
-    samples, features = data_items(matrix)
-    W, H = arrange("W", W, samples, None), arrange("H", H, None, features)
+    if has_labels(W) or has_labels(H):
+        samples, features = data_items(matrix)
+        W, H = arrange("W", W, samples, None), arrange("H", H, None, features)
     W, H = _as_factors(W, H, matrix.shape)
     if model is not None:
         _check_model(model, table, matrix, len(H))
