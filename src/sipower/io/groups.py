@@ -139,7 +139,7 @@ class GroupedFile(ABC):
         for chunk in islice(self.missing_chunks(parts[1]), _CHUNKS_LOOKED_AT):
             # Its indices would be 0, and a row has each index only once.
             if np.diff(np.clip(indptr, chunk.begin, chunk.end)).max() > 1:
-                raise self.lost_chunk(parts[1], chunk)
+                raise self.lost_chunk_error(parts[1], chunk)
         self.check_chunks(parts[1], whole=False)
         return matrix
 
@@ -151,14 +151,14 @@ class GroupedFile(ABC):
         if chunk is None:
             return
         if whole:
-            raise self.lost_chunk(array, chunk)
+            raise self.lost_chunk_error(array, chunk)
         self.remarks.append(
             f"{self.path.name} does not store the chunk {chunk.name} of {shorten(array.name)}, "
             f"among {chunk.missing:,} of {chunk.chunks:,}: they were read as zeros or as empty "
             "texts. Zarr leaves out such chunks, so chunks that were lost would look the same."
         )
 
-    def lost_chunk(self, array: Any, chunk: MissingChunk) -> ReadError:
+    def lost_chunk_error(self, array: Any, chunk: MissingChunk) -> ReadError:
         """Return the error about a chunk that is missing."""
         return ReadError(
             f"{self.path} is damaged: the chunk {chunk.name} of {shorten(array.name)} is missing; "
@@ -175,7 +175,7 @@ class GroupedFile(ABC):
         return int(sizes[0]), int(sizes[1])
 
 
-def elsewhere(path: Path, name: str) -> ReadError:
+def link_error(path: Path, name: str) -> ReadError:
     """Return the error about an element that another file holds."""
     return ReadError(
         f"{path}: another file holds {shorten(name)}, and a link to it is not followed; write its "

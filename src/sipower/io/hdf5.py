@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sipower._files import check_regular, shorten
 from sipower.io.anndata_files import is_anndata, open_anndata
 from sipower.io.base import ReadError, import_library, report_damage
-from sipower.io.groups import GroupedFile, MissingChunk, elsewhere
+from sipower.io.groups import GroupedFile, MissingChunk, link_error
 from sipower.io.sources import OpenCounts
 from sipower.io.tenx import feature_type_remark
 
@@ -42,11 +42,11 @@ class Hdf5File(GroupedFile):
             element = group[name]
             # First, because the shape of a virtual dataset can depend on other files.
             if getattr(element, "external", None) or getattr(element, "is_virtual", False):
-                raise elsewhere(self.path, element.name)
+                raise link_error(self.path, element.name)
             return element
         place = f"{group.name.rstrip('/')}/{name}"
         if kind != _SOFT_LINK:
-            raise elsewhere(self.path, place)
+            raise link_error(self.path, place)
         if next(links_left, None) is None:
             raise ReadError(
                 f"{self.path}: {shorten(place)} is a link to more than {_MAX_LINKS} links; write "

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sipower._files import check_regular
 from sipower.io.anndata_files import is_anndata, open_anndata
 from sipower.io.base import ReadError, check_size, import_library, report_damage
-from sipower.io.groups import GroupedFile, MissingChunk, elsewhere
+from sipower.io.groups import GroupedFile, MissingChunk, link_error
 from sipower.io.sources import OpenCounts
 
 _MARKS = ("zarr.json", ".zgroup")  # of which one is in the folder of a group
@@ -43,7 +43,7 @@ class ZarrFile(GroupedFile):
         """Open a member of a group; see `member`."""
         folder = self._folder(group) / name
         if name in ("", ".", "..") or folder.name != name:
-            raise elsewhere(self.path, name)
+            raise link_error(self.path, name)
         if not os.path.lexists(folder):
             raise KeyError(f"{group.name} has no {name}")
         _check_metadata(self.path, folder)
@@ -84,7 +84,7 @@ class ZarrFile(GroupedFile):
                 )
         for place in _entries(folder):
             if place.is_symlink():
-                raise elsewhere(self.path, array.name)
+                raise link_error(self.path, array.name)
             if not place.is_file() and not place.is_dir():
                 _check_file(place)
             if "blosc" in codecs and place.is_file() and not place.name.endswith(_METADATA):
@@ -124,7 +124,7 @@ def _check_metadata(path: Path, folder: Path) -> None:
     """
     for place in (folder, *(folder / name for name in _METADATA)):
         if place.is_symlink() and place != path:
-            raise elsewhere(path, str(place.relative_to(path)))
+            raise link_error(path, str(place.relative_to(path)))
         if place != folder and place.exists():
             _check_file(place)
 
