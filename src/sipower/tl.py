@@ -269,7 +269,7 @@ def spectra(
     V = as_matrix(counts).with_names(adata.obs_names.to_numpy(), adata.var_names.to_numpy())
     with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
         if layer is None and use_raw is None:  # else it has been said
-            warn_if_other_data(V, run)
+            warn_if_other_data(V, run, run.W, run.H)
         result = compute_spectra(V, run, **observed)
     annotate(adata, {"varm": spectra_arrays(result, key)})
     adata.uns.setdefault(key, {})["median_total"] = result.median_total

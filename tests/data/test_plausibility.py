@@ -115,7 +115,7 @@ def test_the_estimator_warns_once_about_tf_idf_and_its_run_says_so():
 @pytest.mark.parametrize("data", [COUNTS, V.astype(float), LOGARITHMS.toarray(), as_matrix(TF_IDF)])
 def test_the_estimator_is_silent_about_counts_dense_data_and_row_blocks(data):
     model = silent(KLNMF(2, random_state=0, tol=1e-1), data)
-    assert "remarks" not in Run.from_model(model, np.ones((30, 2))).facts
+    assert "remarks" not in Run.from_model(model, model.transform(data)).facts
 
 
 def test_selection_warns_once_whatever_the_number_of_fits():

@@ -170,6 +170,7 @@ def test_weights_that_do_not_belong_to_the_data_are_said(fitted):
 def test_counts_that_changed_after_the_fit_are_noticed_in_anndata():
     ad = pytest.importorskip("anndata", reason="optional")
     cells = ad.AnnData(sparse.csr_matrix(V.astype("f4")))
+    cells.var_names, cells.obs_names = FRAME.columns, [f"cell {i}" for i in range(len(V))]
     tl.nmf(cells, 3)
     quietly(tl.spectra, cells)
     quietly(tl.differential, cells, check=False)

@@ -105,7 +105,7 @@ def differential(  # noqa: PLR0913 - all options are keyword-only
     with anndata_values(adata, place.origin, counts, is_new=True, fitted=fitted):
         V = as_matrix(counts).with_names(None, adata.var_names.to_numpy())
     if layer is None and use_raw is None:  # else it has been said
-        warn_if_other_data(V, run)
+        warn_if_other_data(V, run, run.W, run.H)
     differences = compare(
         V, model, contrast=contrast, level=level, prior=prior, check=check,
         random_state=random_state, component_names=run.component_labels(), **observed,

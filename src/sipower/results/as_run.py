@@ -12,9 +12,11 @@ import numpy as np
 from sipower.data.containers import as_numbers
 from sipower.data.names import Names, arrange, as_names, axis_labels, data_items
 from sipower.data.plausibility import warn_user
+from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.verdict import divergence_remark, sums_remark
 from sipower.inference.spectra import is_topic_model
+from sipower.kernels import Array
 from sipower.results.anndata_columns import COLUMN_KEYS
 from sipower.results.normalisation import to_profiles, to_shares
 from sipower.results.run import Run, check_is_step, is_anndata
@@ -64,17 +66,14 @@ def as_run(run: RunLike, **parts: Unpack[RunParts]) -> Run:
     if counts is None:
         return result
     result = with_coherence(result, counts)
-    warn_if_other_data(counts, result)
+    rows, columns = (np.argsort(item_positions(result, counts, side)) for side in (0, 1))
+    warn_if_other_data(as_matrix(counts), result, result.W[rows], result.H[:, columns])
     return result
 
 
-def warn_if_other_data(counts: Any, run: Run) -> None:
-    """Warn if the W H of a run is not what was fitted to counts, whose names are matched."""
-    V, divergence = as_matrix(counts), plain_divergence(run)
-    W, H = run.W, run.H
-    if V.row_names is not None or V.column_names is not None:  # bring the factors into its order
-        rows, columns = (np.argsort(item_positions(run, counts, side)) for side in (0, 1))
-        W, H = W[rows], H[:, columns]
+def warn_if_other_data(V: RowBlocks, run: Run, W: Array, H: Array) -> None:
+    """Warn if W H, the factors of a run in the order of V, is not what was fitted to V."""
+    divergence = plain_divergence(run)
     remark = divergence_remark(V, W, H, divergence)
     if divergence is None and _sums_are_those_of_data(run):
         remark = sums_remark(V, W, H)
