@@ -130,7 +130,9 @@ class NewData(TransformerMixin):  # type: ignore[misc]  # set_output needs it wh
         check_features(self, X, matrix, reset=reset)
         if reset:
             self._remarks = warn_about_values(X, matrix)
-            self._whole_numbers = measure_values(matrix).share
+            self.__dict__.pop("_whole_numbers", None)
+            if matrix.is_in_memory:  # every fit of a store would read its first rows once more
+                self._whole_numbers = measure_values(matrix).share
         else:
             fitted = getattr(self, "_whole_numbers", None)
             warn_about_values(X, matrix, is_new=True, fitted=fitted)
