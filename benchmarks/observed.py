@@ -2,7 +2,7 @@
 """What weights, missing values, batches and known components cost, and what they gain.
 
     python benchmarks/observed.py              # all parts
-    python benchmarks/observed.py rounds       # one of: rounds, batches, imputation, signatures
+    python benchmarks/observed.py rounds       # or batches, confounded, imputation, signatures
 
 rounds: seconds of a round of `auto` in its last phase with a mask or weights of 5 % of the entries
 and with two batches, relative to a plain round and net of the 2·K flops per half for each special
@@ -10,6 +10,11 @@ entry (timed separately). KOS and WT, K = 20, float32, one thread, interleaved, 
 
 batches: mean cosine of matched components with the truth. Topics (600 x 400) in two batches with
 effects of ±1 log unit on a third of the features, of opposite sign; and without effects.
+
+confounded: how many fits of simulated cells in batches warn that a batch is confounded, for designs
+in which one batch alone has a type of cells, and for designs in which all batches share all types
+but differ by technical effects, proportions and sizes; and the cost of that check, in process time,
+relative to the fit. The thresholds were chosen on the seeds from 0, so others are used.
 
 imputation: mean Poisson deviance of a random 5 % of the entries, predicted by a fit that masks
 them, by a fit that takes them for zeros, and by the column means.
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -33,7 +39,8 @@ from sipower.datasets import poisson_topics
 from sipower.estimators.observation import as_observation
 from sipower.estimators.prepared import prepare
 from sipower.nmf import CCD, Extrapolated, Factorization, Factors, SharedNewton
-from sipower.nmf.batch_effects import BatchEffects, BatchFactorization
+from sipower.nmf.batch_effects import BatchEffects, BatchFactorization, BatchFactors
+from sipower.nmf.confounding import find_confounding
 from sipower.nmf.terms import ModelTerms
 from sipower.selection.matching import match
 
@@ -113,6 +120,105 @@ def compare_batches() -> None:
         print(f"effects of {size:g}: plain {plain:.3f}, with batch {corrected:.3f} (10 seeds)")
 
 
+KINDS = {
+    True: ("one batch is a type", "private type", "small private type", "every batch is a type",
+           "two private types", "private type of one in six"),
+    False: ("no effects", "technical effects", "capture panel", "unequal proportions",
+            "six batches", "a small batch"),
+}  # fmt: skip
+
+
+def draw_profiles(rng: Any, types: int, features: int) -> Any:
+    """Return types of cells with markers above common genes, or with genes of their own."""
+    if rng.random() < 0.3:
+        return rng.dirichlet(np.full(features, 0.1), types)
+    common = rng.lognormal(0, 1.5, features)
+    profiles = common * np.exp(rng.normal(0, 0.15, (types, features)))
+    markers = rng.permutation(features)[: 25 * types].reshape(types, 25)
+    for profile, own in zip(profiles, markers, strict=True):
+        profile[own] += common.sum() * rng.uniform(0.003, 0.006)
+    return profiles / profiles.sum(axis=1, keepdims=True)
+
+
+def draw_proportions(rng: Any, kind: str, types: int) -> Any:
+    """Return the share of every type in every batch; the last type is the private one."""
+    six = kind in ("private type of one in six", "six batches")
+    shares = rng.dirichlet(np.full(types, 30.0), 1).repeat(6 if six else 2, axis=0)
+    if kind in KINDS[True]:
+        shares[:, -1] = 0
+    if kind == "one batch is a type":
+        shares[0] = np.eye(types)[-1]
+    elif kind == "every batch is a type":
+        shares = np.eye(types)[:3]
+    elif kind == "two private types":
+        shares[0, -1], shares[0, -2] = 0.25, 0
+    elif kind in KINDS[True]:
+        low, high = (0.05, 0.08) if kind.startswith("small") else (0.15, 0.6)
+        shares[0] *= 1 - rng.uniform(low, high)
+        shares[0, -1] = 1 - shares[0].sum()
+    elif kind in ("unequal proportions", "capture panel"):
+        tilt = rng.uniform(1, 2, types) ** rng.choice([-1, 1], types)
+        shares[0] *= tilt / tilt.max()
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def simulate_design(seed: int, confounded: bool) -> tuple[Any, Any, int, str]:
+    """Return counts, batches, a number of components and the kind of the design."""
+    rng = np.random.default_rng([seed, confounded])
+    kind = KINDS[confounded][seed % len(KINDS[confounded])]
+    types, features = int(rng.integers(4, 8)), int(rng.integers(300, 800))
+    profiles, shares = draw_profiles(rng, types, features), draw_proportions(rng, kind, types)
+    sizes = rng.integers(150, 500, len(shares))
+    if kind == "a small batch":
+        sizes[0] = rng.integers(12, 40)
+    spread = 0.0 if kind == "no effects" or rng.random() < 0.3 else rng.uniform(0.1, 0.5)
+    effects = np.exp(rng.normal(0, spread, (len(shares), features)))
+    if kind == "capture panel":
+        effects[0, rng.choice(features, features // 50, replace=False)] *= 5
+    batch = np.repeat(np.arange(len(shares)), sizes)
+    labels = np.concatenate([rng.choice(types, n, p=p) for n, p in zip(sizes, shares, strict=True)])
+    mean = profiles[labels] * effects[batch]
+    depth = rng.lognormal(np.log(rng.uniform(800, 3000)), 0.3, (len(batch), 1))
+    V = rng.poisson(depth * mean / mean.sum(axis=1, keepdims=True)) * 1.0
+    rank = int((shares.sum(axis=0) > 0).sum()) + int(rng.choice([-1, 0, 0, 1, 3]))
+    return V, batch, max(rank, 2), kind
+
+
+def count_confounded(first: int = 2000, designs: int = 40) -> None:
+    """Print how many designs are warned of, and the cost of the check."""
+    costs = []
+    for confounded in (True, False):
+        warned = 0
+        for seed in range(first, first + designs):
+            V, batch, rank, kind = simulate_design(seed, confounded)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                started = process_time()
+                model = KLNMF(rank, random_state=0, n_jobs=1)
+                W = model.fit_transform(V, batch=batch)
+                whole = process_time() - started
+            found = [str(w.message) for w in caught if "only this batch" in str(w.message)]
+            warned += bool(found)
+            checked = time_check(V, batch, model, W)
+            costs.append(checked / (whole - checked))
+            if bool(found) is not confounded:
+                print(f"seed {seed}, K = {rank}, {kind}: {found or 'not warned'}")
+        print(f"{'confounded' if confounded else 'shared'}: {warned} of {designs} warned")
+    print(f"cost of the check: median {np.median(costs):.0%} of a fit, largest {max(costs):.0%}")
+
+
+def time_check(V: Any, batch: Any, model: Any, W: Any) -> float:
+    """Return the process time of the check of a fit."""
+    observed = as_observation(V.shape, (*(None,) * 5, batch))
+    matrix = as_matrix(V, dtype=W.dtype, n_jobs=1)
+    ready = prepare(matrix, observed, model.batch_effects_, model.batches_)
+    problem = BatchFactorization(ready.V, W.shape[1], ModelTerms(ready.exposure), 10.0)
+    x = BatchFactors(W, np.ascontiguousarray(model.components_.T), model.batch_effects_)
+    started = process_time()
+    find_confounding(problem, x)
+    return process_time() - started
+
+
 def compare_imputation() -> None:
     """Print the mean deviance of masked entries on three generated sets."""
     rng = np.random.default_rng(7)
@@ -153,13 +259,15 @@ def recover_signature() -> None:
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["rounds", "batches", "imputation", "signatures"]
+    parts = sys.argv[1:] or ["rounds", "batches", "confounded", "imputation", "signatures"]
     warnings.simplefilter("ignore")
     if "rounds" in parts:
         for name in ("kos", "wt"):
             compare_rounds(name)
     if "batches" in parts:
         compare_batches()
+    if "confounded" in parts:
+        count_confounded()
     if "imputation" in parts:
         compare_imputation()
     if "signatures" in parts:

@@ -2,6 +2,7 @@
 """Batch effects: recovery, monotone descent, labels and messages."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -13,11 +14,12 @@ from scipy.special import kl_div
 from contract.observed_data import divergence, mean_cosine
 from sipower import KLNMF, solve
 from sipower.data.validate import as_matrix
-from sipower.estimators.model import warn_if_confounded
+from sipower.io import open_store
 from sipower.loop.solve import Stop
 from sipower.nmf.batch_effects import BatchEffects, BatchFactorization, centre
 from sipower.nmf.exposure import Exposure, batch_sums
 from sipower.nmf.terms import ModelTerms
+from sipower.store import write_store
 
 LAYOUTS = [np.asarray, sp.csr_array]
 
@@ -241,25 +243,126 @@ def test_a_model_without_batches_refuses_them():
             method(V, batch=BATCH)
 
 
-def test_confounded_batches_warn_and_shared_components_do_not():
-    rng = np.random.default_rng(3)
-    H, W = rng.dirichlet(np.full(60, 0.1), 4), rng.dirichlet(np.full(4, 0.3), 200) * 300
-    batch = np.repeat(["a", "b"], 100)
-    own = W.copy()
-    own[:100, 2:] = own[100:, :2] = 0
-    with pytest.warns(UserWarning, match="its batch effects cannot be told from its components"):
-        quick(tol=1e-3).fit(rng.poisson(own @ H), batch=batch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        quick(tol=1e-3).fit(rng.poisson(W @ H), batch=batch)
+# ---- confounded batches --------------------------------------------------------------------------
+
+GENES = np.array([f"gene {j}" for j in range(200)])
+SHARED = [[0.25, 0.25, 0.25, 0.25, 0]] * 2
 
 
-def test_shares_of_components_are_measured_in_counts():
-    W = np.array([[1e-3, 1.0, 0.0]] * 3 + [[1e-3, 0.0, 1.0]] * 3)  # the first is shared
-    components = np.ones((3, 8)) * [[1e4], [1.0], [1.0]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_if_confounded(W, components, np.repeat([0, 1], 3))
+def draw_cells(shares, seed=0, effects=1.0, sizes=(150, 150, 150), markers=15):
+    """Return counts of cells whose types have 15 marker genes each, and their batches."""
+    rng = np.random.default_rng(seed)
+    types, m = len(shares[0]), len(GENES)
+    profiles = np.tile(rng.lognormal(0, 1, m), (types, 1))
+    for t in range(types):
+        profiles[t, t * markers : (t + 1) * markers] += profiles[t].mean()
+    batch = np.repeat(np.arange(len(shares)), sizes[: len(shares)])
+    kinds = np.array([rng.choice(types, p=shares[b]) for b in batch])
+    mean = profiles[kinds] * np.broadcast_to(effects, (len(shares), m))[batch]
+    depth = rng.lognormal(np.log(1000), 0.3, (len(batch), 1))
+    return rng.poisson(depth * mean / mean.sum(axis=1, keepdims=True)).astype(float), batch
+
+
+def confounding(V, batch, n_components=5, **options):
+    """Return the warnings of a fit that say that a batch is confounded."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        KLNMF(n_components, random_state=0, **{"n_jobs": 1, **options}).fit(V, batch=batch)
+    return [str(w.message) for w in caught if "only this batch contains" in str(w.message)]
+
+
+CONFOUNDED = {  # shares of the types in every batch, and the batch that alone has the last type
+    "the batch is the type": ([[0, 0, 0, 0, 1], SHARED[1]], 0),
+    "half of the batch": ([[0.125] * 4 + [0.5], SHARED[1]], 0),
+    "a tenth of the batch": ([SHARED[0], [0.225] * 4 + [0.1]], 1),
+    "one batch of three": ([SHARED[0], [0.2] * 5, SHARED[1]], 1),
+}
+TECHNICAL = np.exp(np.random.default_rng(8).normal(0, 0.4, (3, 200)))
+
+
+@pytest.mark.parametrize("effects", [1.0, TECHNICAL], ids=["no effects", "technical effects"])
+@pytest.mark.parametrize("design", CONFOUNDED)
+def test_a_type_in_one_batch_alone_is_reported_with_its_features(design, effects):
+    """The effects had taken up its markers (3.6 times their mean), and nothing was said."""
+    shares, alone = CONFOUNDED[design]
+    effects = effects if np.isscalar(effects) else effects[: len(shares)]
+    V, batch = draw_cells(shares, effects=effects)
+    data = pd.DataFrame(V, columns=GENES)
+    (message,) = confounding(data, np.array(["A", "B", "C"])[batch])
+    assert message.startswith(f"`batch`: the effects of batch {'ABC'[alone]!r}, for example on ")
+    named = [int(word) for word in re.findall(r"gene (\d+)", message)]
+    assert len(named) == 3
+    if np.isscalar(effects):
+        assert all(60 <= j < 75 for j in named), message  # its markers
+    assert message.endswith("use fewer components, or increase `batch_prior`.")
+    (message,) = confounding(sp.csr_array(V), batch)
+    assert "(counted from 0)" in message
+
+
+def test_batches_that_are_one_type_each_are_reported():
+    V, batch = draw_cells(np.eye(3, 5))
+    (message,) = confounding(V, batch, 3)
+    assert "also found for" in message
+
+
+@pytest.mark.parametrize("effects", [1.0, TECHNICAL[:2]], ids=["no effects", "technical effects"])
+def test_a_type_for_which_there_is_no_component_is_reported(effects):
+    """Four components for five types: the effects and another component take up the private one."""
+    V, batch = draw_cells([SHARED[0], [0.2] * 5], effects=effects)
+    (message,) = confounding(V, batch, 4)
+    assert "effects of batch '1'" in message
+
+
+PANEL = np.where(np.arange(200) % 50 == 7, [[5.0], [1.0]], 1.0)  # 2 % of the features
+SHARED_TYPES = {
+    "no effects": {},
+    "technical effects": {"effects": TECHNICAL[:2]},
+    "another panel": {"effects": PANEL},
+    "one type 20 % and 5 %": {"shares": [[0.25, 0.25, 0.25, 0.2, 0.05], [0.2] * 5]},
+    "three sizes": {"shares": [[0.2] * 5] * 3, "sizes": (200, 60, 20), "effects": TECHNICAL},
+}
+
+
+@pytest.mark.parametrize("n_components", [4, 5, 8])
+@pytest.mark.parametrize("design", SHARED_TYPES)
+def test_batches_that_share_all_types_draw_no_warning(design, n_components):
+    options = {"shares": [[0.2] * 5] * 2, **SHARED_TYPES[design]}
+    assert confounding(*draw_cells(**options), n_components) == []
+
+
+def test_the_check_reads_weights_and_missing_values():
+    """A mask that hides other features in every batch is no difference between its samples."""
+    rng = np.random.default_rng(1)
+    mask = (rng.random((2, 200)) < 0.8)[np.repeat([0, 1], 150)]
+    rest = {"mask": mask, "sample_weight": rng.random(300) + 0.5, "offsets": np.full(300, 3.0)}
+    for shares, warned in ((CONFOUNDED["half of the batch"][0], 1), ([[0.2] * 5] * 2, 0)):
+        V, batch = draw_cells(shares, effects=TECHNICAL[:2])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            KLNMF(5, random_state=0, prior_W=0.01).fit(V, batch=batch, **rest)
+        assert len([w for w in caught if "only this batch" in str(w.message)]) == warned
+
+
+def test_the_sentence_is_the_same_on_disk_and_for_any_number_of_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr("sipower.kernels.threads.MIN_PARALLEL_SECONDS", 0.0)
+    monkeypatch.setattr("sipower.data.block_bounds.MIN_BLOCK", 64)
+    V, batch = draw_cells([SHARED[0], [0.2] * 5])
+    (expected,) = confounding(sp.csr_array(V), batch, 4)  # the check needs more components
+    write_store(sp.csr_array(V), tmp_path / "counts.sipower")
+    stored = open_store(tmp_path / "counts.sipower")
+    assert confounding(stored, batch, 4) == [expected]
+    assert confounding(sp.csr_array(V), batch, 4, n_jobs=2) == [expected]
+
+
+def test_ctrl_c_during_the_check_keeps_the_fit(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sipower.estimators.remarks.find_confounding", interrupted)
+    model = quick()
+    with pytest.warns(UserWarning, match="its components was interrupted"):
+        W = model.fit_transform(V, batch=BATCH)
+    assert model.kl_divergence_ == pytest.approx(plain_divergence(model, W), rel=1e-6)
 
 
 # ---- the same bits -------------------------------------------------------------------------------

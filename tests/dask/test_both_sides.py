@@ -85,6 +85,18 @@ def test_every_model_has_the_local_bits(client, name, sparse):
         np.testing.assert_array_equal(result.batch_effects_, expected.batch_effects_)
 
 
+def test_confounded_batches_are_reported_as_locally(client):
+    """A cluster said nothing of batches that cannot be told from components."""
+    rng = np.random.default_rng(0)
+    types = np.repeat(np.eye(3), 80, axis=0)[:, rng.permutation(3)]
+    counts = rng.poisson(500 * types @ rng.dirichlet(np.full(40, 0.5), 3)).astype(float)
+    with pytest.warns(UserWarning, match="only this batch contains") as caught:
+        both().fit(da.from_array(counts, (60, -1)), batch=BATCH)
+    with pytest.warns(UserWarning, match="only this batch contains") as expected:
+        local(counts, {"batch": BATCH})
+    assert [str(w.message) for w in caught] == [str(w.message) for w in expected]
+
+
 def test_a_start_from_a_sample_is_certified(client):
     result = both(init="sample", tol=1e-3, max_iter=200).fit(lazy())
     assert result.status_ == "converged"

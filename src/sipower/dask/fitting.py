@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -32,7 +33,7 @@ from sipower.estimators.parameters import as_seed, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import check_prior, has_prior
-from sipower.estimators.remarks import warn_about_data, warn_unless_converged
+from sipower.estimators.remarks import confounding_remark, warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Status, hide_inner_results
 from sipower.nmf import Factors
@@ -160,16 +161,18 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             self._set_batches(batch, V.shape[1])
             begun = seed, started, listener
             if self.solver == "auto" and (batch is not None or uses_columns(V, rank)):
-                result = self._fit_both_sides(loaded, *begun)
+                result, remark = self._fit_both_sides(loaded, *begun)
             else:
-                result = self._fit_rows(V, *begun)
+                result, remark = self._fit_rows(V, *begun), None
         warn_unless_converged(result, self.tol)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=4)
         return V, result  # also after Ctrl-C in a round
 
     def _fit_both_sides(
         self, loaded: LoadedData, seed: int, started: float, listener: Listener
-    ) -> Fit:
-        """Fit as `sipower.KLNMF` does, with kernels on the workers."""
+    ) -> tuple[Fit, str | None]:
+        """Fit as `sipower.KLNMF` does; return the fit and a remark on confounded batches."""
         rows, batch = loaded.rows, loaded.given[ARGUMENTS.index("batch")]
         batches = None if batch is None else self.batches_
         if "both_sides" not in vars(loaded):  # it is made at first use
@@ -184,9 +187,11 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         if self.verify:
             check = partial(self._verify_both, RowTasks(rows), batch)
             settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
-        result = model.restore(_fit_until_interrupted(problem, None, settings))
+        fitted = _fit_until_interrupted(problem, None, settings)
+        remark = confounding_remark(problem, fitted, batches)
+        result = model.restore(fitted)
         self._set_results(model, result)
-        return result
+        return result, remark
 
     def _fit_rows(self, V: WorkerRows, seed: int, started: float, listener: Listener) -> Fit:
         """Fit with W on the workers; the W of the result is the sum of its rows, or lazy."""

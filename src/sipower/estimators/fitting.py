@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,13 +19,13 @@ from sipower.estimators.callbacks import Listener
 from sipower.estimators.certificate import state_problem
 from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.fit import Fit, FitSettings, fit
-from sipower.estimators.model import Model, check_batches, warn_if_confounded
+from sipower.estimators.model import Model, check_batches
 from sipower.estimators.new_data import NewData
 from sipower.estimators.observation import ARGUMENTS, Observation, match_observed
 from sipower.estimators.parameters import as_seed, check_supported, fit_settings
 from sipower.estimators.penalties import has_penalties
 from sipower.estimators.prior import check_prior, has_prior
-from sipower.estimators.remarks import warn_about_data, warn_unless_converged
+from sipower.estimators.remarks import confounding_remark, warn_about_data, warn_unless_converged
 from sipower.kernels import Array
 from sipower.loop.solve import Interrupted, Status
 from sipower.verification import Verification, verify_factors
@@ -128,11 +129,12 @@ class Fitting(NewData, FittedAttributes):
                 self, model.V, start, seed=model.seed, started=started, listener=listener,
                 digest=model.digest,
             )  # fmt: skip
-            result = self._fit_model(model, problem, start, settings, V, observation)
+            result, remark = self._fit_model(model, problem, start, settings, V, observation)
             self._weight_sums = result.W.sum(axis=0, dtype=np.float64)
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
-        warn_if_confounded(result.W, self.components_, observation.batch)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=3)
         return result.W
 
     def _fit_model(
@@ -143,17 +145,20 @@ class Fitting(NewData, FittedAttributes):
         settings: FitSettings,
         V: RowBlocks,
         observation: Observation,
-    ) -> Fit:
+    ) -> tuple[Fit, str | None]:
         """Fit a model, set the fitted attributes, and return the fit in the scale of the user.
 
+        The second value is a remark on confounded batches, or None.
         Ctrl-C sets the attributes of the last completed round, and raises `Interrupted` with it.
         """
-        result = None
+        result, remark = None, None
         check = partial(self._verify, V, observation) if self.verify else None
         if check is not None:
             settings = replace(settings, verify=lambda x: check(model.restore_point(x)))
         try:
-            result = model.restore(fit(problem, start, settings))
+            fitted = fit(problem, start, settings)
+            remark = confounding_remark(problem, fitted, self.__dict__.get("batches_"))
+            result = model.restore(fitted)
             self._set_results(model, result)
             is_weighted = observation.weights.rows is not None and not self.alpha_W
             if is_weighted and result.status is not Status.MAX_SECONDS:
@@ -168,7 +173,7 @@ class Fitting(NewData, FittedAttributes):
             result = replace(result, status=Status.INTERRUPTED, verification=None)
             self._set_results(model, result)
             raise Interrupted(result) from None
-        return result
+        return result, remark
 
     def _verify(self, V: RowBlocks, observation: Observation, x: Any) -> Verification:
         """Verify a point (W, H) or (W, H, β) in the scale of the user."""

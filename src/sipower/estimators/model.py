@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,14 +22,13 @@ from sipower.estimators.prepared import Prepared
 from sipower.estimators.prior import has_prior, prior_counts
 from sipower.kernels import Array
 from sipower.nmf import Factorization, Factors
-from sipower.nmf.batch_effects import BatchFactorization, BatchFactors, centre, overlaps
+from sipower.nmf.batch_effects import BatchFactorization, BatchFactors, centre
 from sipower.nmf.prior_counts import PriorCounts
 from sipower.nmf.terms import ModelTerms
 
-__all__ = ["Model", "check_batches", "warn_if_confounded"]
+__all__ = ["Model", "check_batches"]
 
 NEGLIGIBLE = 1e-13  # share of the mass of every sample and every feature
-MIN_OVERLAP = 0.1  # a batch with less of its counts in shared components is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,22 +247,3 @@ def check_batches(batch: Array, estimator: Any) -> Array:
             "leave this sample out, or give it the label of a similar batch."
         )
     return labels
-
-
-def warn_if_confounded(W: Array, components: Array, batch: Array | None) -> None:
-    """Warn if a batch shares hardly any component (K, m) with the other batches."""
-    if batch is None:
-        return
-    labels, numbers = np.unique(batch, return_inverse=True)
-    if len(labels) < 2:
-        return
-    share = overlaps(W * components.sum(axis=1), numbers, len(labels))  # in counts
-    if share.min() < MIN_OVERLAP:
-        label = str(labels[int(share.argmin())])
-        warnings.warn(
-            f"Batch {label!r} has {share.min():.0%} of its counts in components that other batches "
-            "have too: its batch effects cannot be told from its components. Leave out `batch`, or "
-            "use fewer components.",
-            UserWarning,
-            stacklevel=3,
-        )

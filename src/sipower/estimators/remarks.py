@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings about a fit: too many components, data without counts, not converged."""
+"""Warnings about a fit: too many components, no counts, not converged, confounded batches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from sipower._files import quote
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.fit import Fit
+from sipower.kernels import Array
 from sipower.loop.forecast import forecast_passes, format_duration
 from sipower.loop.solve import Status
+from sipower.nmf.batch_effects import BatchFactorization, BatchFactors
+from sipower.nmf.confounding import find_confounding
 
-__all__ = ["warn_about_data", "warn_unless_converged"]
+__all__ = ["confounding_remark", "warn_about_data", "warn_unless_converged"]
 
 # Passes that "auto" needs to a gap of 1e-3 on most sets of benchmarks/zoo, and the time of one of
 # them relative to a pass of a simple rule.
@@ -88,3 +92,44 @@ def _advice(fit: Fit, tol: float, solver: str | None) -> str:
         f"{text}, or use solver='auto', which needs {AUTO_PASSES[0]} to {AUTO_PASSES[1]} passes on "
         f"most data, here {low} to {high}."
     )
+
+
+def confounding_remark(problem: Any, fit: Fit, batches: Array | None) -> str | None:
+    """Return a remark on batches whose effects cannot be told from their components, or None.
+
+    Parameters
+    ----------
+    problem, fit
+        The problem and its result, in the scale of the solver.
+    batches
+        The labels of the batches; None: there are none.
+    """
+    is_over = fit.status in (Status.MAX_SECONDS, Status.INTERRUPTED)
+    if batches is None or is_over or not isinstance(problem, BatchFactorization):
+        return None
+    try:
+        found = find_confounding(problem, BatchFactors(fit.W, fit.H, fit.effects))
+    except KeyboardInterrupt:  # the fit is complete and must not be lost
+        return (
+            "`batch`: the check whether the effects of a batch can be told from its components was "
+            "interrupted: fit again to have it."
+        )
+    if not found:
+        return None
+    named = _name_features(found[0].features, problem.V.column_names)
+    others = [quote(batches[other.batch]) for other in found[1:]]
+    also = "" if not others else f" (also found for {', '.join(others)})"
+    return (
+        f"`batch`: the effects of batch {quote(batches[found[0].batch])}, for example on {named}, "
+        f"cannot be told from a component that only this batch contains{also}: fit without "
+        "`batch`, add batches that share this component, use fewer components, or increase "
+        "`batch_prior`."
+    )
+
+
+def _name_features(features: Array, names: Array | None) -> str:
+    """Return the names of features for a message, or their numbers."""
+    texts = [str(j) if names is None else quote(names[j]) for j in features]
+    text = " and ".join(part for part in (", ".join(texts[:-1]), texts[-1]) if part)
+    text = f"feature{'s' if len(texts) > 1 else ''} {text}"
+    return text if names is not None else f"{text} (counted from 0)"

@@ -31,17 +31,16 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.kernels import Array
 from sipower.loop.protocols import Solvable
 from sipower.nmf.auto import Auto, AutoState
-from sipower.nmf.exposure import Exposure, batch_sums
+from sipower.nmf.exposure import Exposure
 from sipower.nmf.factorization import Factorization
 from sipower.nmf.factors import Factors
 from sipower.nmf.terms import ModelTerms
 from sipower.problems.item_problem import Terms
 
-__all__ = ["BatchEffects", "BatchFactorization", "BatchFactors", "centre", "overlaps"]
+__all__ = ["BatchEffects", "BatchFactorization", "BatchFactors", "centre"]
 
 Float = NDArray[np.float64]
 MAX_NEWTON_STEPS = 60
-MIN_SHARED = 0.1  # smallest usage of a shared component by another batch, relative to a batch's own
 
 
 class BatchFactors(NamedTuple):
@@ -229,17 +228,3 @@ def centre(x: BatchFactors, batch: Array) -> BatchFactors:
     W = x.W * np.exp(sample)[batch][:, None].astype(x.W.dtype)
     H = x.H * np.exp(feature)[:, None].astype(x.H.dtype)
     return BatchFactors(W, H, np.exp(logs - feature - sample[:, None]))
-
-
-def overlaps(W: Array, batch: Array, batches: int) -> Float:
-    """Return the share of every batch that lies in components which it shares with other batches.
-
-    Without such components the effects of a batch cannot be told from its components.
-    """
-    usage = batch_sums(W.astype(np.float64), batch, batches)
-    usage /= np.maximum(usage.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    share = np.empty(batches)
-    for b in range(batches):
-        others = np.delete(usage, b, axis=0).max(axis=0, initial=0)
-        share[b] = usage[b, others >= MIN_SHARED * usage[b]].sum()
-    return share
