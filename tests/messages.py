@@ -58,7 +58,7 @@ def complaints(message: str) -> list[str]:
         for pattern, instead in RIDDLES.items()
         for match in re.finditer(pattern, message, re.IGNORECASE)
     ]
-    wrong += [f"holds {c!r}: escape it" for c in message if not c.isprintable()]
+    wrong += [f"holds {c!r}: escape it" for c in message if not (c.isprintable() or c == "\n")]
     is_part = message[:1].islower() and not message.endswith(".")  # the caller names the file
     if not is_part and not any(re.search(pattern, message) for pattern in PLACES.values()):
         wrong.append(f"names none of: {', '.join(PLACES)}")
