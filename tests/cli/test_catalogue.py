@@ -92,3 +92,19 @@ def test_wrong_input_is_told_in_one_sentence(files):
         "compare", "cosmic.tsv", "cosmic.tsv", "--threshold", 3
     )
     assert "has no feature of the data" in error("compare", "cosmic.tsv", "other.csv")
+
+
+def test_names_of_one_file_alone_are_refused(files):
+    np.save("counts.npy", COUNTS.to_numpy())
+    np.save("cosmic.npy", H.to_numpy())
+    refused = call("refit", "cosmic.tsv", "counts.npy", "-o", "W.csv", code=2).stderr
+    assert "cosmic.tsv has names of features, but counts.npy has none: pass counts with" in refused
+    refused = call("refit", "cosmic.npy", "counts.csv", "-o", "W.csv", code=2).stderr
+    assert "counts.csv has names of features, but cosmic.npy has none" in refused
+    refused = call("compare", "cosmic.npy", "cosmic.tsv", code=2).stderr
+    assert "cosmic.tsv has names of features, but cosmic.npy has none" in refused
+    assert "or a file of components without names if both have the same order" in refused
+    call("refit", "cosmic.npy", "counts.npy", "-o", "W.npz")
+    call("refit", "cosmic.tsv", "counts.csv", "-o", "named.npz")
+    with np.load("W.npz") as plain, np.load("named.npz") as named:
+        np.testing.assert_allclose(plain["exposures"], named["exposures"], rtol=1e-6, atol=1e-6)

@@ -233,3 +233,23 @@ def test_values_by_order_where_the_data_have_no_names(tmp_path, monkeypatch):
     assert events(result)[-1]["event"] == "done"
     model = KLNMF(3, random_state=0).fit(V, offsets=OFFSETS, mask=MASK)
     assert_same_fit(load_run("run"), model)
+
+
+@pytest.mark.parametrize("option", ["offsets", "mask", "weights", "feature-weight", "fixed"])
+def test_names_beside_data_without_names_are_refused(tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    np.save("counts.npy", V)
+    values = {
+        "offsets": OFFSETS,
+        "mask": MASK,
+        "weights": WEIGHTS,
+        "feature-weight": FEATURE_WEIGHT,
+    }
+    if option in values:
+        write("values.csv", values[option])
+    else:
+        pd.DataFrame(V[:1] + 1.0, ["growth"], FEATURES).to_csv("values.csv")
+    words = ("fit", "counts.npy", "-k", 3, "-o", "run", "--no-report", f"--{option}", "values.csv")
+    error = call(*words, code=2).stderr
+    assert f"--{option}: values.csv has names of " in error
+    assert "but the data have none: pass data with names, or " in error

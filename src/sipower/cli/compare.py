@@ -13,7 +13,7 @@ from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.observed_files import read_catalogue
 from sipower.cli.refit import Catalogue, name_files
-from sipower.data.names import Items
+from sipower.data.names import Items, check_both_named
 from sipower.results.export import check_table_name, write_table
 
 _COMPONENTS = "Components: the folder of a run, or a table with names."
@@ -42,6 +42,7 @@ def compare(components: Components, catalogue: Catalogue, output: ComparisonOpti
     own = read_catalogue(components)
     features = Items("feature", own.values.shape[1], own.features)
     known = read_catalogue(catalogue, features)
+    check_both_named(own.items(), known.items())
     with name_files(console, H=components, catalogue=catalogue):
         result = inference.compare(own.to_frame(), known.to_frame(), threshold=output.threshold)
     frame = result.to_frame()

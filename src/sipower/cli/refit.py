@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from sipower.cli.application import command, require
 from sipower.cli.console import Console
 from sipower.cli.observed_files import DataItems, read_catalogue
 from sipower.cli.run_folder import load
-from sipower.data.names import Items, as_names, check_both_named
+from sipower.data.names import Items, Names, check_both_named
 from sipower.data.validate import as_matrix, name_array
 from sipower.inference.refitted import POOR
 from sipower.io import Table
@@ -51,20 +51,18 @@ def refit(catalogue: Catalogue, data: options.InputOptions, output: RefitOptions
     require("pandas")
     check_table_name(output.out)
     table = load(data, console)
-    known = read_catalogue(catalogue, DataItems(data, table).features).to_frame()
-    V = as_matrix(table.counts, n_jobs=output.threads)
-    V = V.with_names(name_array(table.samples), name_array(_feature_keys(table, known)))
-    components = Items(
-        "feature", known.shape[1], as_names(known.columns), None, str(catalogue),
-        plain_form="a file of components without names",
-    )  # fmt: skip
-    features = as_names(V.column_names)
-    counts = Items("feature", V.shape[1], features, None, str(data.source), "counts with names")
-    check_both_named(counts, components)
+    known = read_catalogue(catalogue, DataItems(data, table).features)
+    counts = as_matrix(table.counts, n_jobs=output.threads)
+    keys = _feature_keys(table, known.features)
+    form = "counts with names"
+    check_both_named(
+        Items("feature", counts.shape[1], keys, None, str(data.source), form), known.items()
+    )
+    V = counts.with_names(name_array(table.samples), name_array(keys))
     with name_files(console, V=data.source, H=catalogue):
         result = inference.refit(
-            V, known, sparse=output.sparse, level=output.level, intervals=output.intervals,
-            confidence=output.confidence, n_jobs=output.threads,
+            V, known.to_frame(), sparse=output.sparse, level=output.level,
+            intervals=output.intervals, confidence=output.confidence, n_jobs=output.threads,
         )  # fmt: skip
     files = write_refit(output.out, result)
     samples, rank = result.exposures.shape
@@ -80,13 +78,13 @@ def refit(catalogue: Catalogue, data: options.InputOptions, output: RefitOptions
     console.say(f"wrote {', '.join(map(str, files))}")
 
 
-def _feature_keys(table: Table, known: Any) -> Any:
+def _feature_keys(table: Table, known: Names | None) -> Names | None:
     """Return the names of the features, or their ids if the catalogue has those instead."""
-    columns = set(known.columns)
     names, ids = table.features, table.feature_ids
-    if names is not None and ids is not None and columns.isdisjoint(names):
-        return ids if not columns.isdisjoint(ids) else names
-    return names
+    if names is None or ids is None or known is None:
+        return names
+    is_by_id = set(known).isdisjoint(names) and not set(known).isdisjoint(ids)
+    return ids if is_by_id else names
 
 
 @contextmanager

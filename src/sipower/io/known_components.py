@@ -68,6 +68,11 @@ class KnownComponents:
         places, remarks = match_items(str(self.source), self.features, features)
         return np.ascontiguousarray(self.values[:, places]), remarks
 
+    def items(self) -> Items:
+        """Return the features as one side that is matched."""
+        forms = "components with names", "a file of components without names"
+        return Items("feature", self.values.shape[1], self.features, None, str(self.source), *forms)
+
     def to_frame(self) -> Any:
         """Return the components as a pandas DataFrame, with a row for each of them."""
         pd: Any = import_library("pandas", self.source)
