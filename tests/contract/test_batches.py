@@ -162,7 +162,7 @@ LABELS = {
     "strings": WORDS,
     "objects": WORDS.astype(object),
     "Categorical": pd.Categorical(WORDS),
-    "Series": pd.Series(WORDS, index=np.arange(120)[::-1]),
+    "Series": pd.Series(WORDS),
     "string Series": pd.Series(WORDS, dtype="string"),
     "integers": BATCH,
     "list": BATCH.tolist(),
