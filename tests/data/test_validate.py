@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -249,3 +251,24 @@ def test_a_matrix_is_not_narrowed_to_what_cannot_hold_it(layout, value):
 def test_a_data_frame_may_have_features_called_counts_and_samples():
     frame = pd.DataFrame({"counts": [1, 2], "samples": [3, 4]})
     assert as_matrix(frame).total == 10
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: pd.DataFrame({"a": [r[0] for r in rows], "b": [r[1] for r in rows]}),
+        lambda rows: pl.DataFrame({"a": [r[0] for r in rows], "b": [r[1] for r in rows]}),
+        lambda rows: pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows]}),
+        lambda rows: np.array(rows, object),
+        list,
+    ],
+    ids=["pandas", "polars", "arrow", "objects", "list"],
+)
+def test_whole_numbers_beside_decimals_are_not_rounded(make):
+    """NumPy makes floats of a frame with columns of both kinds, before their types can be seen."""
+    exact = [(0.5, 2**60), (1.5, 3)]
+    assert as_matrix(make(exact)).array[0, 1] == 2**60
+    data = make([(0.5, 3), (1.5, 2**60 + 1)])
+    with pytest.raises(ValueError, match=rf"Entry \(1, 1\) is {2**60 + 1}, .* would round"):
+        as_matrix(data)
+    assert as_matrix(data, dtype="float32").array[1, 1] == 2**60

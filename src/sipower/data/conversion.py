@@ -29,6 +29,17 @@ def to_array(V: Any) -> Any:
     return array
 
 
+def column_values(V: Any, column: int) -> Any:
+    """Return the values of a column of what `to_array` converts, in their own type."""
+    if hasattr(V, "iloc"):
+        return V.iloc[:, column].to_numpy()
+    if library_name(V) == "polars":
+        return V.to_series(column).to_list()
+    if library_name(V) == "pyarrow":
+        return V.column(column).to_pylist()
+    return np.asarray(V, object)[:, column]
+
+
 def _numbers(V: Any, array: Array) -> Array:
     """Return an array of Python objects as numbers; see `refuse_cells`."""
     refuse_cells(V, array)

@@ -11,12 +11,17 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from sipower.data.containers import as_frame, frame_names, is_table, refuse_type
-from sipower.data.conversion import to_array
+from sipower.data.conversion import column_values, to_array
 from sipower.data.memory import Matrix, read_only
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.value_range import smallest_distinguishable
 from sipower.kernels import Array, count_threads
 
+EXACT = 2**53  # float64 holds all whole numbers up to here
+INEXACT = (
+    "Entry {} is {}, a whole number beyond 2^53 that {} would round: rescale the data, or convert "
+    "them with V.astype(float)."
+)
 KERNEL_TYPES = (np.uint8, np.uint16, np.float32, np.float64)  # dense types that kernels read
 
 
@@ -85,6 +90,8 @@ def as_matrix(
     array = to_array(V)
     _check_kind(array)
     working = working_type(array.dtype, dtype)
+    if isinstance(array, np.ndarray) and array is not V and working == np.float64:
+        _check_conversion(V, array)
     data = _as_dense(array, working) if isinstance(array, np.ndarray) else _as_csr(array, working)
     matrix = Matrix(data, working, count_threads(n_jobs), rows_only=rows_only)
     check_total(matrix.total, working)
@@ -215,7 +222,7 @@ def check_exact(values: Array, position: Any, working: np.dtype[Any]) -> None:
     `_check_entries`.
     """
     is_wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8
-    if not is_wide or working != np.float64 or values.max(initial=0) <= 2**53:
+    if not is_wide or working != np.float64 or values.max(initial=0) <= EXACT:
         return
     rounded = values.astype(np.float64)
     fits = rounded < float(np.iinfo(values.dtype).max)  # which is rounded up to a power of 2
@@ -224,11 +231,23 @@ def check_exact(values: Array, position: Any, working: np.dtype[Any]) -> None:
     if inexact.any():
         flat = int(np.argmax(inexact))
         row, column = (int(i) for i in position(flat))
-        sentence = (
-            "Entry {} is {}, a whole number beyond 2^53 that {} would round: rescale the data, or "
-            "convert them with V.astype(float)."
-        )
-        raise EntryError(sentence, (row, column), values.flat[flat], working)
+        raise EntryError(INEXACT, (row, column), values.flat[flat], working)
+
+
+def _check_conversion(V: Any, array: Array) -> None:
+    """Check that no whole number was rounded when V, such as a DataFrame, became floats.
+
+    The columns of a DataFrame have types of their own, and the numbers of a list have any size.
+    """
+    if array.dtype != np.float64:
+        return
+    is_large = (array > EXACT) & (array < np.inf)
+    for column in np.flatnonzero(is_large.any(axis=0)).tolist():
+        values = column_values(V, column)
+        for row in np.flatnonzero(is_large[:, column]).tolist():
+            value = values[row]
+            if isinstance(value, int | np.integer) and int(array[row, column]) != int(value):
+                raise EntryError(INEXACT, (row, column), value, array.dtype)
 
 
 def _check_entries(values: Array, position: Any, working: np.dtype[Any]) -> None:
