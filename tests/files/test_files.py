@@ -32,7 +32,7 @@ VERSIONS = {
     "catalogue": (1,),
     "weights": (1, 2),
     "refit": (1, 2),
-    "rank": (1, 2),
+    "rank": (1, 2, 3),
     "consensus": (1, 2),
     "programs": (1, 2),
     "tree": (1, 2),

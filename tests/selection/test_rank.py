@@ -149,7 +149,7 @@ def test_the_perplexity_is_that_of_the_held_out_counts():
     V = poisson_topics(120, 80, 3, length=150, seed=0)
     data = as_matrix(V)
     selection = rank_selection(V, [1, 3, 5], replicates=1)
-    split = thin(data, 0, selection.dispersion)
+    split = thin(data, 0, selection.feature_dispersion)
     model = KLNMF(1, init="random", tol=1e-2, random_state=0).fit(split.train)
     W = model.transform(split.train) * 0.25
     Z, test = W @ model.components_, split.test.toarray()

@@ -86,7 +86,8 @@ STORE = Format("store", 2)
 CACHE = Format("cache entry", 2)
 CHECKPOINT = Format("checkpoint", 3, oldest=2)
 DIFFERENCES = Format("table of differences", 2)
-OUTCOME = Format("result", 2)  # of a rank selection, a consensus, a merge tree or flows
+RANK = Format("rank selection", 3)  # 1 and 2 have one dispersion for all features
+OUTCOME = Format("result", 2)  # of a consensus, a merge tree or flows
 FITS = Format("folder of fits", 2)
 WEIGHTS = Format("file of weights", 2)
 REFIT = Format("refit", 2)
@@ -101,5 +102,6 @@ FORMATS = {
     "catalogue": CATALOGUE,
     "weights": WEIGHTS,
     "refit": REFIT,
-    **dict.fromkeys(("rank", "consensus", "programs", "tree", "flows"), OUTCOME),
+    "rank": RANK,
+    **dict.fromkeys(("consensus", "programs", "tree", "flows"), OUTCOME),
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sipower.data.row_blocks import RowBlocks
@@ -48,13 +49,25 @@ def place_guides(
     return clone(model).set_params(**own), nameless, first
 
 
-def merge_free(W: Any, H: Any, rank: int, first: int) -> dict[str, Any]:
-    """Return a start of a smaller rank; components before `first` are known or guided, and kept."""
+def merge_free(
+    W: Any, H: Any, rank: int, first: int, weights: NDArray[np.float64] | None = None
+) -> dict[str, Any]:
+    """Return a start of a smaller rank; components before `first` are known or guided, and kept.
+
+    With `weights` of features, the pairs are merged that raise the weighted divergence least.
+    """
     if first == 0:
-        return dict(zip("WH", merge(W, H, rank), strict=True))
+        return dict(zip("WH", _merge(W, H, rank, weights), strict=True))
     # Rules cannot change zeros, and a guided component must have some weight.
     parts = W[:, :first] + FLOOR * W.mean(), H[:first] + FLOOR * H.mean()
     if rank > first:
-        free = merge(W[:, first:], H[first:], rank - first)
+        free = _merge(W[:, first:], H[first:], rank - first, weights)
         parts = np.hstack([parts[0], free[0]]), np.vstack([parts[1], free[1]])
     return {"W": np.ascontiguousarray(parts[0]), "H": np.ascontiguousarray(parts[1])}
+
+
+def _merge(W: Any, H: Any, rank: int, weights: NDArray[np.float64] | None) -> tuple[Any, Any]:
+    if weights is None:
+        return merge(W, H, rank)
+    merged_W, merged_H = merge(W, H * weights, rank)
+    return merged_W, merged_H / weights

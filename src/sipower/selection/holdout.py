@@ -10,6 +10,8 @@ chance, so are both of its parts, and a fit to the one that follows the noise pr
 Negative binomial counts have independent parts if the share that is left of each count is drawn
 from Beta((1 − ε)/φ, ε/φ) instead of being 1 − ε for all (Neufeld et al., 2023, "Negative binomial
 count splitting for single-cell RNA sequencing data"). Both parts have the same mean as before.
+Each feature has a φ of its own: with one that is too large, the shares vary so much that the signal
+is lost, and with one that is too small, the parts stay dependent.
 
 Bi-cross-validation, for data that are not counts: rows and columns are halved at random,
 
@@ -81,16 +83,32 @@ class Thinned:
         return prediction_errors(test, (left, right), background, prepared.exposure)
 
 
-def thin(V: RowBlocks, seed: int, dispersion: float = 0.0, share: float = SHARE) -> Thinned:
+def thin(
+    V: RowBlocks, seed: int, dispersion: float | Numbers = 0.0, share: float = SHARE
+) -> Thinned:
     """Hold out each unit of every count with probability `share`, or one that varies around it.
 
     The probability is the same for the units of one count. It varies from count to count if the
     counts are over-dispersed, so that the two parts are independent.
+
+    Parameters
+    ----------
+    V
+        Whole numbers, (n, m).
+    seed
+        Seed of the split.
+    dispersion
+        φ of each feature, (m,), or one for all.
+    share
+        Share of the counts that is held out.
     """
     whole, rng = V.sparse().array, np.random.default_rng(seed)
     kept: Any = 1 - share
-    if dispersion > 0:
-        kept = rng.beta((1 - share) / dispersion, share / dispersion, len(whole.data))
+    if np.any(dispersion):
+        of_counts = np.broadcast_to(dispersion, V.shape[1])[whole.indices]
+        varies = of_counts > 0
+        kept = np.full(len(whole.data), kept)
+        kept[varies] = rng.beta((1 - share) / of_counts[varies], share / of_counts[varies])
     train = rng.binomial(whole.data.astype(np.int64), kept)
     parts = []
     for values in (train, whole.data - train):
@@ -112,7 +130,7 @@ def conditional_entropy(counts: Any) -> float:
     return float((xlogy(rows, rows).sum() - xlogy(values, values).sum()) / max(rows.sum(), 1.0))
 
 
-def perplexities(V: RowBlocks, errors: Numbers, seed: int, dispersion: float) -> Numbers:
+def perplexities(V: RowBlocks, errors: Numbers, seed: int, dispersion: Numbers) -> Numbers:
     """Return the perplexity of each rank, from its errors on the splits of `thin`.
 
     The errors have the shape (ranks, replicates), and `seed` is that of the first split.

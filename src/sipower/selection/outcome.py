@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sipower._files import atomic_write, shorten
-from sipower.data.formats import OUTCOME, NewerFormatError, without_stamp
+from sipower.data.formats import OUTCOME, RANK, Format, NewerFormatError, without_stamp
 from sipower.kernels import Array
 
 Numbers = NDArray[np.float64]
@@ -41,8 +41,8 @@ class RankSelection:
     standard_error
         Standard error of the difference between the error of each rank and the lowest, (ranks,).
     dispersion
-        Estimated φ, where counts with the mean Λ have the variance Λ + φ Λ²; 0 for Poisson counts
-        and for data that are no counts.
+        Estimated φ of the average count, where counts with the mean Λ have the variance Λ + φ Λ²;
+        0 for Poisson counts and for data that are no counts.
     still_falling
         Whether the largest rank tried is recommended, since every smaller one is worse by more
         than a standard error: larger ranks may be better.
@@ -56,9 +56,12 @@ class RankSelection:
     perplexity
         Held-out perplexity, (ranks,): with k, a held-out count is as hard to predict as one of k
         equally probable features. Empty for data that are no counts, and with weights or masks.
+    feature_dispersion
+        Estimated φ of each feature, with which the counts were split, (features,). Empty for data
+        that are no counts.
 
-    `standard_error`, `coherence`, `diversity` and `perplexity` are empty if an older version saved
-    the outcome.
+    `standard_error`, `coherence`, `diversity`, `perplexity` and `feature_dispersion` are empty if
+    an older version saved the outcome.
     """
 
     ranks: tuple[int, ...]
@@ -73,6 +76,7 @@ class RankSelection:
     coherence: Numbers = field(default_factory=lambda: np.empty(0))
     diversity: Numbers = field(default_factory=lambda: np.empty(0))
     perplexity: Numbers = field(default_factory=lambda: np.empty(0))
+    feature_dispersion: Numbers = field(default_factory=lambda: np.empty(0))
 
     def is_sound(self) -> bool:
         """Return whether all fields have valid types and consistent shapes."""
@@ -86,6 +90,7 @@ class RankSelection:
             and self.stability.shape == (count,)
             and all(values.shape in ((count,), (0,)) for values in self._optional())
             and isinstance(self.dispersion, int | float)
+            and self.feature_dispersion.ndim == 1
             and isinstance(self.still_falling, bool)
         )
 
@@ -223,7 +228,8 @@ def save_outcome(outcome: Any, file: str | PathLike[str]) -> None:
     [1, 2]
     """
     with atomic_write(file) as to:
-        to.write(json.dumps(OUTCOME.stamp() | as_plain(outcome), allow_nan=False).encode())
+        stamp = _format(type(outcome)).stamp()
+        to.write(json.dumps(stamp | as_plain(outcome), allow_nan=False).encode())
 
 
 def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> T:
@@ -245,7 +251,7 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     arrays = {f.name for f in fields(cast("Any", kind)) if str(f.type) == "Numbers"}
     try:
         content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
-        OUTCOME.check(content, file)
+        _format(kind).check(content, file)
         content = without_stamp(content)
         content = {k: np.array(v, float) if k in arrays else v for k, v in content.items()}
         lists = {k: tuple(v) for k, v in content.items() if isinstance(v, list)}
@@ -259,6 +265,10 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
             f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."
         ) from None
     return outcome
+
+
+def _format(kind: type[Any]) -> Format:
+    return RANK if kind is RankSelection else OUTCOME
 
 
 def _are_integers(*values: Any) -> bool:

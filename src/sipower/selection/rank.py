@@ -6,8 +6,10 @@ ranks one after another by merging components and fitting again. So every rank g
 minimum; if each rank had its own random start, differences would often be due to luck.
 
 Over-dispersed counts are split so that the held-out part is independent of the rest, with the
-dispersion of a fit with the largest rank (see `dispersion` and `holdout`). Otherwise the held-out
-error would fall with every component that follows the noise.
+dispersions that a fit with the largest rank shows (see `estimators.dispersion` and `holdout`).
+Otherwise the held-out error would fall with every component that follows the noise. The same
+dispersions decide which components are merged: with the divergence of plain counts, components that
+follow the noise of frequent features would outlast those that differ in many rare ones.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sipower.data.plausibility import warn_about_values
 from sipower.estimators import KLNMF
+from sipower.estimators.dispersion import estimate_dispersion
 from sipower.estimators.fingerprints import fingerprints
 from sipower.estimators.missing import without_missing
 from sipower.estimators.observation import as_given, as_observation
 from sipower.kernels import count_threads
 from sipower.loop.solve import hide_inner_results
 from sipower.selection.coherence import rank_coherence
-from sipower.selection.dispersion import estimate_dispersion
 from sipower.selection.guided import merge_free, place_guides
 from sipower.selection.holdout import (
     GROUPS,
@@ -130,19 +132,22 @@ def rank_selection(
     saved = SavedFits(folder, task)
     shared = replicas.scatter(data)
     with _ignore_fit_warnings():
-        dispersion = 0.0
+        dispersion = np.zeros(data.shape[1])
         if counts:
             largest = replicas.model_for_one_thread(
                 n_components=sorted_ranks[-1], random_state=seed
             )
-            dispersion = _dispersion(largest, saved, replicas, shared, observed)
+            dispersion = _dispersion(largest, saved, replicas, shared, observed, data.shape[1])
+        masses = np.asarray(data.array.sum(axis=0), np.float64)
+        varies = bool(dispersion.any())
+        weights = 1 / (1 + dispersion * masses / data.shape[0]) if varies else None
 
         def replicate(r: int) -> dict[str, Any]:
             if counts:
                 split = replicas.submit(thin, shared, seed + r, dispersion)
             else:
                 split = replicas.submit(halve, shared, seed + r)
-            path = Path(sorted_ranks, seed + r, saved, replicas, observed, first)
+            path = Path(sorted_ranks, seed + r, saved, replicas, observed, first, weights)
             return _fit_path(path, split, f"replicate-{r:03d}")
 
         paths = replicas.run(replicate, replicates)
@@ -159,37 +164,50 @@ def rank_selection(
         stability=stability,
         best=sorted_ranks[at],
         reason=explain(sorted_ranks, errors.mean(axis=1), stability, at)
-        + _remark(dispersion)
+        + _remark(dispersion, masses)
         + sampled,
         method="thinning" if counts else "bi-cross-validation",
         standard_error=standard_error,
-        dispersion=dispersion,
+        dispersion=float(np.average(dispersion, weights=masses)),
+        feature_dispersion=dispersion if counts else np.empty(0),
         still_falling=0 < at == len(sorted_ranks) - 1,
         perplexity=perplexities(data, errors, seed, dispersion) if plain else np.empty(0),
         **rank_coherence(data, profiles, features),
     )
 
 
-def _remark(dispersion: float) -> str:
-    if not dispersion > 0:
+def _remark(dispersion: Numbers, masses: Numbers) -> str:
+    if not dispersion.any():
         return ""
+    mean = f"{np.average(dispersion, weights=masses):.2g}"
+    low, high = (f"{q:.2g}" for q in np.quantile(dispersion[masses > 0], [0.05, 0.95]))
+    if low != high:
+        mean += f" for the average count, {low} to {high} for nine of ten features"
     return (
-        f" The counts vary more than Poisson counts (dispersion {dispersion:.2g}); the splits "
-        "allow for that."
+        f" The counts vary more than Poisson counts (dispersion {mean}); the splits allow for that."
     )
 
 
 @hide_inner_results()
 def _dispersion(
-    model: KLNMF, saved: SavedFits, replicas: Replicates, V: Any, observed: dict[str, Any]
-) -> float:
-    """Return the dispersion of the counts, from the folder of saved fits if it is there."""
-    piece = saved.load("dispersion", dispersion=())
-    if piece is None:
-        estimate = replicas.compute(estimate_dispersion, model, V, observed)
-        piece = {"dispersion": np.array(estimate)}
-        saved.save("dispersion", piece)
-    return float(piece["dispersion"])
+    model: KLNMF,
+    saved: SavedFits,
+    replicas: Replicates,
+    V: Any,
+    observed: dict[str, Any],
+    features: int,
+) -> Numbers:
+    """Return the dispersion of each feature, from the folder of saved fits if it is there.
+
+    Folders of older versions have one dispersion for all features.
+    """
+    for shape in ((features,), ()):
+        piece = saved.load("dispersion", dispersion=shape)
+        if piece is not None:
+            return np.broadcast_to(piece["dispersion"], features)
+    dispersion = replicas.compute(estimate_dispersion, model, V, observed)
+    saved.save("dispersion", {"dispersion": dispersion})
+    return dispersion
 
 
 @hide_inner_results()
@@ -254,6 +272,7 @@ class Path(NamedTuple):
     replicas: Replicates
     observed: dict[str, Any]
     first: int  # the first component that is neither known nor guided
+    weights: Numbers | None  # of features, for mergers; None: 1
 
 
 def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
@@ -261,7 +280,7 @@ def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
 
     The fits go from the largest rank down. With a client, `split` is a future.
     """
-    ranks, seed, saved, replicas, observed, first = path
+    ranks, seed, saved, replicas, observed, first, weights = path
     shape = len(ranks), GROUPS
     piece = saved.load(name, W=(-1, -1), errors=shape, features=(-1,)) or {
         "errors": np.full(shape, np.nan),
@@ -272,7 +291,7 @@ def _fit_path(path: Path, split: Any, name: str) -> dict[str, Any]:
         rank, start = ranks[at], {}
         model = replicas.model_for_one_thread(n_components=rank, random_state=seed)
         if "W" in piece:
-            start = merge_free(piece["W"], piece[f"H{ranks[at + 1]}"], rank, first)
+            start = merge_free(piece["W"], piece[f"H{ranks[at + 1]}"], rank, first, weights)
             model.set_params(init="custom")
         result = replicas.compute(_fit_and_score, model, split, start, observed)
         piece["W"], piece[f"H{rank}"], piece["errors"][at], piece["features"] = result
