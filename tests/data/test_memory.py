@@ -170,3 +170,17 @@ def test_names_are_as_long_as_they_are():
     names = name_array(("long" * 99, "NUL\0"))
     assert names.dtype == object
     assert names.tolist() == ["long" * 99, "NUL\0"]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_indices_of_two_types_are_copied_at_most_once(kind):
+    """SciPy would widen the column numbers to the type of indptr; kernels copy them back."""
+    csr = sp.csr_array(V)
+    csr.indptr, csr.indices = csr.indptr.astype(np.int64), csr.indices.astype(kind)
+    matrix = as_matrix(csr)
+    array = matrix.array
+    assert (array.indices.dtype, array.indptr.dtype) == (np.int32, np.int32)
+    assert np.shares_memory(array.indices, csr.indices) == (kind is np.int32)
+    assert np.shares_memory(array.data, csr.data)
+    assert (matrix.T.array.indices.dtype, matrix.T.array.indptr.dtype) == (np.int32, np.int32)
+    assert matrix.sha256 == as_matrix(V).sha256

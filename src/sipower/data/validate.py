@@ -206,8 +206,11 @@ def _as_csr(array: Any, working: np.dtype[Any]) -> sp.csr_array:
         csr.sum_duplicates()
         _check_entries(csr.data, lambda flat: _position(csr, flat), working)
         csr.eliminate_zeros()
+    # SciPy gives indices and indptr one type, the wider one, and kernels read 32-bit indices.
+    kind = np.int32 if csr.nnz <= np.iinfo(np.int32).max else np.int64
+    indices, indptr = (part.astype(kind, copy=False) for part in (csr.indices, csr.indptr))
     values = csr.data.astype(working, copy=False)
-    return sp.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
+    return sp.csr_array((values, indices, indptr), shape=csr.shape)
 
 
 def _position(csr: sp.csr_array, flat: int) -> tuple[int, int]:

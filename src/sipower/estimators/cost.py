@@ -7,12 +7,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
 from sipower.estimators.klnmf import KLNMF
-from sipower.estimators.memory import factor_bytes, free_memory
+from sipower.estimators.memory import fit_bytes, free_memory
 from sipower.estimators.parameters import as_seed, check_supported, fit_rank
 from sipower.loop.forecast import format_duration
 from sipower.loop.solve import Stop, hide_inner_results, solve
@@ -31,6 +33,7 @@ NOISE = 1.4  # factor by which measured times vary
 AUTO_PASSES, OTHER_PASSES, TYPICAL_TOL = (45.0, 800.0), (300.0, 4000.0), 1e-3
 SAMPLE_PASSES = 14.0  # cost of a start from a sample of the items
 OVERHEAD = 1.15  # time of the evaluations and of the exact W at the end
+CSR_PARTS = ("data", "indices", "indptr")
 LONG = 60.0  # seconds from which advice is given
 
 
@@ -41,7 +44,8 @@ class Estimate:
     Attributes
     ----------
     memory
-        Bytes for the data in both orientations and for the factors.
+        Bytes that the fit adds to the process at most: V, the data in both orientations, the
+        factors and what solvers, kernels and the C library hold besides.
     seconds_per_round
         Measured seconds of a late round.
     seconds
@@ -110,7 +114,7 @@ def estimate(V: Any, model: KLNMF | int) -> Estimate:
     rank = fit_rank(model, data, None)
     speed = _measure(model, data, rank)
     seconds = _total_seconds(model, data, rank, speed)
-    memory = _memory(data, rank)
+    memory = fit_bytes(data, rank, model.solver) + _unshared_bytes(V, data)
     return Estimate(
         memory,
         speed.late * speed.passes_per_round,
@@ -155,13 +159,15 @@ def _start_passes(model: KLNMF, V: RowBlocks, rank: int) -> float:
     return races + (2 * RACE_PASSES if model.init == "auto" else 0.0)
 
 
-def _memory(V: RowBlocks, rank: int) -> int:
-    """Return the bytes of both orientations of the data, or of their buffers, and the factors."""
-    factors = factor_bytes(V, rank)
-    if not V.is_in_memory:
-        return factors + int(getattr(V, "buffers").limit)  # noqa: B009 - data on disk
-    own = V.array.nbytes if V.dense else V.nnz * (V.dtype.itemsize + 4)
-    return factors + int(own) * (2 if V.has_columns else 1)
+def _unshared_bytes(V: Any, data: RowBlocks) -> int:
+    """Return the bytes of the arrays of V, as the caller holds them, that `data` does not share."""
+    if isinstance(V, RowBlocks) or not data.is_in_memory:
+        return 0
+    pairs = [(V, data.array)]
+    if sp.issparse(V) and getattr(V, "format") in ("csr", "csc", "bsr"):  # noqa: B009 - untyped
+        pairs = [(getattr(V, name), getattr(data.array, name)) for name in CSR_PARTS]
+    arrays = [(own, other) for own, other in pairs if isinstance(own, np.ndarray)]
+    return sum(own.nbytes for own, other in arrays if not np.may_share_memory(own, other))
 
 
 def _advice(model: KLNMF, V: RowBlocks, memory: int, seconds: float) -> list[str]:

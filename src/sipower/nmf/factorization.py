@@ -20,6 +20,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sipower.data.row_blocks import RowBlocks
 from sipower.data.validate import as_matrix
@@ -95,14 +96,16 @@ class Factorization:
         scale = np.divide(before, after, out=np.ones_like(after), where=after > 0)
         return Factors((x.W * scale).astype(x.W.dtype), x.H)
 
-    def half(self, side: int, x: Factors, *, safe: bool = True) -> KLBlock:
+    def half(
+        self, side: int, x: Factors, *, safe: bool = True, dtype: DTypeLike | None = None
+    ) -> KLBlock:
         """Return the convex subproblem in W given H (side 0) or in H given W (side 1).
 
         With prior counts, the subproblem in H is an upper bound of the objective if `safe`, else an
-        approximation that allows longer steps.
+        approximation that allows longer steps. `dtype` is another type to compute in.
         """
         V, basis = (self.V, x.H) if side == 0 else (self.V.columns, x.W)
-        return KLBlock(V, basis, terms=self.terms.of_side(side, x, safe=safe))
+        return KLBlock(V, basis, dtype=dtype, terms=self.terms.of_side(side, x, safe=safe))
 
     def value(self, x: Factors) -> float:
         """Return D(V ‖ W Hᵀ) and the penalties, in float64."""
@@ -133,8 +136,8 @@ class Factorization:
     def _feature_gaps(self, x: Factors) -> Array:
         """Return the certified gap of every feature, given W."""
         if self.terms.prior is None:
-            return self.half(1, x).gaps(x.H)
-        g = KLBlock(self.V.columns, x.W).in_float64().ratio_sums(x.H)
+            return self.half(1, x, dtype=np.float64).gaps(x.H)  # without a basis in float32
+        g = KLBlock(self.V.columns, x.W, dtype=np.float64).ratio_sums(x.H)
         return feature_gaps(x.H, g, self.terms.sums(x.W), self.column_mass, self.terms)
 
     def row_terms(self, x: Factors) -> Terms:

@@ -31,7 +31,7 @@ from sipower.nmf.prior_counts import PriorCounts
 from sipower.nmf.terms import PLAIN, ModelTerms
 from sipower.problems.kl import KLBlock
 
-__all__ = ["ROW_TOL", "START_PASSES", "fit_sample", "is_tall"]
+__all__ = ["ROW_TOL", "START_PASSES", "fit_sample", "is_tall", "sample_rows"]
 
 ROWS_PER_GROUP = 128  # consecutive rows that are drawn together, so that they are read together
 MAX_BATCH_ROWS = 4096
@@ -100,13 +100,22 @@ def _improve(
     return factors
 
 
+def sample_rows(V: RowBlocks) -> int:
+    """Return the number of rows of the larger sample, which is held in memory."""
+    return min(LARGE_SAMPLE * _groups_per_batch(V) * ROWS_PER_GROUP, V.shape[0])
+
+
+def _groups_per_batch(V: RowBlocks) -> int:
+    max_rows = min(MAX_BATCH_ROWS, MAX_BATCH_NONZEROS * V.shape[0] // max(V.nnz, 1))
+    return max(max_rows // ROWS_PER_GROUP, 1)
+
+
 def _draw_batches(V: RowBlocks, draw: Draw) -> Iterator[Array]:
     """Yield the row numbers of random batches, which together contain every row once."""
     n = V.shape[0]
     groups = -(-n // ROWS_PER_GROUP)
-    max_rows = min(MAX_BATCH_ROWS, MAX_BATCH_NONZEROS * n // max(V.nnz, 1))
     first_rows = ROWS_PER_GROUP * draw.batch(groups, groups).astype(np.int64)
-    groups_per_batch = max(max_rows // ROWS_PER_GROUP, 1)
+    groups_per_batch = _groups_per_batch(V)
     for at in range(0, groups, groups_per_batch):
         rows = first_rows[at : at + groups_per_batch, None] + np.arange(ROWS_PER_GROUP)
         rows = rows.ravel()

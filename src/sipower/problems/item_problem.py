@@ -233,7 +233,8 @@ class ItemProblem:
         """
         block = self.in_float64() if exact else self
         h = np.zeros(self.shape, block.B.dtype)
-        start = h.copy() if start is None else kernels.as_contiguous(start, block.B.dtype)
+        # Zeros that are only read take no memory, a copy of h does.
+        start = np.zeros_like(h) if start is None else kernels.as_contiguous(start, h.dtype)
         gaps, passes = np.zeros((2, self.shape[0]))
         min_nonzeros = int(min(sampling_threshold * self.shape[1] ** 2, LARGEST_INTEGER))
         limits = tol, max_rounds, min_nonzeros
