@@ -15,7 +15,8 @@ from sipower.nmf.row_sample import is_tall, sample_rows
 __all__ = ["factor_bytes", "fit_bytes", "fits_at_once", "free_memory"]
 
 # Copies of W and H while "auto" takes second-order steps: those of the state, with the extrapolated
-# W and the H before it, those being computed, and one for the step. Other solvers have those of one round and the next.
+# W and the H before it, those being computed, and one for the step. Other solvers have those of one
+# round and of the next.
 AUTO_COPIES, OTHER_COPIES = 5, 2
 ITEM_BYTES = 24  # of a row or column: its sum, and where it begins, in 32 and in 64 bits
 # Memory that the C library keeps when it is freed: up to a third, but not more than this.
