@@ -101,6 +101,20 @@ def test_batch_effects_are_kept_and_written(counts):
     assert "--batch needs a run that was fitted with --batch" in refused.stderr
 
 
+def test_confounded_batches_are_said_with_names(counts):
+    rng = np.random.default_rng(0)
+    kinds = np.eye(4)[rng.integers(0, 3, 60)]
+    kinds[:15] = [0, 0, 0, 1]  # only the first batch has the fourth type
+    values = rng.poisson(1000 * kinds @ rng.dirichlet(np.full(40, 0.3), 4))
+    pd.DataFrame(values, SAMPLES, FEATURES).to_csv("cells.csv")
+    write("batch.csv", np.repeat(["sorted", "rest"], 30))
+    words = ("fit", "cells.csv", "-k", 4, "-o", "run", "--no-report", "--batch", "batch.csv")
+    said = " ".join(call(*words).stdout.split())
+    assert "--batch: the effects of batch 'sorted', for example on features 'word" in said
+    assert "fit without --batch" in said
+    assert "or increase --batch-prior" in said
+
+
 def test_transform_takes_masks_and_weights_of_the_file(counts):
     """In the order of the file, whose features are not those of the run."""
     call(*FIT)

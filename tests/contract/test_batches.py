@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.special import kl_div
 
 from contract.observed_data import divergence, mean_cosine
-from sipower import KLNMF, solve
+from sipower import KLNMF, solve, tl
 from sipower.data.validate import as_matrix
 from sipower.io import open_store
 from sipower.loop.solve import Stop
@@ -297,6 +297,37 @@ def test_a_type_in_one_batch_alone_is_reported_with_its_features(design, effects
     assert message.endswith("use fewer components, or increase `batch_prior`.")
     (message,) = confounding(sp.csr_array(V), batch)
     assert "(counted from 0)" in message
+
+
+def fit_cells(V, batch):
+    ad = pytest.importorskip("anndata")
+    cells = ad.AnnData(sp.csr_matrix(V), pd.DataFrame({"donor": batch}))
+    cells.obs_names, cells.var_names = np.arange(len(V)).astype(str), GENES
+    tl.nmf(cells, 5, batch_key="donor")
+
+
+DOORS = {
+    "fit": lambda V, batch: KLNMF(5).fit(pd.DataFrame(V, columns=GENES), batch=batch),
+    "fit_transform": lambda V, batch: KLNMF(5).fit_transform(
+        pd.DataFrame(V, columns=GENES), batch=batch
+    ),
+    "tl": fit_cells,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_names_batch_and_genes_and_points_at_the_line_of_the_user(door):
+    """After `fit`, the warning pointed at a line of this library."""
+    V, batch = draw_cells(CONFOUNDED["half of the batch"][0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DOORS[door](V, np.array(["A", "B"])[batch])
+    (warning,) = [w for w in caught if "only this batch contains" in str(w.message)]
+    assert re.match(
+        r"`batch`: the effects of batch 'A', for example on features 'gene \d+', 'gene \d+' and "
+        r"'gene \d+', cannot be told from a component", str(warning.message),
+    )  # fmt: skip
+    assert warning.filename == __file__
 
 
 def test_batches_that_are_one_type_each_are_reported():

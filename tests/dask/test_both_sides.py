@@ -95,6 +95,7 @@ def test_confounded_batches_are_reported_as_locally(client):
     with pytest.warns(UserWarning, match="only this batch contains") as expected:
         local(counts, {"batch": BATCH})
     assert [str(w.message) for w in caught] == [str(w.message) for w in expected]
+    assert {w.filename for w in caught} == {__file__}
 
 
 def test_a_start_from_a_sample_is_certified(client):

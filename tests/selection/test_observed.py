@@ -4,10 +4,11 @@
 import numpy as np
 import pytest
 
-from sipower import KLNMF, consensus, rank_selection
+from sipower import KLNMF, bootstrap, consensus, differential, rank_selection
 from sipower.data.validate import as_matrix
 from sipower.datasets import poisson_topics
 from sipower.estimators.dispersion import estimate_dispersion
+from sipower.selection import edit_components
 
 V = poisson_topics(60, 40, 3, seed=0).toarray() * 1.0
 FEATURES = np.arange(40) < 20
@@ -32,7 +33,6 @@ def test_the_dispersion_of_masked_counts_is_that_of_all(share):
     assert mean_dispersion == pytest.approx(0.3, abs=0.08)
 
 
-@pytest.mark.filterwarnings("ignore:.*only this batch contains")  # surplus ones take up effects
 def test_batches_do_not_count_as_components():
     rng = np.random.default_rng(0)
     H, W = rng.dirichlet(np.ones(100), 3), 300 * rng.dirichlet(np.full(3, 0.3), 200)
@@ -41,6 +41,23 @@ def test_batches_do_not_count_as_components():
     counts = rng.poisson(W @ H * np.exp(np.stack([effect, -effect])[batch])) * 1.0
     assert rank_selection(counts, range(1, 8), replicates=2, batch=batch).best == 3
     assert rank_selection(counts, range(1, 8), replicates=2).best > 3
+
+
+def test_inner_fits_are_not_checked_for_confounded_batches(monkeypatch):
+    """Each of them took time for the check, and those with too many components warned."""
+    batch, checks = np.arange(60) % 2, []
+    monkeypatch.setattr(
+        "sipower.estimators.remarks.find_confounding", lambda *_: checks.append(1) or []
+    )
+    model = KLNMF(3, random_state=0).fit(V, batch=batch)
+    assert len(checks) == 1
+    rank_selection(V, [2, 3], replicates=2, batch=batch)
+    outcome = consensus(V, KLNMF(3, random_state=0), replicates=2, batch=batch)
+    bootstrap(V, model, 2, batch=batch)
+    differential(V, model, batch=batch)
+    edit_components(V, model, merge=[(0, 1)], batch=batch)
+    assert outcome.batch_effects is not None
+    assert len(checks) == 1
 
 
 def test_missing_values_are_not_observed():

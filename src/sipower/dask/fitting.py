@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -24,6 +23,7 @@ from sipower.dask.verifying import verify_on_workers
 from sipower.dask.waiting import check_workers
 from sipower.dask.worker_factor import RowTasks
 from sipower.dask.worker_rows import WorkerRows
+from sipower.data.plausibility import warn_user
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
 from sipower.estimators.fit import Fit, FitSettings, fit
@@ -166,7 +166,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
                 result, remark = self._fit_rows(V, *begun), None
         warn_unless_converged(result, self.tol)
         if remark is not None:
-            warnings.warn(remark, UserWarning, stacklevel=4)
+            warn_user(remark)
         return V, result  # also after Ctrl-C in a round
 
     def _fit_both_sides(

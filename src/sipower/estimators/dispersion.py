@@ -48,6 +48,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.data.weighting import Weights
 from sipower.estimators.klnmf import KLNMF
 from sipower.estimators.observation import Observation, as_given, as_observation
+from sipower.loop.solve import hide_inner_results
 
 __all__ = ["FeatureMoments", "estimate_dispersion", "feature_moments", "shrunk_dispersions"]
 
@@ -67,6 +68,7 @@ TREND_ROUNDS = 5
 MIN_TREND = 1e-4
 
 
+@hide_inner_results()
 def estimate_dispersion(
     model: KLNMF, V: RowBlocks, observed: Mapping[str, Any] = NO_ARGUMENTS
 ) -> Numbers:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import _fit_context
 
+from sipower.data.plausibility import warn_user
 from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.attributes import FittedAttributes, restore_on_failure, row_tolerance
 from sipower.estimators.callbacks import Listener
@@ -134,7 +134,7 @@ class Fitting(NewData, FittedAttributes):
         listener.end()
         warn_unless_converged(result, self.tol, self.solver)
         if remark is not None:
-            warnings.warn(remark, UserWarning, stacklevel=3)
+            warn_user(remark)
         return result.W
 
     def _fit_model(

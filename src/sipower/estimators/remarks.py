@@ -14,7 +14,7 @@ from sipower.data.row_blocks import RowBlocks
 from sipower.estimators.fit import Fit
 from sipower.kernels import Array
 from sipower.loop.forecast import forecast_passes, format_duration
-from sipower.loop.solve import Status
+from sipower.loop.solve import Status, is_inner
 from sipower.nmf.batch_effects import BatchFactorization, BatchFactors
 from sipower.nmf.confounding import find_confounding
 
@@ -97,6 +97,9 @@ def _advice(fit: Fit, tol: float, solver: str | None) -> str:
 def confounding_remark(problem: Any, fit: Fit, batches: Array | None) -> str | None:
     """Return a remark on batches whose effects cannot be told from their components, or None.
 
+    A fit that a function makes for a result of its own, such as one of `rank_selection` with far
+    too many components, is not checked.
+
     Parameters
     ----------
     problem, fit
@@ -105,7 +108,7 @@ def confounding_remark(problem: Any, fit: Fit, batches: Array | None) -> str | N
         The labels of the batches; None: there are none.
     """
     is_over = fit.status in (Status.MAX_SECONDS, Status.INTERRUPTED)
-    if batches is None or is_over or not isinstance(problem, BatchFactorization):
+    if batches is None or is_over or is_inner() or not isinstance(problem, BatchFactorization):
         return None
     try:
         found = find_confounding(problem, BatchFactors(fit.W, fit.H, fit.effects))

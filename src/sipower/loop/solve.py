@@ -12,6 +12,7 @@ import hashlib
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Generic, Literal
@@ -32,8 +33,11 @@ __all__ = [
     "Status",
     "Stop",
     "hide_inner_results",
+    "is_inner",
     "solve",
 ]
+
+_IS_INNER = ContextVar("sipower_is_inner", default=False)
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,21 @@ def hide_inner_results() -> Iterator[None]:
     """Raise a plain `KeyboardInterrupt` if Ctrl-C ends a `solve` or a fit within the block.
 
     It is for functions that return something else: `Interrupted` would carry the result of a step
-    of theirs as if it were their own.
+    of theirs as if it were their own. Nor does a fit within the block take time for remarks that
+    only its user could need; see `is_inner`.
     """
+    outer = _IS_INNER.set(True)
     try:
         yield
     except Interrupted:
         raise KeyboardInterrupt from None
+    finally:
+        _IS_INNER.reset(outer)
+
+
+def is_inner() -> bool:
+    """Return whether this runs in a block of `hide_inner_results`, in the same thread."""
+    return _IS_INNER.get()
 
 
 def solve(  # noqa: PLR0913 - the public entry point

@@ -188,7 +188,6 @@ def _remark(dispersion: Numbers, masses: Numbers) -> str:
     )
 
 
-@hide_inner_results()
 def _dispersion(
     model: KLNMF,
     saved: SavedFits,
