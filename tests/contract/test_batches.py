@@ -344,6 +344,15 @@ def test_a_type_for_which_there_is_no_component_is_reported(effects):
     assert "effects of batch '1'" in message
 
 
+@pytest.mark.parametrize("seed", [100, 102])
+def test_a_private_type_is_found_among_many_batches(seed):
+    """Three additional components all merged with the types of all batches."""
+    effects = np.exp(np.random.default_rng(seed).normal(0, 0.3, (6, 200)))
+    shares = [SHARED[0]] * 5 + [[0.13] * 4 + [0.48]]
+    (message,) = confounding(*draw_cells(shares, seed, effects, (80,) * 6), 3)
+    assert "effects of batch '5'" in message
+
+
 PANEL = np.where(np.arange(200) % 50 == 7, [[5.0], [1.0]], 1.0)  # 2 % of the features
 SHARED_TYPES = {
     "no effects": {},

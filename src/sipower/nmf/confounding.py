@@ -11,7 +11,8 @@ looked for; neither uses the size of an effect that a private component may have
 
 With too few components a fit merges a private component with another one and bends the effects. So
 the private ones are also looked for after a few rounds with some more components, which begin at
-the samples that are fitted worst, on a sample of the rows.
+the samples that are fitted worst, on a sample of the rows. A few of them may all merge with types
+of all batches, so with many batches there is another try with twice as many.
 
 ======  ===============================================================  ============
 symbol  meaning                                                          shape
@@ -45,8 +46,9 @@ MAX_ROWS, MAX_BATCH_ROWS = 500, 100  # rows of the sample, in all and of one bat
 MIN_BATCH_ROWS = 20  # of many batches
 MAX_SAMPLED_BATCHES = 50  # with more batches, no components are added
 ROUNDS = 6  # rounds with additional components; with 4 on twice the rows, more were missed
-MAX_ADDED = 3  # additional components, each for another batch
-WORST_SHARE, ADDED_SHARE = 0.1, 0.1  # samples that a component begins at, and its share of counts
+ADDED = 3  # additional components, each for another batch; then twice as many
+WORST_SHARE = 0.1  # of the samples of a batch, that a component begins at
+ADDED_SHARE = 0.1  # share of the counts that `ADDED` components begin with
 # A component is private if the fourth central moment of its share is smaller than this elsewhere,
 # relative to its batch. (The fourth depends little on the share of samples that have the component
 # and on the noise of the others.) On simulated batches (`benchmarks/observed.py`) it was below 0.07
@@ -103,8 +105,9 @@ def _as_fitted(x: BatchFactors, exposure: Exposure) -> _Fitted:
 def find_confounding(problem: BatchFactorization, x: BatchFactors) -> list[Confounding]:
     """Return the confounded batches of a fitted problem, the largest effects or shares first.
 
-    The cost is that of about 33 passes over at most `MAX_SAMPLED_BATCHES` · `MIN_BATCH_ROWS` rows,
-    with up to `MAX_ADDED` more components. There are no random numbers.
+    The cost is that of about 33 passes over at most `MAX_SAMPLED_BATCHES` · `MIN_BATCH_ROWS` rows
+    with `ADDED` more components, and with more batches than these of as many passes again with
+    twice as many. There are no random numbers.
     """
     batches = len(x.effects)
     if batches < 2 or not problem.V.total > 0 or not problem.is_finite(x):
@@ -118,7 +121,10 @@ def find_confounding(problem: BatchFactorization, x: BatchFactors) -> list[Confo
     found = _uniform_batches(V, sample, fitted) or _private_components(fitted)
     if found or batches > MAX_SAMPLED_BATCHES:
         return found
-    return _private_components(_add_components(V, sample, problem.prior))
+    found = _private_components(_add_components(V, sample, problem.prior, ADDED))
+    if found or batches <= ADDED:
+        return found
+    return _private_components(_add_components(V, sample, problem.prior, 2 * ADDED))
 
 
 def _sample_rows(mass: Float, batch: Array) -> Array:
@@ -246,7 +252,7 @@ def _strongest(gains: Float) -> Array:
 # ---- more components -----------------------------------------------------------------------------
 
 
-def _add_components(V: RowBlocks, sample: _Fitted, prior: float) -> _Fitted:
+def _add_components(V: RowBlocks, sample: _Fitted, prior: float, added: int) -> _Fitted:
     """Return a fit of the sample with more components, one for each batch that is fitted worst."""
     (W, H, effects), batch = sample.x, sample.batch
     rows, columns, values = _entries(V)
@@ -258,14 +264,15 @@ def _add_components(V: RowBlocks, sample: _Fitted, prior: float) -> _Fitted:
         if len(mine):
             order = mine[np.argsort(-misfit[mine], kind="stable")]
             worst[b] = order[: max(int(WORST_SHARE * len(mine)), 1)]
-    for b in sorted(worst, key=lambda b: -misfit[worst[b]].mean())[:MAX_ADDED]:
+    for b in sorted(worst, key=lambda b: -misfit[worst[b]].mean())[:added]:
         everywhere = H @ W.sum(axis=0)
         own = np.asarray(V.array[worst[b]].sum(axis=0), np.float64) / effects[b]
         profile = own / own.sum() + 1e-3 * everywhere / everywhere.sum()
         profiles.append(profile)
-    added = np.repeat(ADDED_SHARE / len(profiles) * V.mass[:, None], len(profiles), axis=1)
+    share = ADDED_SHARE / min(len(profiles), ADDED)
+    weights = np.repeat(share * V.mass[:, None], len(profiles), axis=1)
     start = BatchFactors(
-        np.hstack([W, added]).astype(V.dtype),
+        np.hstack([W, weights]).astype(V.dtype),
         np.column_stack([H, *profiles]).astype(V.dtype),
         effects,
     )
