@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Remarks on data that are no counts or look transposed: which data get one, and what it says."""
 
+import re
 import warnings
 
 import numpy as np
@@ -27,6 +28,7 @@ from sipower.data.plausibility import (
     count_remark,
     data_remarks,
     measure_values,
+    new_data_remarks,
     orientation_remark,
     total_remarks,
 )
@@ -300,3 +302,47 @@ def test_new_data_are_compared_with_those_of_the_fit():
         clone_of_counts().transform(0 * CELLS[:3])
         halves = KLNMF(2, random_state=0, tol=0.5).fit(CONTINUOUS["ratings in halves"])
         halves.transform(np.full((2, 60), 0.5))  # some of the fit were whole, too
+
+
+def test_counts_for_a_model_of_logarithms_are_noticed():
+    sentence = (
+        f"The data hold whole numbers (largest {CELLS.max():.3g}), those of the fit did not: "
+    )
+    for values in (LOGS, SHARES, CONTINUOUS["uniform"]):
+        model = KLNMF(2, random_state=0, tol=0.5).fit(values)
+        for form in (CELLS, sp.csr_array(CELLS)):
+            with pytest.warns(UserWarning, match=re.escape(sentence)) as seen:
+                model.transform(form)
+            assert len(seen) == 1
+    with pytest.warns(UserWarning, match="whole numbers .* did not: pass values that were made in"):
+        model.transform(CELLS.astype(int))
+    assert new_data_remarks((), CELLS, 0.0) == (
+        sentence + "pass values that were made in the same way.",
+    )
+
+
+ONE_HOT = np.eye(60)[:3]
+FEW = RNG.multinomial(20, SHARES[0], 3)  # samples of 20 counts
+
+
+@pytest.mark.parametrize("fitted", [None, 0.05, 0.5, 1.0])
+def test_counts_are_not_remarked_unless_the_fit_had_hardly_any(fitted):
+    assert count_remark(CELLS, fitted=fitted) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ONE_HOT,
+        0 * ONE_HOT,
+        100 * ONE_HOT,
+        5 * FEW,
+        50_000 * FEW,
+        2 * ONE_HOT + 1,
+        LOGS,
+        PIXELS / 255,
+    ],
+)
+def test_values_that_are_whole_by_chance_draw_no_remark(values):
+    assert count_remark(values, fitted=0.0) is None
+    assert count_remark(sp.csr_array(values), fitted=0.0) is None

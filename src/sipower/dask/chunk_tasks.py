@@ -9,6 +9,7 @@ import numpy as np
 
 from sipower.dask.chunks import ChunkInfo
 from sipower.dask.loaded_chunk import LoadedChunk
+from sipower.data.plausibility import data_remarks, measure_values
 from sipower.estimators.fingerprints import fingerprint
 from sipower.kernels import Array
 
@@ -23,8 +24,13 @@ __all__ = [
 
 
 def describe(chunk: LoadedChunk) -> ChunkInfo:
-    """Return the description of a chunk."""
-    return chunk.info
+    """Return the description of a chunk, with what its values look like."""
+    V, remarks = chunk.matrix, chunk.remarks
+    if V is None or not V.is_in_memory:
+        return chunk.info
+    if remarks is None:
+        remarks = data_remarks(V, (V.row_names, V.column_names), "`X.T`", is_part=True)
+    return chunk.info._replace(remarks=remarks, whole_numbers=measure_values(V).share)
 
 
 def pass_on(chunk: LoadedChunk) -> LoadedChunk:

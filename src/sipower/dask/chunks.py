@@ -224,6 +224,8 @@ class ChunkInfo(NamedTuple):
     size: int = 0  # bytes
     problem: Exception | None = None
     has_exposure: bool = False  # whether entries have weights of their own
+    remarks: tuple[str, ...] = ()
+    whole_numbers: float | None = None  # their share; None: a store, looked at when it was written
 
     @property
     def feature_names(self) -> Array | None:

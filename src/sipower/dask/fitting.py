@@ -134,10 +134,14 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         """Load X to the workers, once for several fits: `fit` and `fit_transform` take the result.
 
         X and the other arguments are those of `fit`; the fits then take no other arguments. The
-        workers keep the data as long as the result exists.
+        workers keep the data as long as the result exists. Data that do not look like counts draw
+        a warning here, not in the fits.
         """
         given = as_given(observed)
-        return LoadedData(WorkerRows(self._connect(), X, self.dtype, given, self.missing), given)
+        rows = WorkerRows(self._connect(), X, self.dtype, given, self.missing)
+        for remark in rows.remarks:
+            warn_user(remark)
+        return LoadedData(rows, given)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _learn(self, X: Any, given: tuple[Any, ...]) -> tuple[WorkerRows, Fit]:
@@ -155,6 +159,7 @@ class WorkerFitting(FittedAttributes, LazyTransform):
             seed, rank = as_seed(self.random_state), int(self.n_components)
             smooth = has_prior(self) or has_penalties(self)
             self.transform_tol_ = row_tolerance(self.transform_tol, self.tol, smooth=smooth)
+            self._set_values(V)
             self._set_features(V)
             warn_about_data(V, rank)
             batch = given[ARGUMENTS.index("batch")]
@@ -238,6 +243,13 @@ class WorkerFitting(FittedAttributes, LazyTransform):
         if batch is not None:
             self.batches_ = check_batches(as_labels(batch, len(batch)), self)
             self.batch_effects_ = np.ones((len(self.batches_), features))
+
+    def _set_values(self, V: WorkerRows) -> None:
+        """Set what the values looked like, with which those of new data are compared."""
+        self._remarks = V.remarks
+        self.__dict__.pop("_whole_numbers", None)  # remove that of an earlier fit
+        if V.whole_numbers is not None:
+            self._whole_numbers = V.whole_numbers
 
     def _set_features(self, V: WorkerRows) -> None:
         self.n_features_in_ = V.shape[1]

@@ -22,6 +22,7 @@ from sipower.dask.loaded_chunk import LoadedChunk, load_chunk
 from sipower.dask.task_names import task_key
 from sipower.dask.waiting import gather_results
 from sipower.data.names import as_names
+from sipower.data.plausibility import count_remark
 from sipower.estimators.exact_rows import exact_rows
 from sipower.estimators.new_data import check_fitted_batches
 from sipower.estimators.observation import ARGUMENTS
@@ -58,7 +59,8 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         X has one of the types that `fit` accepts, and the other arguments are those of `fit`;
         `sample_weight` has no effect on rows. The result is bitwise equal to that of
         `sipower.KLNMF.transform`. Feature names are compared with those of the fit when a worker
-        reads them.
+        reads them. The values of the first chunk are compared with those of the fit when it is
+        computed: the warning of `sipower.KLNMF.transform` comes then.
         """
         check_is_fitted(self)
         features = as_names(getattr(self, "feature_names_in_", None))
@@ -76,13 +78,21 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
                     load(chunk.data, dtype, part, self.missing, dask_key_name=task_key("chunk", i)),
                 )
                 for i, (chunk, part) in enumerate(parts)
-            ]
+            ],
+            compared=next((i for i, chunk in enumerate(chunks) if chunk.shape[0] != 0), None),
         )
 
     def _rows(
-        self, loaded: list[tuple[Chunk, Any]], *, with_sample_weights: bool = False
+        self,
+        loaded: list[tuple[Chunk, Any]],
+        *,
+        with_sample_weights: bool = False,
+        compared: int | None = None,
     ) -> da.Array:
-        """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded."""
+        """Return W as a lazy array; `loaded` pairs each chunk with its rows, delayed or loaded.
+
+        The values of the chunk with the number `compared` are compared with those of the fit.
+        """
         solve = delayed(_solve_rows, pure=False)
         H = np.ascontiguousarray(self.components_.T)
         basis = delayed(H, name=task_key("components"), traverse=False)
@@ -93,11 +103,15 @@ class LazyTransform(TransformerMixin):  # type: ignore[misc]
         options.with_sample_weights = with_sample_weights
         options.batch_effects_ = getattr(self, "batch_effects_", None)
         options.batches_ = getattr(self, "batches_", None)
+        options.whole_numbers = getattr(self, "_whole_numbers", None)
         model = delayed(options, name=task_key("row-options"), traverse=False)
         chunks = [
-            solve(rows, chunk.origin, basis, names, model, dask_key_name=task_key("solve-rows", i))
+            solve(
+                rows, chunk.origin, basis, names, model, compare=i == compared,
+                dask_key_name=task_key("solve-rows", i),
+            )
             for i, (chunk, rows) in enumerate(loaded)
-        ]
+        ]  # fmt: skip
         sizes = tuple(chunk.shape[0] for chunk, _ in loaded)
         return stack_chunks(chunks, sizes, self.n_components_, self.components_.dtype)
 
@@ -124,7 +138,13 @@ def gather_rows(client: Any, W: da.Array) -> Array:
 
 
 def _solve_rows(
-    chunk: LoadedChunk, origin: Origin, H: Array, names: Array | None, options: Any
+    chunk: LoadedChunk,
+    origin: Origin,
+    H: Array,
+    names: Array | None,
+    options: Any,
+    *,
+    compare: bool,
 ) -> Array:
     """Return the rows of W for one chunk, computed on the worker of the chunk by one thread."""
     if chunk.info.problem is not None:
@@ -140,6 +160,8 @@ def _solve_rows(
     )
     if prepared is None:
         return np.zeros((0, H.shape[1]), H.dtype)
+    if compare and (remark := count_remark(chunk.matrix, fitted=options.whole_numbers)):
+        warn(f"{origin.name}: {remark}")  # reaches the client
     V, H = prepared.V, prepared.scale_columns(H)
     missing = ~H.any(axis=1)
     if missing.any() and (lost := int((V.column_mass[missing] > 0).sum())):

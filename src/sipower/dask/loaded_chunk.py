@@ -42,7 +42,7 @@ class LoadedChunk:
     observation
         Weights, missing values and size factors of these rows.
     remarks
-        What the reader of a file says about it.
+        What the reader of a file says about it; None: the rows are not from a file.
     feature_ids
         Ids of the features, or None.
     pickled
@@ -55,7 +55,7 @@ class LoadedChunk:
         info: ChunkInfo,
         matrix: RowBlocks | None = None,
         observation: Observation = PLAIN,
-        remarks: tuple[str, ...] = (),
+        remarks: tuple[str, ...] | None = None,
         feature_ids: tuple[str, ...] | None = None,
         pickled: Any = None,
     ) -> None:
@@ -134,13 +134,13 @@ def load_chunk(
         "nan" if NaN means not observed.
     """
     shape: Any = (0, 0)
-    remarks: tuple[str, ...] = ()
-    feature_ids = None
+    remarks, feature_ids = None, None
     try:
         data = data(dtype) if callable(data) else data
         if isinstance(data, LoadedChunk):
             if data.matrix is None:
                 return data
+            remarks, feature_ids = data.remarks, data.feature_ids
             data = data.matrix
         elif isinstance(data, ReadRows):
             data, feature_ids, remarks = data
@@ -164,7 +164,7 @@ def observe_chunk(chunk: LoadedChunk, given: tuple[Any, ...]) -> LoadedChunk:
     """Return a chunk that was loaded before its part of the arguments was known."""
     if chunk.matrix is None:
         return chunk
-    return load_chunk(chunk.matrix, chunk.info.dtype, given)
+    return load_chunk(chunk, chunk.info.dtype, given)
 
 
 def _add_info(chunk: LoadedChunk) -> LoadedChunk:

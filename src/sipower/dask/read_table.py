@@ -67,15 +67,15 @@ def _join_parts(V: WorkerRows, chunks: list[FileFacts]) -> Iterator[FileFacts]:
 
 
 def _describe_file(chunk: LoadedChunk) -> FileFacts:
-    V = chunk.matrix
+    V, remarks = chunk.matrix, chunk.remarks or ()
     if V is None:
-        return FileFacts("", 0, None, None, chunk.remarks)
+        return FileFacts("", 0, None, None, remarks)
     source = getattr(V, "source", None)  # of data on disk
     names = None if V.row_names is None else [str(name) for name in V.row_names]
     if source is None:
         array: Any = V.array
         largest = float((array if V.dense else array.data).max(initial=0))
-        return FileFacts("", V.shape[0], names, chunk.feature_ids, chunk.remarks, largest)
+        return FileFacts("", V.shape[0], names, chunk.feature_ids, remarks, largest)
     remark = count_remark(V, source.origin)
     remarks = () if remark is None else (remark,)
     return FileFacts("", V.shape[0], names, source.feature_ids, remarks, float(source.largest))

@@ -98,6 +98,9 @@ class WorkerRows(RowBlocks):
         self.is_observed = missing is not None or any(value is not None for value in given)
         self.shape = sum(info.shape[0] for info in infos), infos[0].shape[1]
         self.nnz = sum(info.nnz for info in infos)
+        fullest = max(range(len(infos)), key=lambda number: infos[number].nnz)
+        self.whole_numbers = infos[fullest].whole_numbers
+        self.remarks = () if isinstance(X, RowBlocks) else self._locate_remarks(fullest, infos)
         self.dense = all(info.dense for info in infos if info.dtype)
         self.total = float(sum(info.total for info in infos))
         self.dtype = np.result_type(*(info.dtype for info in infos if info.dtype))
@@ -124,6 +127,11 @@ class WorkerRows(RowBlocks):
         self.chunks = locate(self.chunks, infos)
         self.column_names = check_chunks(self.chunks, infos)
         return infos
+
+    def _locate_remarks(self, number: int, infos: list[ChunkInfo]) -> tuple[str, ...]:
+        """Return the remarks on a chunk, with its name if it is one of several."""
+        name = f"{self.chunks[number].origin.name}: " if len(infos) > 1 else ""
+        return tuple(f"{name}{remark}" for remark in infos[number].remarks)
 
     def _convert(self, types: list[Any]) -> None:
         """Convert the chunks to the common working dtype; `types` holds their present dtypes."""

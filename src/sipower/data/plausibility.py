@@ -45,6 +45,7 @@ __all__ = [
 MIN_SHARE = 0.5  # share of whole numbers among the nonzeros of what looks like counts
 MAX_VALUES = 2**20  # values that are looked at; from more, evenly spaced ones are taken
 MIN_COUNTS = 0.99  # the same share of data that certainly are counts
+MIN_DISTINCT = 3  # distinct whole numbers that make new data counts
 MIN_ROWS = 5  # with which the values of rows are compared with each other
 SUM_TOL, ROUNDED_SUM_TOL = 1e-3, 0.05  # of equal sums of rows; of sums of rounded percentages
 MEAN_TOL = 0.02  # of the mean of such sums
@@ -172,6 +173,7 @@ def count_remark(
 ) -> Remark | None:
     """Return a sentence for data that do not look like counts, or None.
 
+    New data for a model get one as well if they are counts and those of the fit were not.
     Dense data without an origin, such as spectrograms and images, get one only if they are clearly
     normalised or logarithms of counts, or if the model was fitted to counts.
 
@@ -188,13 +190,18 @@ def count_remark(
         Whether the data are dense; None: as they are stored.
     """
     values = measure_values(data)
+    name, verb = ("The data", "hold") if origin is None else (origin.name, "holds")
+    if fitted is not None and fitted <= 1 - MIN_COUNTS and _are_counts(values, data):
+        text = (
+            f"{name} {verb} whole numbers (largest {values.largest:.3g}), those of the fit did not"
+        )
+        return Remark(f"{text}: pass values that were made in the same way.", "values")
     if values.look_like_counts or (fitted is not None and fitted < MIN_SHARE):
         return None
     looks, was_counts = likely_kind(data), fitted is not None and fitted >= MIN_COUNTS
     is_dense = _is_dense(data) if dense is None else dense
     if origin is None and is_dense and looks is None and not was_counts:
         return None
-    name, verb = ("The data", "hold") if origin is None else (origin.name, "holds")
     few = "no" if values.share == 0 else "few"
     text = f"{name} {verb} {few} whole numbers (largest {values.largest:.3g}): KL-NMF models counts"
     text += ", as those of the fit were" if was_counts else ""
@@ -212,6 +219,17 @@ def new_data_remarks(
         return remarks
     remark = count_remark(counts, fitted=fitted)
     return others if remark is None else (*others, remark)
+
+
+def _are_counts(values: Values, data: Any) -> bool:
+    """Return whether all values are whole numbers, with several different ones and a 1 among them.
+
+    Without a 1 they may be percentages or CPM of few counts, which are whole by chance.
+    """
+    if values.share < 1:
+        return False
+    distinct = np.unique(_first_part(data).data)
+    return len(distinct) >= MIN_DISTINCT and bool(distinct[0] == 1)
 
 
 def _is_dense(data: Any) -> bool:
@@ -339,11 +357,16 @@ def anndata_origin(
 
 
 def total_remarks(
-    data: Any, samples: Iterable[Any] | None = None, features: Iterable[Any] | None = None
+    data: Any,
+    samples: Iterable[Any] | None = None,
+    features: Iterable[Any] | None = None,
+    *,
+    is_part: bool = False,
 ) -> tuple[Remark, ...]:
     """Return remarks on a feature that is the sum of the others, and on a sample that is.
 
     Half of all counts belong to such an item, so the sums of rows and columns nearly always answer.
+    Some of the samples (`is_part`) cannot tell whether one is the sum of all.
     """
     if isinstance(data, RowBlocks):
         mass, column_mass = data.mass, data.column_mass
@@ -357,6 +380,7 @@ def total_remarks(
         ("sample", "features", mass, samples, partial(_is_row_of_sums, data, column_mass)),
     ]
     half = float(mass.sum()) / 2
+    sides = sides[:1] if is_part else sides
     remarks = []
     for side, others, sums, names, is_total in sides if 0 < half < np.inf else ():
         for at in np.flatnonzero(np.abs(sums - half) <= TOTAL_TOL * half)[:2]:
@@ -427,14 +451,15 @@ def data_remarks(
     remedy: str,
     *,
     origin: ValueOrigin | None = None,
+    is_part: bool = False,
 ) -> tuple[Remark, ...]:
     """Return the remarks on the values, the totals and the names of the data of a fit.
 
     `names` are those of the samples and of the features, or None; `remedy` says how to exchange
-    the two.
+    the two. `is_part` is true for some of the samples.
     """
     remark = count_remark(V, origin)
-    others = total_remarks(V, *names) + orientation_remark(*names, remedy)
+    others = total_remarks(V, *names, is_part=is_part) + orientation_remark(*names, remedy)
     return others if remark is None else (remark, *others)
 
 
