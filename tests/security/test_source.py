@@ -29,6 +29,8 @@ ALLOWED = {
     ("estimators/memory.py", "ctypes"): "asks Windows how much memory is installed",
     ("io/base.py", "import_module"): "optional libraries, whose names stand in the source",
     ("io/cache.py", "shutil"): "removes folders of the cache that hold nothing else",
+    ("_files.py", "shutil"): "asks how much space a disk has left",
+    ("cli/run_folder.py", "shutil"): "asks how much space a disk has left",
     ("store/workspace.py", "shutil"): "asks how much space a disk has left",
     ("io/hdf5.py", "read_elem"): "names of an AnnData table: texts and categories, no pickle",
     ("results/annotations.py", "read_elem"): "names of the features of an AnnData copy, no pickle",

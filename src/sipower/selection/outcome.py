@@ -251,6 +251,7 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
     arrays = {f.name for f in fields(cast("Any", kind)) if str(f.type) == "Numbers"}
     try:
         content: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+        _check_kind(kind, content)
         _format(kind).check(content, file)
         content = without_stamp(content)
         content = {k: np.array(v, float) if k in arrays else v for k, v in content.items()}
@@ -265,6 +266,13 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
             f"{file} is not a {kind.__name__} of sipower: {shorten(problem)}."
         ) from None
     return outcome
+
+
+def _check_kind(kind: type[Any], content: dict[str, Any]) -> None:
+    """Refuse a result of another kind, whose format has versions of its own."""
+    names = {f.name for f in fields(kind)} - set(NOT_SAVED)
+    if len(names - content.keys()) > len(names) / 2:
+        raise ValueError("it has fields of another kind")
 
 
 def _format(kind: type[Any]) -> Format:
