@@ -47,7 +47,7 @@ HELD_OUT = {
     "bi-cross-validation": "Blocks of rows and columns are held out (bi-cross-validation).",
 }
 INPUT_CARDS = {"nonzeros": "nonzeros", "total": "sum of the counts"}
-SHOWN_ELSEWHERE = ("format", "sipower", "remarks", "guides", "coherence")
+SHOWN_ELSEWHERE = ("format", "sipower", "remarks", "guides", "coherence", "whole_numbers")
 RUN_CARDS = {
     "divergence": "KL divergence",
     "certified_gap": "certified gap",
