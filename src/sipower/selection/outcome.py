@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -270,7 +270,8 @@ def load_outcome(kind: type[T], file: str | PathLike[str], **factors: Array) -> 
 
 def _check_kind(kind: type[Any], content: dict[str, Any]) -> None:
     """Refuse a result of another kind, whose format has versions of its own."""
-    names = {f.name for f in fields(kind)} - set(NOT_SAVED)
+    required = (f for f in fields(kind) if f.default is f.default_factory is MISSING)
+    names = {f.name for f in required} - set(NOT_SAVED)
     if len(names - content.keys()) > len(names) / 2:
         raise ValueError("it has fields of another kind")
 
